@@ -37,27 +37,27 @@ MANGLED = 1_000
 SHOWN = 25
 
 STAGES = (
-    ("gpukube.spec.load", "load_documents", "read YAML"),
-    ("gpukube.spec.load", "substitute", "fill in variables"),
-    ("gpukube.spec.load", "build_spec", "merge, validate, judge (spec rules included)"),
-    ("gpukube.engine.prepare", "resolve_pool", "choose machines, judge sharing"),
-    ("gpukube.engine.prepare", "choose_releases", "choose releases"),
-    ("gpukube.engine.prepare", "desire_pool", "judge by cloud, translate (cloud rules included)"),
+    ("gpukube.spec.loading.load", "load_documents", "read YAML"),
+    ("gpukube.spec.loading.load", "substitute", "fill in variables"),
+    ("gpukube.spec.loading.load", "build_spec", "merge, validate, judge (spec rules included)"),
+    ("gpukube.engine.plan.prepare", "resolve_pool", "choose machines, judge sharing"),
+    ("gpukube.engine.plan.prepare", "choose_releases", "choose releases"),
+    ("gpukube.engine.plan.prepare", "desire_pool", "judge by cloud, translate (cloud rules included)"),
 )
 """Module, the name that is called there, what it does."""
 
 TABLES = (
-    ("gpukube.spec.rules", "POOL_RULES"),
-    ("gpukube_eks.rules", "_CHECKS"),
-    ("gpukube_aks.rules", "_CHECKS"),
-    ("gpukube_gke.rules", "_CHECKS"),
+    ("gpukube.spec.rules.fields", "POOL_RULES"),
+    ("gpukube_eks.rules.checks", "_CHECKS"),
+    ("gpukube_aks.rules.checks", "_CHECKS"),
+    ("gpukube_gke.rules.checks", "_CHECKS"),
 )
 SINGLE = (
-    ("gpukube.spec.build", "check_together"),
+    ("gpukube.spec.loading.build", "check_together"),
     ("gpukube.core.resolve", "check_sharing"),
-    ("gpukube_eks.rules", "check_native"),
-    ("gpukube_aks.rules", "check_native"),
-    ("gpukube_gke.rules", "check_native"),
+    ("gpukube_eks.rules.checks", "check_native"),
+    ("gpukube_aks.rules.checks", "check_native"),
+    ("gpukube_gke.rules.checks", "check_native"),
 )
 """Tables of rules, and rules that are called by their names."""
 

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gpukube.cli.app import run  # noqa: PLC0415 - after --version, which must not pay for it
 
     code = run(words)
-    if arguments is None and "gpukube.engine.calls" in sys.modules:
+    if arguments is None and "gpukube.engine.run.calls" in sys.modules:
         from gpukube.cli.ending import leave  # noqa: PLC0415 - it is loaded where calls were made
 
         leave(code)

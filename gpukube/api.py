@@ -15,33 +15,33 @@ when the clock of the run is stopped meanwhile.
 
 from __future__ import annotations
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.core.values import Settings
 from gpukube.doctor.check import Examination
 from gpukube.doctor.diagnose import diagnose, doctor_exit_code
 from gpukube.doctor.document import doctor_document
-from gpukube.engine.apply import Consent
-from gpukube.engine.clock import Clock, Stopped, SystemClock
+from gpukube.engine.change.apply import Consent
+from gpukube.engine.change.delete import Deletion
+from gpukube.engine.change.probing import Probing
+from gpukube.engine.change.scale import Scaling, Size
 from gpukube.engine.commands import apply, create, delete, scale, verify, wait
-from gpukube.engine.delete import Deletion
 from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.summary import plan_summary
 from gpukube.engine.documents.validation import validation_document
-from gpukube.engine.events import Event, Listener
 from gpukube.engine.looking import diff_exit_code, plan, plan_exit_code, survey, survey_exit_code
 from gpukube.engine.offline import load, validate
-from gpukube.engine.planning import ClusterPlan, Scope
-from gpukube.engine.prepare import Filters, Prepared, Validation, prepare, prepare_addresses
-from gpukube.engine.probing import Probing
-from gpukube.engine.report import ClusterReport, PoolReport, exit_code
-from gpukube.engine.run import QUICK, Pace, Run, chart_source
+from gpukube.engine.plan.planning import ClusterPlan, Scope
+from gpukube.engine.plan.prepare import Filters, Prepared, Validation, prepare, prepare_addresses
+from gpukube.engine.run.clock import Clock, Stopped, SystemClock
+from gpukube.engine.run.context import QUICK, Pace, Run, chart_source
+from gpukube.engine.run.events import Event, Listener
+from gpukube.engine.run.report import ClusterReport, PoolReport, exit_code
 from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, saved_plan, write_plan
-from gpukube.engine.scale import Scaling, Size
 from gpukube.spec.dump import dump_spec
-from gpukube.spec.load import LoadedSpec
-from gpukube.spec.schema import json_schema
+from gpukube.spec.loading.load import LoadedSpec
+from gpukube.spec.reference.schema import json_schema
 
 __all__ = [
     "QUICK",

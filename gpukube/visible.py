@@ -1,7 +1,7 @@
 """Text from outside, made safe to show: answers of clouds and clusters, labels, file names, arguments.
 
 The one place where such text is cleaned. Everything that a person, a log, a pull request or a CI annotation reads goes
-through here; JSON and YAML, which quote, are written by `gpukube.cli.data`.
+through here; JSON and YAML, which quote, are written by `gpukube.cli.formats.data`.
 
 What it takes away: control characters (which steer a terminal), bidirectional and zero-width characters (which make a
 name look like another one), line breaks (which forge a line of a log), and the markers that CI systems take for

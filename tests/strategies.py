@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from gpukube.spec.schema import VARIABLE, json_schema
+from gpukube.spec.reference.schema import VARIABLE, json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

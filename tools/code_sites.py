@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from gpukube import errors
-from gpukube.cluster.proof import Step
+from gpukube.cluster.proof.outcome import Step
 from gpukube.errors import ExitCode, GpukubeError
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ POSITIONS: Final = {"Finding": 0, "CatalogueError": -1, "Meaning": -1, **dict.fr
 """Callable -> position of its argument `code`; -1 when it is a keyword."""
 BUILT: Final[Mapping[str, tuple[str, ...]]] = {"step-": get_args(Step)}
 """Codes made of a prefix and a word."""
-LOOPED: Final[Mapping[str, tuple[str, ...]]] = {"providers/gpukube_aks/client.py": ("subscription", "tenant")}
+LOOPED: Final[Mapping[str, tuple[str, ...]]] = {"providers/gpukube_aks/live/client.py": ("subscription", "tenant")}
 """Codes that a loop passes on: one comparison of two identities."""
 RAISED_WITH: Final = {
     "gpukube/core/plan.py": ExitCode.ERROR,  # engine.create: Conflict
     "gpukube/cluster/": ExitCode.ERROR,  # engine.create: Conflict
-    "gpukube/engine/proving.py": ExitCode.ERROR,  # ClusterError
+    "gpukube/engine/change/proving.py": ExitCode.ERROR,  # ClusterError
     "gpukube/engine/saved/making.py": ExitCode.ERROR,  # GpukubeError
     "gpukube/cli/app.py": ExitCode.ERROR,
 }

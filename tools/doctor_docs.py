@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor import clouds, configs, mig, nodes, parts, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import components as parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -34,13 +34,13 @@ ROOMS: Final = {
             "gpukube/spec/*rules.py",
             "gpukube_*/*rules.py",
             "gpukube_*/combinations.py",
-            "gpukube_aks/buying.py",
-            "gpukube_aks/images.py",
-            "gpukube_aks/keys.py",
-            "gpukube_aks/upgrades.py",
-            "gpukube_gke/counts.py",
-            "gpukube_gke/local_ssd.py",
-            "gpukube_gke/versions.py",
+            "gpukube_aks/rules/capacity.py",
+            "gpukube_aks/facts/images.py",
+            "gpukube_aks/rules/labels.py",
+            "gpukube_aks/rules/upgrades.py",
+            "gpukube_gke/pool/counts.py",
+            "gpukube_gke/facts/local_ssd.py",
+            "gpukube_gke/rules/versions.py",
         ),
         tests=(
             "tests/unit/core",
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("directory", type=Path, help="an empty directory to work in")
     parser.add_argument("--mutmut", default="mutmut", help="the command (default: the one on PATH)")
-    parser.add_argument("--only", default=[], nargs="*", help="names of mutants, globs: gpukube_aks.rules*")
+    parser.add_argument("--only", default=[], nargs="*", help="names of mutants, globs: gpukube_aks.rules.checks*")
     asked = parser.parse_args()
     copy_tree(asked.directory, ROOMS[asked.room])
     for words in (["run", *asked.only], ["export-cicd-stats"]):

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpukube.spec.fieldguide import explain_field
 from gpukube.spec.model import PROVIDERS
-from gpukube.spec.schema import json_schema
+from gpukube.spec.reference.fieldguide import explain_field
+from gpukube.spec.reference.schema import json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpukube.spec.fieldguide import FieldPage
+    from gpukube.spec.reference.fieldguide import FieldPage
 
 PAGE = Path(__file__).parent.parent / "docs" / "spec.md"
 SCHEMA = PAGE.with_name("gpukube.schema.json")

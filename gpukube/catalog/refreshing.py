@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gpukube.catalog.seam import catalogues
 from gpukube.core.cloud_catalogue import Inquiry
 from gpukube.engine.documents.parts import error_part
-from gpukube.engine.fanout import run_all
+from gpukube.engine.run.fanout import run_all
 from gpukube.errors import ExitCode, GpukubeError, SpecError, Where
 from gpukube.gpu.machines import catalogue_date, machines
 from gpukube.gpu.refreshed import Stock

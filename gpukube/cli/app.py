@@ -17,9 +17,9 @@ import typer
 from typer.core import TyperGroup
 
 from gpukube import __version__
-from gpukube.cli import catalog, doctor, explain, init, pool, schema, spec
 from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.advice import meant
+from gpukube.cli.commands import catalog, doctor, explain, init, pool, schema, spec
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
 

@@ -17,15 +17,15 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster import child, scratch
-from gpukube.engine.calls import are_left
+from gpukube.cluster.process import child, scratch
+from gpukube.engine.run.calls import are_left
 from gpukube.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from gpukube.engine.clock import Clock
+    from gpukube.engine.run.clock import Clock
 
 _CODES: Final[dict[int, ExitCode]] = {
     signal.SIGINT: ExitCode.INTERRUPTED,

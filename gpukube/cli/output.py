@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
-from gpukube.cli.data import quoted_json, write_data
+from gpukube.cli.formats.data import quoted_json, write_data
 from gpukube.cli.rendering.view import View
 from gpukube.cli.stderr import tell
 from gpukube.errors import SpecError, Where, render_diagnostics

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from gpukube.engine.events import Event
+    from gpukube.engine.run.events import Event
 
 STYLES: Final = {"done": "green", "failed": "red", "wait": "yellow", "verify": "cyan"}
 LEAST_ROWS: Final = 2

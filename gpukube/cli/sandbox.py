@@ -102,7 +102,7 @@ def enter() -> Shelter:
 def up(choices: Choices, *, speed: SpeedOption = SPEED) -> None:
     """Start the sandbox in the background; with -f, make the clusters of the spec too."""
     from gpukube.engine import offline
-    from gpukube.engine.prepare import prepare
+    from gpukube.engine.plan.prepare import prepare
 
     shelter = Shelter(_up(speed))
     if choices.files:

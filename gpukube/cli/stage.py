@@ -19,19 +19,19 @@ from gpukube.cli import output as out
 from gpukube.cli.console import stderr_console
 from gpukube.cli.ending import Ending
 from gpukube.cli.endpoints import endpoints
-from gpukube.cli.events import logged
+from gpukube.cli.formats.events import logged
 from gpukube.cli.progress import progress_on
 from gpukube.cli.stderr import tell
-from gpukube.cluster.scratch import sweep
+from gpukube.cluster.process.scratch import sweep
 from gpukube.core.values import Settings
 from gpukube.engine import offline
-from gpukube.engine.clock import Stopped
-from gpukube.engine.events import Listener
-from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
-from gpukube.engine.run import QUICK, Pace, Run, chart_source
+from gpukube.engine.plan.prepare import Filters, Prepared, prepare, prepare_addresses
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.context import QUICK, Pace, Run, chart_source
+from gpukube.engine.run.events import Listener
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.spec.address import is_address
-from gpukube.spec.load import LoadedSpec
+from gpukube.spec.loading.load import LoadedSpec
 from gpukube.visible import visible
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ class Diagnosis:
         remove: The command that deletes a pool.
         upgrade: The command that brings a pool's nodes to the control plane's version.
         node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not say.
-        brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.stack.
+        brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.state.components.
         toolkit_from: Minor version of Kubernetes from which a container toolkit of an operator must read containerd's
             configuration from its file; None where the images bring the toolkit.
         operator_values: What a GPU Operator must be told on such nodes, as --set takes it.

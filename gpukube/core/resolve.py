@@ -18,7 +18,7 @@ from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.plain import plain_values
-from gpukube.spec.positions import is_unknown
+from gpukube.spec.source.positions import is_unknown
 from gpukube.visible import told_apart
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from gpukube.core.values import Locator
     from gpukube.errors import Where
     from gpukube.gpu.catalogue import GpuModel, Machine
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.loading.load import LoadedSpec
     from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
-    from gpukube.spec.positions import Path
+    from gpukube.spec.source.positions import Path
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 """Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself

@@ -15,14 +15,14 @@ from gpukube.core.values import Capacity, Nodes, Upgrade
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model
 from gpukube.gpu.mig import profiles as profiles_of
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.spec.positions import is_unknown
+from gpukube.spec.source.positions import is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.core.values import Target
     from gpukube.gpu.catalogue import Machine
-    from gpukube.spec.positions import Path
+    from gpukube.spec.source.positions import Path
 
 _NODES: Final = (Nodes(2, 2, 2, autoscaled=False), Nodes(0, 0, 3, autoscaled=True), Nodes(1, 1, 3, autoscaled=True))
 _CAPACITIES: Final = (Capacity("on-demand"), Capacity("spot"), Capacity("reserved"))

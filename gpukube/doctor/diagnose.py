@@ -10,15 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.doctor.check import Examination, examine
-from gpukube.doctor.clouds import cloud_checks
+from gpukube.doctor.checks.clouds import cloud_checks
+from gpukube.doctor.checks.registry import CHECKS
+from gpukube.doctor.fixing import mend
 from gpukube.doctor.gather import gather
 from gpukube.doctor.local_tools import look_at_tools
-from gpukube.doctor.mending import mend
-from gpukube.doctor.registry import CHECKS
-from gpukube.engine.clock import Stopped
-from gpukube.engine.fanout import run_all
-from gpukube.engine.owners import has_operator
-from gpukube.engine.session import open_sessions
+from gpukube.engine.plan.ownership import has_operator
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ExitCode, GpukubeError
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from gpukube.core.faults import Mend
     from gpukube.doctor.local_tools import Tools
-    from gpukube.engine.prepare import Prepared
-    from gpukube.engine.run import Run
-    from gpukube.engine.session import Session
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
 
 _LOOKS: Final = 5
 """How often a mended cluster is looked at while its controllers do their part."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import Placement
+from gpukube.cluster.kube.views import Placement
+from gpukube.cluster.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.release import Release
-    from gpukube.cluster.views import NodeView, PodView, WorkloadView
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
     from gpukube.doctor.local_tools import Tools
@@ -112,7 +112,7 @@ class Evidence:
     live: tuple[Observed, ...] = ()
     desired: tuple[Desired, ...] = ()
     version: str = ""
-    seen: Sighting = field(default_factory=Sighting)
+    seen: Snapshot = field(default_factory=Snapshot)
     daemonsets: Mapping[tuple[str, str], Tree] = field(default_factory=dict)
     pods: tuple[PodFacts, ...] = ()
     quotas: tuple[Quota, ...] = ()

@@ -10,29 +10,29 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from gpukube.cluster.api_types import RELEASE_TYPES, ApiType
+from gpukube.cluster.kube.api_types import RELEASE_TYPES, ApiType
+from gpukube.cluster.kube.releases import newest, release_history
+from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
-from gpukube.cluster.release import newest, release_history
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import devices_of, placement_of, pod_view, workload_view
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
+from gpukube.doctor.gpu_stack import config_maps_of, is_of_stack, parts_of, release_of
 from gpukube.doctor.rights import ask_rights, rights_for
-from gpukube.doctor.stack import config_maps_of, is_of_stack, parts_of, release_of
-from gpukube.engine.fanout import run_all
+from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gpukube.cluster.kube import Kube
-    from gpukube.cluster.release import Release
-    from gpukube.cluster.views import WorkloadView
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.kube.views import WorkloadView
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
     from gpukube.doctor.evidence import Reading
     from gpukube.doctor.local_tools import Tools
-    from gpukube.engine.session import Session
+    from gpukube.engine.run.session import Session
 
 _AT_ONCE: Final = 6
 _PODS: Final = ApiType("", "v1", "Pod", "pods")
@@ -107,7 +107,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
         kube = session.kube()
     except GpukubeError as error:
         troubles.update(dict.fromkeys(_INSIDE, error))
-        return {"seen": Sighting()}
+        return {"seen": Snapshot()}
     found = _read(
         {
             "version": kube.version,
@@ -167,11 +167,11 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
     return {key: entries for key, entries in read.items() if entries is not None}
 
 
-def _sighting(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Sighting:
+def _sighting(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snapshot:
     histories = found.get("releases") or {}
     maps = found.get("config-maps") or {}
     classes, slices = found.get("dra") or ((), ())
-    return Sighting(
+    return Snapshot(
         nodes=found.get("nodes") or (),
         daemonsets=views,
         deployments=found.get("deployments") or (),

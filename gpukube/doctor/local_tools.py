@@ -10,7 +10,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.helm_choice import choose_engine
+from gpukube.cluster.helm.choice import choose_engine
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:

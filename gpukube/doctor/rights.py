@@ -10,14 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import NAMESPACE, kind_of
-from gpukube.engine.fanout import run_all
-from gpukube.engine.release import NEEDED, NEEDED_BESIDES
+from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
+from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.kube.client import Kube
     from gpukube.core.values import Desired
 
 _AT_ONCE = 4

@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.engine.apply import Consent, apply_pools, require_consent
-from gpukube.engine.clock import Stopped
-from gpukube.engine.clusters import nothing_begun
-from gpukube.engine.create import create_pools
-from gpukube.engine.delete import delete_pools, plan_deletion
+from gpukube.engine.change.apply import Consent, apply_pools, require_consent
+from gpukube.engine.change.clusters import nothing_begun
+from gpukube.engine.change.create import create_pools
+from gpukube.engine.change.delete import delete_pools, plan_deletion
+from gpukube.engine.change.proving import verify_pools
+from gpukube.engine.change.scale import plan_scaling, scale_pools
+from gpukube.engine.change.waiting import wait_for_pools
 from gpukube.engine.looking import plan_clusters
-from gpukube.engine.planning import Scope
-from gpukube.engine.proving import verify_pools
+from gpukube.engine.plan.planning import Scope
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.session import open_sessions
 from gpukube.engine.saved import provenance, require_fresh, require_place
-from gpukube.engine.scale import plan_scaling, scale_pools
-from gpukube.engine.session import open_sessions
-from gpukube.engine.waiting import wait_for_pools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.engine.delete import Deletion
-    from gpukube.engine.planning import ClusterPlan
-    from gpukube.engine.prepare import Prepared
-    from gpukube.engine.probing import Probing
-    from gpukube.engine.report import ClusterReport
-    from gpukube.engine.run import Run
+    from gpukube.engine.change.delete import Deletion
+    from gpukube.engine.change.probing import Probing
+    from gpukube.engine.change.scale import Scaling, Size
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.report import ClusterReport
+    from gpukube.engine.run.session import Session
     from gpukube.engine.saved import SavedPlan
-    from gpukube.engine.scale import Scaling, Size
-    from gpukube.engine.session import Session
 
 
 def create(

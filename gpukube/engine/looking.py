@@ -11,18 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.engine.documents.usage import used_devices
-from gpukube.engine.fanout import run_all
-from gpukube.engine.losses import with_costs
-from gpukube.engine.planning import ClusterPlan, Scope, plan_outside
-from gpukube.engine.session import open_sessions
+from gpukube.engine.plan.losses import with_costs
+from gpukube.engine.plan.planning import ClusterPlan, Scope, plan_outside
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.engine.prepare import Prepared
-    from gpukube.engine.run import Run
-    from gpukube.engine.session import Session
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
 
 
 def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
@@ -95,7 +95,7 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) 
     if scope.skip_cluster:
         return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
     run.tell("check", "looks into the cluster", session.cluster.key)
-    from gpukube.engine.inside import plan_inside  # noqa: PLC0415 - most of the room `cluster`
+    from gpukube.engine.plan.inside import plan_inside  # noqa: PLC0415 - most of the room `cluster`
 
     try:
         return plan_inside(outside, session, prepared, run, scope)

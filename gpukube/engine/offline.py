@@ -10,15 +10,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from gpukube.engine.prepare import examine
+from gpukube.engine.plan.prepare import examine
 from gpukube.errors import SpecError
-from gpukube.spec.load import read_specs
+from gpukube.spec.loading.load import read_specs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.engine.prepare import Validation
-    from gpukube.spec.load import LoadedSpec, Reading
+    from gpukube.engine.plan.prepare import Validation
+    from gpukube.spec.loading.load import LoadedSpec, Reading
 
 
 def load(

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from gpukube.engine.prepare import prepare
+from gpukube.engine.plan.prepare import prepare
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, resolve_machine
 from gpukube.gpu.mig import profiles
 from gpukube.spec.dump import dump_scalar
-from gpukube.spec.fieldguide import explain_field
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube.spec.model import PROVIDERS
+from gpukube.spec.reference.fieldguide import explain_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.errors import Finding
-    from gpukube.spec.fieldguide import FieldPage
+    from gpukube.spec.reference.fieldguide import FieldPage
 
 _FROM: Final = "-"
 _CLUSTER_FIELD: Final = re.compile(r"clusters\.[^ .]+\.(?P<key>\w+) ")

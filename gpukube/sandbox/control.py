@@ -22,13 +22,13 @@ from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubecon
 from gpukube.sandbox.aks.lifecycle import Pace
 from gpukube.sandbox.aks.throttle import LIMITS, Limit
 from gpukube.sandbox.clock import timestamp
-from gpukube.sandbox.eks.answers import Refusal as AwsRefusal
 from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
 from gpukube.sandbox.eks.steering import cluster_status as eks_status
 from gpukube.sandbox.eks.steering import named as named_eks
 from gpukube.sandbox.eks.steering import set_pace as set_eks_pace
 from gpukube.sandbox.eks.steering import tamper_group
+from gpukube.sandbox.eks.wire.answers import Refusal as AwsRefusal
 from gpukube.sandbox.faults import parse_fault
 from gpukube.sandbox.tampering import tamper_pool
 from gpukube.sandbox.world import ClusterRequest, World

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.daemon import call
-from gpukube.sandbox.eks.identity import SECRET, access_key
+from gpukube.sandbox.eks.wire.identity import SECRET, access_key
 from gpukube.sandbox.guard import DEAD_PROXY, is_credential
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 
 from gpukube.sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
 from gpukube.sandbox.aks.identity import is_dummy_for
-from gpukube.sandbox.eks.identity import is_bearer_for
+from gpukube.sandbox.eks.wire.identity import is_bearer_for
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -21,9 +21,9 @@ from starlette.routing import Mount, Route
 from gpukube.sandbox.aks.identity import identity_routes
 from gpukube.sandbox.aks.routes import ArmApp
 from gpukube.sandbox.control import control_routes
-from gpukube.sandbox.eks.routes import AwsApp, worded_fault
+from gpukube.sandbox.eks.wire.routes import AwsApp, worded_fault
 from gpukube.sandbox.gateway import KubeGateway
-from gpukube.sandbox.gke.worded import as_google
+from gpukube.sandbox.gke.wire.worded import as_google
 from gpukube.sandbox.guard import refuse_non_loopback
 from gpukube.sandbox.kube.repository import repository_routes
 from gpukube.sandbox.state import SandboxInfo, hold_life_lock, remove_info, save_info

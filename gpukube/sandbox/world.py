@@ -22,10 +22,10 @@ from gpukube.sandbox.eks.making import EksRequest
 from gpukube.sandbox.eks.making import make_cluster as make_eks_cluster
 from gpukube.sandbox.eks.service import EksService
 from gpukube.sandbox.faults import FaultBook
-from gpukube.sandbox.gke.door import GkeDoor
-from gpukube.sandbox.kube.api import make_app
+from gpukube.sandbox.gke.wire.door import GkeDoor
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.controlplane import find_assets
+from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.traffic import RequestLog
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import yaml
 
-from gpukube.spec.scalars import TooManyDigitsError, parse_plain
+from gpukube.spec.source.scalars import TooManyDigitsError, parse_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gpukube.engine.clock import Stopped
+from gpukube.engine.run.clock import Stopped
 
 if TYPE_CHECKING:
-    from gpukube.engine.clock import Clock
+    from gpukube.engine.run.clock import Clock
 
 __all__ = ["ManualClock"]
 

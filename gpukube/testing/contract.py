@@ -48,7 +48,7 @@ from gpukube.core.resolve import promise_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Change, Operation, Ownership
 from gpukube.errors import AccessError, Busy, CapacityError, Conflict, GpukubeError, Moved, QuotaError
 from gpukube.provider import FEATURES
-from gpukube.spec.formats import FORMATS
+from gpukube.spec.reference.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

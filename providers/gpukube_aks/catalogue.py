@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
 from gpukube.provider import importing_sdk
-from gpukube_aks.cuts import CUTS, can_cut
+from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Findings, Inquiry
@@ -42,7 +42,7 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", inquiry.where):
-        from gpukube_aks.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_aks.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
 
 

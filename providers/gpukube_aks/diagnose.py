@@ -15,8 +15,8 @@ from gpukube.core.fields import INSTANCE_TYPE, MOST, PLUGIN, FieldPath
 from gpukube.core.jsontree import at, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
-from gpukube_aks.cuts import CUTS, can_cut
-from gpukube_aks.meanings import canceled, error_of, read_problem
+from gpukube_aks.facts.meanings import canceled, error_of, read_problem
+from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -80,7 +80,7 @@ class AksProvider:
     @property
     def machines(self) -> CloudMachines:
         """Instance types of AKS that cannot be used, by their names."""
-        from gpukube_aks.machines import MACHINES
+        from gpukube_aks.facts.machines import MACHINES
 
         return MACHINES
 
@@ -108,26 +108,26 @@ class AksProvider:
     @property
     def in_cluster(self) -> InClusterFacts:
         """AKS's marks on nodes, and its plugin on managed ones."""
-        from gpukube_aks.in_cluster import IN_CLUSTER
+        from gpukube_aks.facts.in_cluster import IN_CLUSTER
 
         return IN_CLUSTER
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""
-        from gpukube_aks.fields import ABILITIES
+        from gpukube_aks.pool.fields import ABILITIES
 
         return ABILITIES
 
     def check(self, target: Target) -> list[Finding]:
         """Find what AKS would refuse, before any call."""
-        from gpukube_aks.rules import check_target
+        from gpukube_aks.rules.checks import check_target
 
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
-        from gpukube_aks.fields import cut_by_operator, leaves_driver_out
-        from gpukube_aks.images import DEFAULT_IMAGE
+        from gpukube_aks.facts.images import DEFAULT_IMAGE
+        from gpukube_aks.pool.fields import cut_by_operator, leaves_driver_out
 
         managed = target.plugin_owner == "cloud"
         system = target.image or DEFAULT_IMAGE
@@ -148,19 +148,19 @@ class AksProvider:
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""
-        from gpukube_aks.translate import translate_pool
+        from gpukube_aks.pool.translate import translate_pool
 
         return translate_pool(target, ownership, promise)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete this very pool; AKS refuses when it changed since it was read."""
-        from gpukube_aks.translate import translate_delete
+        from gpukube_aks.pool.translate import translate_delete
 
         return translate_delete(cluster, observed)
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
         """PUT a failed pool again, guarded by its etag: AKS keeps it and reconciles; None where that would hurt."""
-        from gpukube_aks.change import translate_recreate
+        from gpukube_aks.pool.change import translate_recreate
 
         return translate_recreate(desired, observed)
 
@@ -171,14 +171,14 @@ class AksProvider:
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
-        from gpukube_aks.updates import find_row
+        from gpukube_aks.pool.updates import find_row
 
         del beside
         return find_row(change, live)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """PUT the pool as read with the changes merged in, guarded by its etag; what rolls the nodes by itself."""
-        from gpukube_aks.change import translate_updates
+        from gpukube_aks.pool.change import translate_updates
 
         return translate_updates(desired, observed, changes)
 
@@ -188,8 +188,8 @@ class AksProvider:
         Raises:
             SpecError: A pool cannot have so many nodes.
         """
-        from gpukube_aks.change import translate_scale
-        from gpukube_aks.rules import check_scale
+        from gpukube_aks.pool.change import translate_scale
+        from gpukube_aks.rules.checks import check_scale
 
         if problems := check_scale(nodes, f"{cluster.key}/{observed.name}"):
             raise SpecError.of(problems)
@@ -203,7 +203,7 @@ class AksProvider:
             AccessError: The endpoint is one that credentials must not be sent to.
         """
         with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", cluster.key):
-            from gpukube_aks.client import connect_cluster  # the SDK costs 365 ms, planning needs none
+            from gpukube_aks.live.client import connect_cluster  # the SDK costs 365 ms, planning needs none
         return connect_cluster(cluster, settings)
 
 

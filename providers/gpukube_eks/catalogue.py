@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
 from gpukube.gpu.mig import profiles
 from gpukube.provider import importing_sdk
-from gpukube_eks.ami import SYSTEMS, family_of, find_image
+from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Findings, Inquiry
@@ -43,7 +43,7 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("boto3", ("boto3", "botocore"), "eks", inquiry.where):
-        from gpukube_eks.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_eks.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
 
 

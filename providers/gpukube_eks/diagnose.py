@@ -15,12 +15,12 @@ from gpukube.core.jsontree import at, strings
 from gpukube.core.live import live_machine
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalogue import find_machine
-from gpukube_eks.ami import family_of, is_bottlerocket
-from gpukube_eks.fields import RESOURCE_FIELD, RESOURCE_TAG
-from gpukube_eks.meanings import issue_error
-from gpukube_eks.observe import health_of
-from gpukube_eks.template import template_name
-from gpukube_eks.translate import ACCELERATOR_LABEL, LEFTOVER, accelerator_name
+from gpukube_eks.facts.images import family_of, is_bottlerocket
+from gpukube_eks.facts.meanings import issue_error
+from gpukube_eks.pool.fields import RESOURCE_FIELD, RESOURCE_TAG
+from gpukube_eks.pool.observe import health_of
+from gpukube_eks.pool.template import template_name
+from gpukube_eks.pool.translate import ACCELERATOR_LABEL, LEFTOVER, accelerator_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

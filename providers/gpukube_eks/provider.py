@@ -99,7 +99,7 @@ class EksProvider:
     @property
     def machines(self) -> CloudMachines:
         """Instance types of EKS that cannot be used, by their names."""
-        from gpukube_eks.machines import MACHINES
+        from gpukube_eks.facts.machines import MACHINES
 
         return MACHINES
 
@@ -127,19 +127,19 @@ class EksProvider:
     @property
     def in_cluster(self) -> InClusterFacts:
         """EKS's marks on nodes, and Bottlerocket's plugin."""
-        from gpukube_eks.in_cluster import IN_CLUSTER
+        from gpukube_eks.facts.in_cluster import IN_CLUSTER
 
         return IN_CLUSTER
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful EKS is."""
-        from gpukube_eks.fields import ABILITIES
+        from gpukube_eks.pool.fields import ABILITIES
 
         return ABILITIES
 
     def check(self, target: Target) -> list[Finding]:
         """Find what EKS would refuse, before any call."""
-        from gpukube_eks.rules import check_target
+        from gpukube_eks.rules.checks import check_target
 
         return check_target(target)
 
@@ -149,19 +149,19 @@ class EksProvider:
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""
-        from gpukube_eks.translate import translate_pool
+        from gpukube_eks.pool.translate import translate_pool
 
         return translate_pool(target, ownership, promise)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete a node group, and then its launch template."""
-        from gpukube_eks.translate import translate_delete
+        from gpukube_eks.pool.translate import translate_delete
 
         return translate_delete(cluster, observed)
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
         """Go on with a launch template that has no group yet; a failed group must be deleted first."""
-        from gpukube_eks.translate import translate_recreate
+        from gpukube_eks.pool.translate import translate_recreate
 
         return translate_recreate(desired, observed)
 
@@ -172,20 +172,20 @@ class EksProvider:
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
-        from gpukube_eks.updates import find_row
+        from gpukube_eks.pool.updates import find_row
 
         del live
         return find_row(change, beside)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """Make the calls for changes in place: tags, then the configuration, then the version."""
-        from gpukube_eks.change import translate_changes
+        from gpukube_eks.pool.change import translate_changes
 
         return translate_changes(desired, observed, changes)
 
     def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
         """Set size or bounds; EKS takes any total, so there is no number that it cannot do."""
-        from gpukube_eks.change import translate_scale
+        from gpukube_eks.pool.change import translate_scale
 
         return translate_scale(cluster, observed, nodes)
 
@@ -197,7 +197,7 @@ class EksProvider:
             AccessError: The endpoint is one that credentials must not be sent to.
         """
         with importing_sdk("boto3", ("boto3", "botocore"), "eks", cluster.key):
-            from gpukube_eks.client import connect_cluster  # the SDK costs 150 ms, planning needs none
+            from gpukube_eks.live.client import connect_cluster  # the SDK costs 150 ms, planning needs none
         return connect_cluster(cluster, settings)
 
 

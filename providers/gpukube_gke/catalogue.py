@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
 from gpukube.provider import importing_sdk
-from gpukube_gke.partitions import PARTITIONS
+from gpukube_gke.facts.partitions import PARTITIONS
 
 if TYPE_CHECKING:
     from gpukube.core.cloud_catalogue import Findings, Inquiry
@@ -39,7 +39,7 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", inquiry.where):
-        from gpukube_gke.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_gke.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
     return fetch(inquiry)
 
 

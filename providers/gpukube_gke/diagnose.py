@@ -14,10 +14,10 @@ from gpukube.core.faults import fault
 from gpukube.core.jsontree import at, strings, tree
 from gpukube.core.meanings import Problem
 from gpukube.core.resolve import GPU_TAINT
-from gpukube_gke.fields import NO_DRIVER, OPT_OUT_LABEL
-from gpukube_gke.meanings import error_of
-from gpukube_gke.observe import condition_of
-from gpukube_gke.partitions import PARTITIONS
+from gpukube_gke.facts.meanings import error_of
+from gpukube_gke.facts.partitions import PARTITIONS
+from gpukube_gke.pool.fields import NO_DRIVER, OPT_OUT_LABEL
+from gpukube_gke.pool.observe import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -82,7 +82,7 @@ class GkeProvider:
     @property
     def machines(self) -> CloudMachines:
         """Instance types of GKE that cannot be used, by their names."""
-        from gpukube_gke.machines import MACHINES
+        from gpukube_gke.facts.machines import MACHINES
 
         return MACHINES
 
@@ -110,26 +110,26 @@ class GkeProvider:
     @property
     def in_cluster(self) -> InClusterFacts:
         """GKE's marks on nodes, its plugin and its driver installer."""
-        from gpukube_gke.in_cluster import IN_CLUSTER
+        from gpukube_gke.facts.in_cluster import IN_CLUSTER
 
         return IN_CLUSTER
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""
-        from gpukube_gke.fields import ABILITIES
+        from gpukube_gke.pool.fields import ABILITIES
 
         return ABILITIES
 
     def check(self, target: Target) -> list[Finding]:
         """Find what GKE would refuse, before any call."""
-        from gpukube_gke.rules import check_target
+        from gpukube_gke.rules.checks import check_target
 
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
         """Say what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
-        from gpukube_gke.fields import OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
-        from gpukube_gke.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
+        from gpukube_gke.facts.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
+        from gpukube_gke.pool.fields import OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 
         own = runs_own_plugin(target)
         installed = is_operated(target) and target.driver_owner in ("auto", "cloud")
@@ -151,13 +151,13 @@ class GkeProvider:
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target."""
-        from gpukube_gke.translate import translate_pool
+        from gpukube_gke.pool.translate import translate_pool
 
         return translate_pool(target, ownership, promise)
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete a pool by its name; the call takes no etag."""
-        from gpukube_gke.translate import translate_delete
+        from gpukube_gke.pool.translate import translate_delete
 
         return translate_delete(cluster, observed)
 
@@ -168,13 +168,13 @@ class GkeProvider:
 
     def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
         """Add the GPU taint where GKE did not."""
-        from gpukube_gke.translate import translate_taint
+        from gpukube_gke.pool.translate import translate_taint
 
         return translate_taint(desired, observed)
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Say what changing this field does."""
-        from gpukube_gke.updates import find_row
+        from gpukube_gke.pool.updates import find_row
 
         del beside, live
         return find_row(change)
@@ -185,7 +185,7 @@ class GkeProvider:
         Raises:
             SpecError: The live zones do not divide the size that is declared.
         """
-        from gpukube_gke.change import update_pool
+        from gpukube_gke.pool.change import update_pool
 
         return update_pool(desired, observed, changes)
 
@@ -195,7 +195,7 @@ class GkeProvider:
         Raises:
             SpecError: The zones of the pool do not divide a number, or it is more than GKE allows.
         """
-        from gpukube_gke.change import scale_pool
+        from gpukube_gke.pool.change import scale_pool
 
         return scale_pool(cluster, observed, nodes)
 
@@ -207,7 +207,7 @@ class GkeProvider:
             AccessError: The endpoint is one that credentials must not be sent to.
         """
         with importing_sdk("google-cloud-container", ("google", "grpc"), "gke", cluster.key):
-            from gpukube_gke.client import connect_cluster  # the SDK costs 320 ms, planning needs none
+            from gpukube_gke.live.client import connect_cluster  # the SDK costs 320 ms, planning needs none
         return connect_cluster(cluster, settings)
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpukube.core.fields import FieldPath
-from gpukube_aks import updates as aks
-from gpukube_eks import updates as eks
-from gpukube_eks.native import field_of as eks_field
-from gpukube_gke import updates as gke
+from gpukube_aks.pool import updates as aks
+from gpukube_eks.pool import updates as eks
+from gpukube_eks.pool.native import field_of as eks_field
+from gpukube_gke.pool import updates as gke
 from tests.changes.generator import BESIDES, NATIVE_OF, SHAPES, WITH, merge, native_paths, nested
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from itertools import count
 from typing import Any
 
 from gpukube.errors import SpecError
-from gpukube_aks.limits import LIMITS as AKS_LIMITS
-from gpukube_aks.native import NATIVE as AKS_NATIVE
-from gpukube_eks.native import NATIVE as EKS_NATIVE
-from gpukube_gke.native import NATIVE as GKE_NATIVE
+from gpukube_aks.pool.limits import LIMITS as AKS_LIMITS
+from gpukube_aks.pool.native import NATIVE as AKS_NATIVE
+from gpukube_eks.pool.native import NATIVE as EKS_NATIVE
+from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
 from tests.changes.world import Document, Pool, prepare, spec
 
 Random = random.Random

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
 from gpukube.sandbox import daemon
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,26 +13,26 @@ import select
 import sys
 
 import gpukube.cli.app
+import gpukube.cli.bodies.pool
 import gpukube.cli.progress
-import gpukube.cli.running
 import gpukube.cli.sandbox
 import gpukube.sandbox.daemon
 import gpukube.sandbox.guard
-import gpukube_aks.client
-import gpukube_eks.client
-import gpukube_gke.client
+import gpukube_aks.live.client
+import gpukube_eks.live.client
+import gpukube_gke.live.client
 from gpukube.__main__ import main
 
 LOOK_EVERY_S = 0.005
 LOADED = (
     gpukube.cli.progress,
-    gpukube.cli.running,
+    gpukube.cli.bodies.pool,
     gpukube.cli.sandbox,
     gpukube.sandbox.daemon,
     gpukube.sandbox.guard,
-    gpukube_aks.client,
-    gpukube_eks.client,
-    gpukube_gke.client,
+    gpukube_aks.live.client,
+    gpukube_eks.live.client,
+    gpukube_gke.live.client,
 )
 
 

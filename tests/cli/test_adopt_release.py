@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.helm import HelmJob
-from gpukube.cluster.helm_sdk import HelmSdk
-from gpukube.cluster.kube import connect_kube
-from gpukube.cluster.release_removal import kubeconfig_file
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.kube.client import connect_kube
+from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import KubeAccess
 from gpukube.sandbox.environment import kubeconfig
 from gpukube.sandbox.kube.repository import chart_archive

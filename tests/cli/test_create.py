@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.helm_failures import explain_helm, words_of
-from gpukube.cluster.helm_sdk import HelmSdk
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.helm.failures import explain_helm, words_of
 from gpukube.errors import Where
 from gpukube.sandbox import daemon
 from tests.builders import SUBSCRIPTION
@@ -16,7 +16,7 @@ from tests.cli.harness import EXAMPLES, Cluster, Document, Gpukube, edited_spec,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.cluster.helm import HelmAnswer, HelmJob
+    from gpukube.cluster.helm.engine import HelmAnswer, HelmJob
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
 SLICED = EXAMPLES / "aks-timeslicing.yaml"

@@ -16,8 +16,8 @@ from gpukube.engine.saved.file import read_plan
 from gpukube.engine.saved.records import schema
 from gpukube.engine.saved.sightings import digest
 from gpukube.sandbox import daemon
-from gpukube.sandbox.eks.identity import access_key
-from gpukube_eks import access
+from gpukube.sandbox.eks.wire.identity import access_key
+from gpukube_eks.live import access
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states
 
 if TYPE_CHECKING:

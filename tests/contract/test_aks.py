@@ -15,8 +15,8 @@ from gpukube.core.values import Nodes, Request, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
+from gpukube_aks.pool.translate import CREATE
 from gpukube_aks.provider import AksProvider
-from gpukube_aks.translate import CREATE
 from tests.builders import CLUSTER, make_target
 from tests.sandboxes import emptied
 from tests.waiting import PATIENCE_S, wait_for

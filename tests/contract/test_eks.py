@@ -16,7 +16,7 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
-from gpukube_eks.access import AwsClients, Identity
+from gpukube_eks.live.access import AwsClients, Identity
 from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, eks_target
 from tests.waiting import wait_for

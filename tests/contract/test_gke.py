@@ -19,8 +19,8 @@ from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
+from gpukube_gke.pool.translate import CREATE
 from gpukube_gke.provider import GkeProvider
-from gpukube_gke.translate import CREATE
 from tests.sandboxes import emptied
 from tests.unit.gpukube_gke.targets import ZONAL, gke_target
 from tests.waiting import PATIENCE_S, wait_for

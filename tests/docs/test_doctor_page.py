@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpukube.doctor.registry import CHECKS
+from gpukube.doctor.checks.registry import CHECKS
 from tools.doctor_docs import FAMILIES, PAGE, doctor_page
 
 

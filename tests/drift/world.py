@@ -28,7 +28,7 @@ from tests.waiting import PATIENCE_S
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.sandbox.daemon import SandboxInfo
 
 SPEC = """

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.helm import HelmJob
-from gpukube.cluster.helm_choice import choose_engine
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.choice import choose_engine
+from gpukube.cluster.helm.engine import HelmJob
 from gpukube.sandbox.environment import kubeconfig
 from tests.changes.world import SMALL, prepare, spec
 from tests.e2e.scenarios import SKU, one

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
-from gpukube.spec.fields import keys_of
 from gpukube.spec.model import Pool
+from gpukube.spec.reference.fields import keys_of
 from gpukube_aks.spec import AksCluster
 from gpukube_eks.spec import EksCluster
 from gpukube_gke.spec import GkeCluster

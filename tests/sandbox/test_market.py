@@ -11,7 +11,7 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from gpukube.sandbox.eks.identity import SECRET, access_key
+from gpukube.sandbox.eks.wire.identity import SECRET, access_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.drift import Drift
-from gpukube.cluster.nodes_drift import NodeRepair
-from gpukube.cluster.proof import NodeProof, PoolProof, missing
-from gpukube.cluster.release_plan import ReleasePlan, ValueChange
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import NodeView
+from gpukube.cluster.kube.views import NodeView
+from gpukube.cluster.proof.outcome import NodeProof, PoolProof, missing
+from gpukube.cluster.release.plan import ReleasePlan, ValueChange
+from gpukube.cluster.state.node_drift import NodeRepair
+from gpukube.cluster.state.release_drift import Drift
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import LEAST, MOST, FieldPath
 from gpukube.core.values import (
     OWNER_LABEL,
@@ -31,8 +31,8 @@ from gpukube.core.values import (
     Request,
     UpdateRow,
 )
-from gpukube.engine.planning import ClusterPlan
-from gpukube.engine.report import ClusterReport, PoolReport
+from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import CapacityError, CloudError, ClusterError, Finding, Where
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.builders import CLUSTER, make_target
@@ -199,7 +199,7 @@ REPAIRS: Final = (
     NodeRepair("aks-t4elastic-0", "t4elastic", "label", "nvidia.com/device-plugin.config", "c-1a2b3c4d5e", None),
     NodeRepair("aks-t4elastic-0", "t4elastic", "taint", "nvidia.com/gpu", "present", "absent", "NoSchedule"),
 )
-SEEN: Final = Sighting(
+SEEN: Final = Snapshot(
     nodes=(
         node("aks-t4elastic-0", "t4elastic", {"nvidia.com/gpu": "0"}, ready=False),
         node("aks-t4label-0", "t4label", {"nvidia.com/gpu": "1"}),
@@ -243,7 +243,7 @@ PLANS: Final = (
     ),
 )
 SAME: Final = (
-    ClusterPlan(CLUSTER, FACTS, (pool("no-op", "matches the spec", wanted("t4"), live("t4")),), seen=Sighting()),
+    ClusterPlan(CLUSTER, FACTS, (pool("no-op", "matches the spec", wanted("t4"), live("t4")),), seen=Snapshot()),
 )
 
 LIVE: Final = (
@@ -257,7 +257,7 @@ LIVE: Final = (
             live("theirs", ND, 1, owner="another-team", pool="theirs"),
             live("unmarked", owner="", pool=""),
         ),
-        seen=Sighting(
+        seen=Snapshot(
             nodes=(
                 node("aks-a100mig-0", "a100mig", {"nvidia.com/gpu": "56"}),
                 node("aks-a100mig-1", "a100mig", {"nvidia.com/gpu": "56"}),

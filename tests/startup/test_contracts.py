@@ -60,31 +60,35 @@ def in_function(plant: Plant) -> Plant:
 
 PLANTS = {
     # nine that the contracts of the first months kept
-    "a provider in another": imports("gpukube_aks.rules", "gpukube_eks", INDEPENDENT, PURE),
-    "the doctor in a provider": imports("gpukube_aks.rules", "gpukube.doctor.check", SEAM),
-    "a process in a provider's pure half": imports("gpukube_gke.sizes", "subprocess", PURE, "processes are started"),
-    "the environment there": imports("gpukube_gke.prices", "os", PURE),
-    "a clock there": imports("gpukube_gke.prices", "time", PURE),
-    "HTTP in the engine": imports("gpukube.engine.pools", "httpx2", "lightkube and its transport"),
+    "a provider in another": imports("gpukube_aks.rules.checks", "gpukube_eks", INDEPENDENT, PURE),
+    "the doctor in a provider": imports("gpukube_aks.rules.checks", "gpukube.doctor.check", SEAM),
+    "a process in a provider's pure half": imports(
+        "gpukube_gke.pool.sizes", "subprocess", PURE, "processes are started"
+    ),
+    "the environment there": imports("gpukube_gke.facts.prices", "os", PURE),
+    "a clock there": imports("gpukube_gke.facts.prices", "time", PURE),
+    "HTTP in the engine": imports("gpukube.engine.change.live_pool", "httpx2", "lightkube and its transport"),
     "the sandbox in the catalogue": imports("gpukube.catalog.filters", "gpukube.sandbox.clock", "only cli.sandbox"),
-    "the engine in the core, for types": for_types(imports("gpukube.core.diff", "gpukube.engine.wait", LAYERS)),
-    "the live half in the pure one": imports("gpukube_gke.rules", "gpukube_gke.client", DOORS),
+    "the engine in the core, for types": for_types(imports("gpukube.core.diff", "gpukube.engine.run.wait", LAYERS)),
+    "the live half in the pure one": imports("gpukube_gke.rules.checks", "gpukube_gke.live.client", DOORS),
     # and one of each other kind
     "an SDK in the core": imports("gpukube.core.diff", "azure.core", PURE, "Azure's SDK"),
-    "an SDK in a provider's pure half": imports("gpukube_aks.rules", "azure.core", PURE, "Azure's SDK"),
-    "an SDK of another cloud": in_function(imports("gpukube_aks.client", "botocore", "AWS's SDK")),
-    "Google's SDK in the engine": imports("gpukube.engine.wait", "google.auth", "Google's SDK"),
-    "a provider in the engine": imports("gpukube.engine.wait", "gpukube_aks.limits", CORE),
+    "an SDK in a provider's pure half": imports("gpukube_aks.rules.checks", "azure.core", PURE, "Azure's SDK"),
+    "an SDK of another cloud": in_function(imports("gpukube_aks.live.client", "boto3", "AWS's SDK")),
+    "Google's SDK in the engine": imports("gpukube.engine.run.wait", "google.auth", "Google's SDK"),
+    "a provider in the engine": imports("gpukube.engine.run.wait", "gpukube_aks.pool.limits", CORE),
     "a provider's pure module that is new": imports("gpukube_aks.planted", "socket", PURE),
     "a room that is new": Plant("gpukube.planted", "", "", (LAYERS,)),
     "a circle, for types": for_types(imports("gpukube.gpu.attached", "gpukube.gpu.machines", CIRCLE)),
-    "a circle, in a function": in_function(imports("gpukube_eks.listings", "gpukube_eks.market", CIRCLE, DOORS)),
-    "a process in the engine": imports("gpukube.engine.run", "subprocess", "processes are started"),
-    "Helm's library in the engine": imports("gpukube.engine.run", "helm_python", "the embedded Helm"),
-    "pydantic in the engine": imports("gpukube.engine.run", "pydantic", "pydantic only in spec"),
-    "rich in the engine": imports("gpukube.engine.run", "rich", "typer and rich"),
-    "pytest in the engine": imports("gpukube.engine.run", "pytest", "pytest only"),
-    "a server in the engine": imports("gpukube.engine.run", "uvicorn", "servers and certificates"),
+    "a circle, in a function": in_function(
+        imports("gpukube_eks.facts.listings", "gpukube_eks.live.market", CIRCLE, DOORS)
+    ),
+    "a process in the engine": imports("gpukube.engine.run.context", "subprocess", "processes are started"),
+    "Helm's library in the engine": imports("gpukube.engine.run.context", "helm_python", "the embedded Helm"),
+    "pydantic in the engine": imports("gpukube.engine.run.context", "pydantic", "pydantic only in spec"),
+    "rich in the engine": imports("gpukube.engine.run.context", "rich", "typer and rich"),
+    "pytest in the engine": imports("gpukube.engine.run.context", "pytest", "pytest only"),
+    "a server in the engine": imports("gpukube.engine.run.context", "uvicorn", "servers and certificates"),
     "our data in the sandbox": imports("gpukube.sandbox.clock", "gpukube.gpu", LAYERS, SANDBOX),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.cli.data import quoted_json
+from gpukube.cli.formats.data import quoted_json
 from gpukube.visible import visible, visible_lines, visible_tree
 
 UNSEEN: Final = {"Cc", "Cf", "Zl", "Zp", "Cs"}

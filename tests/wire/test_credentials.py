@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from gpukube.core.values import ClusterRef, Settings
 from gpukube.errors import AccessError, GpukubeError
 from gpukube.provider import load_provider
-from gpukube_eks import access as eks_access
+from gpukube_eks.live import access as eks_access
 from tests.builders import SUBSCRIPTION
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from gpukube.core.resolve import resolve_targets
 from gpukube.core.values import Nodes, Settings
 from gpukube.provider import load_provider
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_nimbus.api import NimbusApi, NimbusError
 from gpukube_nimbus.client import NimbusCloud

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import gpu_words, number, plural, short, value_words
-from gpukube.cluster.proof import NOT_MANAGED
+from gpukube.cluster.proof.outcome import NOT_MANAGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.report import EventDocument
-    from gpukube.engine.events import Event
+    from gpukube.engine.run.events import Event
 
 
 def event_document(event: Event) -> EventDocument:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.nodes_drift import nodes_of_pool
+from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.fields import LEAST, MOST
 from gpukube.core.jsontree import integer
 from gpukube.core.live import live_machine
 from gpukube.engine.documents.parts import error_part, gpu_part, plain
-from gpukube.engine.lookup import is_named, no_such_pool
+from gpukube.engine.plan.lookup import is_named, no_such_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpukube.cluster.views import NodeView
+    from gpukube.cluster.kube.views import NodeView
     from gpukube.core.values import ClusterRef, Observed
     from gpukube.engine.documents.shapes.listing import ListDocument, LiveNode, LivePool, PoolDetail, PoolDocument
-    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.plan.planning import ClusterPlan
 
     Usage = Mapping[str, Mapping[str, Mapping[str, int]]]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SilencedPart,
         Toleration,
     )
-    from gpukube.engine.silence import Silenced
+    from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding, GpukubeError, Severity, Where
     from gpukube.gpu.catalogue import Machine
 

@@ -21,14 +21,14 @@ from gpukube.engine.documents.parts import (
     silenced_part,
     toleration_part,
 )
-from gpukube.engine.fidelity import abilities_for, inexact
+from gpukube.engine.plan.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.release_plan import ReleasePlan
-    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position, Toleration
     from gpukube.engine.documents.shapes.plan import (
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         Summary,
         UnplannedPool,
     )
-    from gpukube.engine.planning import ClusterPlan
-    from gpukube.engine.silence import Silenced
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding
 
 _PROMISED: Final = ("nodes", "sharing", "instanceType", "devicePlugin", "driver")
@@ -179,7 +179,7 @@ def _repairs(plan: ClusterPlan) -> list[NodeRepair]:
     return [{"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.wanted} for r in plan.repairs]
 
 
-def _pool(plan: PoolPlan, seen: Sighting | None) -> PoolPart:
+def _pool(plan: PoolPlan, seen: Snapshot | None) -> PoolPart:
     desired, observed = plan.desired, plan.observed
     locator = desired.target.locator if desired else None
     return {
@@ -321,14 +321,14 @@ def _loss(plan: PoolPlan) -> Loss | None:
     return {"nodes": plan.loss.nodes, "of": plan.loss.of, "gpus": plan.loss.gpus, "pods": pods}
 
 
-def _health(plan: PoolPlan, seen: Sighting | None) -> Health | None:
+def _health(plan: PoolPlan, seen: Snapshot | None) -> Health | None:
     """Hold the live nodes to the promise, where it is the one they were made for."""
     same = plan.action in ("no-op", "update")  # nodes to adopt do not carry our marks yet
     moved = any(c.change.field[0] in _PROMISED for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None
-    from gpukube.cluster.proof import step_of  # noqa: PLC0415 - for a cluster that was looked into
-    from gpukube.cluster.verify import prove_pool  # noqa: PLC0415 - as above
+    from gpukube.cluster.proof.outcome import step_of  # noqa: PLC0415 - for a cluster that was looked into
+    from gpukube.cluster.proof.verify import prove_pool  # noqa: PLC0415 - as above
 
     found = [f for f in prove_pool(plan.desired, seen).all_findings if step_of(f) in _OF_NODES]
     weights = {WEIGHTS[f.severity] for f in found}

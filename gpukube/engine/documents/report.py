@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gpukube.cluster.proof import step_of
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.engine.change.proving import summarise
 from gpukube.engine.documents.parts import (
     WEIGHTS,
     change_part,
@@ -12,15 +13,14 @@ from gpukube.engine.documents.parts import (
     error_part,
     toleration_part,
 )
-from gpukube.engine.proving import summarise
-from gpukube.engine.report import exit_code
+from gpukube.engine.run.report import exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.proof import Check as FoundCheck
-    from gpukube.cluster.proof import PoolProof
-    from gpukube.cluster.proof import Probe as FoundProbe
+    from gpukube.cluster.proof.outcome import Check as FoundCheck
+    from gpukube.cluster.proof.outcome import PoolProof
+    from gpukube.cluster.proof.outcome import Probe as FoundProbe
     from gpukube.engine.documents.shapes.report import (
         Check,
         Finding,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ReportDocument,
         ReportKind,
     )
-    from gpukube.engine.report import ClusterReport, PoolReport
+    from gpukube.engine.run.report import ClusterReport, PoolReport
     from gpukube.errors import Finding as FoundFinding
 
 

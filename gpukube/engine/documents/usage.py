@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.cluster.views import PodView
+    from gpukube.cluster.kube.views import PodView
 
 _ENDED: Final = ("Succeeded", "Failed")
 """Phases in which a pod has given its devices back (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""

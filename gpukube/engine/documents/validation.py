@@ -9,7 +9,7 @@ from gpukube.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.report import ValidationDocument
-    from gpukube.engine.prepare import Validation
+    from gpukube.engine.plan.prepare import Validation
 
 
 def validation_document(found: Validation) -> ValidationDocument:

@@ -25,7 +25,7 @@ from gpukube.errors import Finding, SpecError, Where
 
 if TYPE_CHECKING:
     from gpukube.engine.documents.parts import Document
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.loading.load import LoadedSpec
 
 MOST_BYTES: Final = 256 * 1024 * 1024
 """A plan of 10,000 pools takes some tens of MiB."""

@@ -20,7 +20,7 @@ from gpukube.errors import SpecError, StalePlan, Where
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.saved.file import SavedPlan
     from gpukube.engine.saved.provenance import Provenance
     from gpukube.engine.saved.records import ClusterRecord, PoolRecord, ReleaseRecord, SightRecord

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import PoolPlan
     from gpukube.engine.documents.parts import Document
-    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.saved.options import PlanOptions
     from gpukube.engine.saved.provenance import Provenance
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.loading.load import LoadedSpec
 
 
 def saved_plan(

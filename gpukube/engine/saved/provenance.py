@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube import __version__
-from gpukube.cluster.chart import chart_digest, local_chart
+from gpukube.cluster.helm.chart import chart_digest, local_chart
 from gpukube.endpoint import host_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.engine.run import Run
+    from gpukube.engine.run.context import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from gpukube.engine.saved.records import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import Observed, PoolPlan, Request
-    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.plan.planning import ClusterPlan
 
 
 def record_cluster(plan: ClusterPlan) -> ClusterRecord:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.engine.saved.records import SpecRecord
-from gpukube.spec.load import check_documents
-from gpukube.spec.positions import Origin, PositionedDict, PositionedList
-from gpukube.spec.yamldoc import Document
+from gpukube.spec.loading.load import check_documents
+from gpukube.spec.source.document import Document
+from gpukube.spec.source.positions import Origin, PositionedDict, PositionedList
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.spec.load import LoadedSpec
-    from gpukube.spec.positions import Data
+    from gpukube.spec.loading.load import LoadedSpec
+    from gpukube.spec.source.positions import Data
 
 _DEFAULTS = "defaults"
 """Merged under every pool already; merging them again would be a second truth."""

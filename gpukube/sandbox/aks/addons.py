@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 _NAMESPACE = "gpu-resources"
 _LABELS = {"name": "nvidia-device-plugin-ds"}

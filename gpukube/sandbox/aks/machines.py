@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.keys import labels_of, taints_of
 from gpukube.sandbox.aks.sizes import VmSize, find_size, mig_layout
-from gpukube.sandbox.kube.objects import spec
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.store.objects import spec
 
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal, objects_in
-from gpukube.sandbox.eks.identity import SECRET, SESSION, access_key
-from gpukube.sandbox.eks.query import numbered, structures, when
+from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube.sandbox.eks.wire.identity import SECRET, SESSION, access_key
+from gpukube.sandbox.eks.wire.query import numbered, structures, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup
-    from gpukube.sandbox.eks.identity import Caller
     from gpukube.sandbox.eks.service import EksService
+    from gpukube.sandbox.eks.wire.identity import Caller
 
 _SESSION_S = 3600
 _MOST_TAGS = 25

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Literal
 
 import yaml
 
-from gpukube.sandbox.kube.hardware import find_model
-from gpukube.sandbox.kube.pluginconfig import Sharing
+from gpukube.sandbox.kube.nodes.hardware import find_model
+from gpukube.sandbox.kube.nodes.pluginconfig import Sharing
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.eks.answers import Json
+    from gpukube.sandbox.eks.wire.answers import Json
 
 _GPU = "nvidia.com/gpu"
 _KEY = re.compile(r"([a-z])(\d+)\.(\d+)gb")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.eks.instances import ZONES
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.eks.answers import Json
     from gpukube.sandbox.eks.groups import NodeGroup
     from gpukube.sandbox.eks.reservations import Reservation
+    from gpukube.sandbox.eks.wire.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from gpukube.sandbox.eks.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType
-from gpukube.sandbox.eks.query import numbered, read_members, structures, when, xml_members
 from gpukube.sandbox.eks.reservations import reservation_json
 from gpukube.sandbox.eks.templatedata import TAG_SPECIFICATIONS, TEMPLATE_DATA
+from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube.sandbox.eks.wire.query import numbered, read_members, structures, when, xml_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.sandbox.eks.clusters import EksCluster, Subnet
-    from gpukube.sandbox.eks.identity import Caller
     from gpukube.sandbox.eks.service import EksService
     from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateVersion
+    from gpukube.sandbox.eks.wire.identity import Caller
 
 _MOST_NAMED = 100
 _T = TypeVar("_T")

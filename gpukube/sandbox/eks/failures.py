@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal
+from gpukube.sandbox.eks.wire.answers import Json, Refusal
 
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster

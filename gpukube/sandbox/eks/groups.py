@@ -9,15 +9,15 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from gpukube.sandbox.eks.answers import strings_in, whole
 from gpukube.sandbox.eks.images import IMAGES, Image, image_id, release_version
 from gpukube.sandbox.eks.instances import TYPES, InstanceType
+from gpukube.sandbox.eks.wire.answers import strings_in, whole
 
 if TYPE_CHECKING:
     import asyncio
 
-    from gpukube.sandbox.eks.answers import Json
     from gpukube.sandbox.eks.clusters import EksCluster
+    from gpukube.sandbox.eks.wire.answers import Json
 
 Status = Literal["CREATING", "ACTIVE", "UPDATING", "DELETING", "CREATE_FAILED", "DELETE_FAILED", "DEGRADED"]
 UpdateStatus = Literal["InProgress", "Failed", "Cancelled", "Successful"]

@@ -13,7 +13,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gpukube.sandbox.eks.answers import bad_parameter
+from gpukube.sandbox.eks.wire.answers import bad_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, bad_parameter, objects_in
+from gpukube.sandbox.eks.wire.answers import Json, bad_parameter, objects_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

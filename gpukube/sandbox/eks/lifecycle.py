@@ -12,18 +12,18 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, whole
 from gpukube.sandbox.eks.bottlerocket import UserDataError, check_form, decoded
 from gpukube.sandbox.eks.failures import Failure, issue, unsupported_zone
 from gpukube.sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
 from gpukube.sandbox.eks.reservations import refused_launch
+from gpukube.sandbox.eks.wire.answers import Json, whole
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup, Update
     from gpukube.sandbox.eks.instances import InstanceType
-    from gpukube.sandbox.kube.shapes import Taint
+    from gpukube.sandbox.kube.nodes.shapes import Taint
 
 
 @dataclass(slots=True)

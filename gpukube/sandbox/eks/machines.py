@@ -10,18 +10,18 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import objects_in
 from gpukube.sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
 from gpukube.sandbox.eks.groups import image_of
 from gpukube.sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
-from gpukube.sandbox.kube.objects import spec
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.eks.wire.answers import objects_in
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.store.objects import spec
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.eks.answers import Json
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup
     from gpukube.sandbox.eks.instances import InstanceType
+    from gpukube.sandbox.eks.wire.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
 _SYSTEMS = {

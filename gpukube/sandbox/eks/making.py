@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.addons import apply_static_plugin
-from gpukube.sandbox.eks.answers import Json, objects_in
 from gpukube.sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube.sandbox.eks.lifecycle import Job, seed
 from gpukube.sandbox.eks.reservations import read_reservations
 from gpukube.sandbox.eks.rules import check_group, template_asked
-from gpukube.sandbox.eks.schema import CREATE, check_shape
 from gpukube.sandbox.eks.service import EksService, eks_key, make_group
+from gpukube.sandbox.eks.wire.answers import Json, objects_in
+from gpukube.sandbox.eks.wire.schema import CREATE, check_shape
 from gpukube.sandbox.kube.cluster import KubeCluster
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.instances import TYPES, InstanceType
-from gpukube.sandbox.eks.query import numbered, when
+from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube.sandbox.eks.wire.query import numbered, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpukube.sandbox.eks.identity import Caller
     from gpukube.sandbox.eks.service import EksService
+    from gpukube.sandbox.eks.wire.identity import Caller
 
 PRICE_LIST = "AWSPriceListService."
 """What stands before the operation in X-Amz-Target."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal, bad_parameter, objects_in, strings_in, whole
 from gpukube.sandbox.eks.failures import Failure, launch_failure
+from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

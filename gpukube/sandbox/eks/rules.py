@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
 from gpukube.sandbox.eks.groups import type_names
 from gpukube.sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube.sandbox.eks.instances import TYPES
 from gpukube.sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
 from gpukube.sandbox.eks.reservations import check_block
+from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster

@@ -14,7 +14,6 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
 from gpukube.sandbox.eks.failures import planned_failure
 from gpukube.sandbox.eks.groups import NodeGroup, Update, type_names, with_defaults
 from gpukube.sandbox.eks.images import check_release, release_version
@@ -28,9 +27,10 @@ from gpukube.sandbox.eks.rules import (
     check_settings_update,
     template_asked,
 )
-from gpukube.sandbox.eks.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
 from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
 from gpukube.sandbox.eks.updates import apply_config, config_params
+from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
+from gpukube.sandbox.eks.wire.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

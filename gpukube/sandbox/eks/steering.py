@@ -17,9 +17,9 @@ from gpukube.sandbox.eks.making import EksRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.sandbox.eks.answers import Json
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.service import EksService
+    from gpukube.sandbox.eks.wire.answers import Json
 
 _OPTIONS: dict[str, tuple[str, type]] = {
     "nodeGroups": ("node_groups", list),

@@ -8,7 +8,7 @@ Source: botocore ec2/2016-11-15 RequestLaunchTemplateData and ResponseLaunchTemp
 
 from __future__ import annotations
 
-from gpukube.sandbox.eks.query import Member
+from gpukube.sandbox.eks.wire.query import Member
 
 
 def _texts(names: str) -> tuple[Member, ...]:

@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.answers import Json, Refusal
+from gpukube.sandbox.eks.wire.answers import Json, Refusal
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock

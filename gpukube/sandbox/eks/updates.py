@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import json
 
-from gpukube.sandbox.eks.answers import Json, objects_in, strings_in
 from gpukube.sandbox.eks.keys import labels_of
+from gpukube.sandbox.eks.wire.answers import Json, objects_in, strings_in
 
 _SCALING = {"minSize": "MinSize", "maxSize": "MaxSize", "desiredSize": "DesiredSize"}
 _SETTINGS = {

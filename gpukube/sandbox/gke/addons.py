@@ -15,7 +15,7 @@ from gpukube.sandbox.gke.nodes import OPT_OUT
 
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 _NAMESPACE = "kube-system"
 _LEVEL = "cloud.google.com/gke-cpu-scaling-level"

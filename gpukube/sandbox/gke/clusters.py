@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.clock import timestamp
-from gpukube.sandbox.gke.names import is_zone
 from gpukube.sandbox.gke.rules import ClusterFacts
+from gpukube.sandbox.gke.wire.names import is_zone
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.gke.names import Place
     from gpukube.sandbox.gke.pools import Pool
+    from gpukube.sandbox.gke.wire.names import Place
     from gpukube.sandbox.kube.cluster import KubeCluster
 
 _CHANNELS = wire.ReleaseChannel.Channel

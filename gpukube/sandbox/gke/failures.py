@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
-from gpukube.sandbox.gke.answers import HTTP_STATUS, Refusal
 from gpukube.sandbox.gke.pools import accelerator_of, count_per_zone
+from gpukube.sandbox.gke.wire.answers import HTTP_STATUS, Refusal
 
 if TYPE_CHECKING:
     from gpukube.sandbox.faults import Fault
-    from gpukube.sandbox.gke.names import Place
+    from gpukube.sandbox.gke.wire.names import Place
 
 _RESOURCE_EXHAUSTED = 8
 _UNKNOWN = 2

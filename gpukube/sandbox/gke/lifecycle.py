@@ -14,9 +14,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.gke.enums import OperationStatus, PoolStatus
 from gpukube.sandbox.gke.nodes import next_name, node_shape, retouch_node
 from gpukube.sandbox.gke.pools import count_per_zone
+from gpukube.sandbox.gke.wire.enums import OperationStatus, PoolStatus
 
 if TYPE_CHECKING:
     from google.cloud import container_v1 as wire
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.gke.clusters import Cluster
     from gpukube.sandbox.gke.failures import Failure
-    from gpukube.sandbox.gke.names import Place
     from gpukube.sandbox.gke.operations import Operation
     from gpukube.sandbox.gke.pools import Pool
+    from gpukube.sandbox.gke.wire.names import Place
 
 
 @dataclass(slots=True)

@@ -14,13 +14,13 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.addons import apply_managed_plugin, apply_static_plugin
 from gpukube.sandbox.gke.clusters import Cluster, ClusterOptions
-from gpukube.sandbox.gke.enums import PoolStatus
 from gpukube.sandbox.gke.lifecycle import seed_pool
-from gpukube.sandbox.gke.names import Place, is_zone
 from gpukube.sandbox.gke.pools import Pool, fill_defaults
 from gpukube.sandbox.gke.service import GkeService, cluster_key
-from gpukube.sandbox.gke.tokens import ACCESS_TOKEN
 from gpukube.sandbox.gke.versions import full_version, parse_version
+from gpukube.sandbox.gke.wire.enums import PoolStatus
+from gpukube.sandbox.gke.wire.names import Place, is_zone
+from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
 from gpukube.sandbox.kube.cluster import KubeCluster
 
 if TYPE_CHECKING:

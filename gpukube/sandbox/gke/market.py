@@ -13,8 +13,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
-from gpukube.sandbox.gke.answers import Json, Refusal, bad, missing
 from gpukube.sandbox.gke.machines import all_machines
+from gpukube.sandbox.gke.wire.answers import Json, Refusal, bad, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,12 +14,12 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
 from gpukube.sandbox.gke.pools import accelerator_of, machine_of
-from gpukube.sandbox.kube.objects import labels, spec
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.store.objects import labels, spec
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.gke.names import Place
     from gpukube.sandbox.gke.pools import Pool
+    from gpukube.sandbox.gke.wire.names import Place
     from gpukube.sandbox.kube.cluster import KubeCluster
 
 OPT_OUT = "gke-no-default-nvidia-gpu-device-plugin"

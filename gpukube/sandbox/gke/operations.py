@@ -13,15 +13,15 @@ from google.cloud import container_v1 as wire
 from google.rpc import status_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube.sandbox.clock import timestamp
-from gpukube.sandbox.gke.answers import Refusal, blocked
-from gpukube.sandbox.gke.enums import Kind, OperationStatus
-from gpukube.sandbox.gke.names import is_zone
+from gpukube.sandbox.gke.wire.answers import Refusal, blocked
+from gpukube.sandbox.gke.wire.enums import Kind, OperationStatus
+from gpukube.sandbox.gke.wire.names import is_zone
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable
 
-    from gpukube.sandbox.gke.names import Place
+    from gpukube.sandbox.gke.wire.names import Place
 
 _MOST = 5
 _BESIDE_OTHERS = frozenset({Kind.SET_NODE_POOL_MANAGEMENT})

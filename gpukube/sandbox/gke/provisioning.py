@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
-from gpukube.sandbox.gke.answers import Refusal, bad
 from gpukube.sandbox.gke.pools import count_per_zone
 from gpukube.sandbox.gke.versions import FLOORS, is_at_least
+from gpukube.sandbox.gke.wire.answers import Refusal, bad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
-from gpukube.sandbox.gke.answers import bad
 from gpukube.sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
-from gpukube.sandbox.gke.names import region_of
 from gpukube.sandbox.gke.provisioning import check_provisioning
 from gpukube.sandbox.gke.versions import is_at_least, parse_version
+from gpukube.sandbox.gke.wire.answers import bad
+from gpukube.sandbox.gke.wire.names import region_of
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
-from gpukube.sandbox.gke.answers import Refusal, bad, blocked, missing
-from gpukube.sandbox.gke.enums import Kind, OperationStatus, PoolStatus
 from gpukube.sandbox.gke.failures import gpu_demand, over_quota, planned_failure
 from gpukube.sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_note
-from gpukube.sandbox.gke.names import Place, parse_name
 from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
 from gpukube.sandbox.gke.provisioning import check_repair, check_reservation
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
+from gpukube.sandbox.gke.wire.answers import Refusal, bad, blocked, missing
+from gpukube.sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus
+from gpukube.sandbox.gke.wire.names import Place, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

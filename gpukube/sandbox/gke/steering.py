@@ -23,8 +23,8 @@ from gpukube.sandbox.gke.service import GkeService, pool_place
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.sandbox.gke.answers import Json
     from gpukube.sandbox.gke.clusters import Cluster
+    from gpukube.sandbox.gke.wire.answers import Json
 
 _OPTIONS = {
     "cpuPool": ("cpu_pool", bool),

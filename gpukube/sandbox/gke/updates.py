@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
-from gpukube.sandbox.gke.answers import Refusal, bad
 from gpukube.sandbox.gke.pools import accelerator_of
 from gpukube.sandbox.gke.provisioning import check_provisioning
 from gpukube.sandbox.gke.rules import (
@@ -26,6 +25,7 @@ from gpukube.sandbox.gke.rules import (
     check_zones,
 )
 from gpukube.sandbox.gke.versions import full_node_version
+from gpukube.sandbox.gke.wire.answers import Refusal, bad
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from gpukube.sandbox.gke.answers import bad
+from gpukube.sandbox.gke.wire.answers import bad
 
 DEFAULT_VERSION = "1.34.1-gke.1829001"
 _BUILD = DEFAULT_VERSION.partition("-")[2]

@@ -11,26 +11,26 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.kube import nodes
+from gpukube.sandbox.kube.controllers.daemonsets import DaemonSets
+from gpukube.sandbox.kube.controllers.loops import run_loop
+from gpukube.sandbox.kube.controllers.operator import GpuOperator
+from gpukube.sandbox.kube.controllers.replicas import Deployments, Jobs, ReplicaSets
+from gpukube.sandbox.kube.controllers.scheduler import Scheduler
 from gpukube.sandbox.kube.controlplane import ControlPlane
-from gpukube.sandbox.kube.daemonsets import DaemonSets
-from gpukube.sandbox.kube.kubelet import Kubelets
-from gpukube.sandbox.kube.loops import run_loop
-from gpukube.sandbox.kube.machines import Machine
-from gpukube.sandbox.kube.objectapi import StoreApi
-from gpukube.sandbox.kube.operator import GpuOperator
+from gpukube.sandbox.kube.nodes import registration as nodes
+from gpukube.sandbox.kube.nodes.kubelet import Kubelets
+from gpukube.sandbox.kube.nodes.machines import Machine
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube.sandbox.kube.remote import RemoteApi
-from gpukube.sandbox.kube.replicas import Deployments, Jobs, ReplicaSets
-from gpukube.sandbox.kube.scheduler import Scheduler
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
-from gpukube.sandbox.kube.store import Store
+from gpukube.sandbox.kube.store.objectapi import StoreApi
+from gpukube.sandbox.kube.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
     from pathlib import Path
 
     from gpukube.sandbox.clock import Clock
-    from gpukube.sandbox.kube.objectapi import ObjectApi
+    from gpukube.sandbox.kube.store.objectapi import ObjectApi
 
 __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from gpukube.sandbox.kube.kinds import kind_named
-from gpukube.sandbox.kube.objects import name_of, namespace_of
+from gpukube.sandbox.kube.store.kinds import kind_named
+from gpukube.sandbox.kube.store.objects import name_of, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.kube.objectapi import ObjectApi
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objectapi import ObjectApi
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 _MERGE = {"content-type": "application/merge-patch+json"}
 _NOT_DONE = frozenset({403, 404, 409, 422})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 CHART = "nvidia-device-plugin"
 VERSIONS = ("0.20.0", "0.19.3")

@@ -16,7 +16,7 @@ from gpukube.core.owners import solve_ownership
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube_aks import AksProvider
 from tests.builders import make_target
 

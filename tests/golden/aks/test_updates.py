@@ -17,7 +17,7 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Nodes, Ownership, Promise, Taint, Upgrade
 from gpukube_aks import AksProvider
-from gpukube_aks.observe import observe_pool
+from gpukube_aks.pool.observe import observe_pool
 from tests.builders import CLUSTER, make_target
 
 if TYPE_CHECKING:

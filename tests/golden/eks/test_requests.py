@@ -22,9 +22,9 @@ from botocore.validate import ParamValidator
 from gpukube.core.owners import needs_operator, solve_ownership
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Ownership
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube_eks import EksProvider
-from gpukube_eks.translate import with_place
+from gpukube_eks.pool.translate import with_place
 
 if TYPE_CHECKING:
     from gpukube.core.values import Desired

@@ -18,8 +18,8 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
-from gpukube_eks.observe import observe_group
-from gpukube_eks.translate import with_place
+from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.translate import with_place
 from tests.golden.eks.test_requests import ROLE, SUBNETS, broken_limits, input_of
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 

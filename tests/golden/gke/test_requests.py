@@ -17,7 +17,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from tests.unit.gpukube_gke.targets import PROVIDER, ZONAL, desire, gke_target
 
 if TYPE_CHECKING:

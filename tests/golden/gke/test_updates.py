@@ -19,7 +19,7 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import Sharing, Slicing
-from gpukube_gke.marks import FORM
+from gpukube_gke.pool.marks import FORM
 from tests.unit.gpukube_gke.edits import BASE, EDITS, live_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 

@@ -12,7 +12,7 @@ import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.aks.sizes import PROFILES, SIZES, SLICES, find_size, mig_layout
-from gpukube.sandbox.kube.hardware import find_model
+from gpukube.sandbox.kube.nodes.hardware import find_model
 from tests.sandbox.aks.arm import GROUP, MIG, NAME, SUBSCRIPTION, T4, Arm
 from tests.sandbox.watches import Nodes
 from tests.waiting import PATIENCE_S, wait_for

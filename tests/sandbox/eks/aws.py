@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
-from gpukube.sandbox.eks.identity import SECRET, access_key
+from gpukube.sandbox.eks.wire.identity import SECRET, access_key
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def test_aws_when_listing_and_describing_then_what_is_there(aws: Aws) -> None:
 
 
 def test_aws_when_a_token_is_asked_for_then_the_cluster_takes_it(aws: Aws) -> None:
-    from gpukube.sandbox.eks.identity import is_bearer_for  # noqa: PLC0415 - only where the command is
+    from gpukube.sandbox.eks.wire.identity import is_bearer_for  # noqa: PLC0415 - only where the command is
 
     token = run(aws.info, "eks", "get-token", "--cluster-name", NAME, "--output", "json")["status"]["token"]
     assert is_bearer_for(token, NAME, ACCOUNT)

@@ -13,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.eks.identity import SECRET, is_bearer_for
+from gpukube.sandbox.eks.wire.identity import SECRET, is_bearer_for
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
 from tests.sandbox.eks.tokens import bearer, encoded, presigned
 from tests.waiting import PATIENCE_S
@@ -96,9 +96,9 @@ def test_token_when_anything_is_wrong_then_not_taken(token: Callable[[], str], g
 
 def test_token_when_older_than_a_quarter_of_an_hour_then_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     token, now = bearer(), time.time()
-    monkeypatch.setattr("gpukube.sandbox.eks.identity.time.time", lambda: now + 14 * 60)
+    monkeypatch.setattr("gpukube.sandbox.eks.wire.identity.time.time", lambda: now + 14 * 60)
     assert is_bearer_for(token, NAME, ACCOUNT)
-    monkeypatch.setattr("gpukube.sandbox.eks.identity.time.time", lambda: now + 16 * 60)
+    monkeypatch.setattr("gpukube.sandbox.eks.wire.identity.time.time", lambda: now + 16 * 60)
     assert not is_bearer_for(token, NAME, ACCOUNT)
 
 

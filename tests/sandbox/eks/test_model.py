@@ -14,19 +14,19 @@ from botocore.credentials import Credentials
 from botocore.model import ListShape, MapShape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
-from gpukube.sandbox.eks.answers import EKS_STATUS
-from gpukube.sandbox.eks.identity import SECRET, access_key
 from gpukube.sandbox.eks.images import IMAGES
 from gpukube.sandbox.eks.keys import EFFECTS
-from gpukube.sandbox.eks.schema import CREATE, UPDATE_CONFIG, UPDATE_VERSION, Field
 from gpukube.sandbox.eks.templatedata import TEMPLATE_DATA
+from gpukube.sandbox.eks.wire.answers import EKS_STATUS
+from gpukube.sandbox.eks.wire.identity import SECRET, access_key
+from gpukube.sandbox.eks.wire.schema import CREATE, UPDATE_CONFIG, UPDATE_VERSION, Field
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from botocore.model import ServiceModel, Shape
 
-    from gpukube.sandbox.eks.query import Member
+    from gpukube.sandbox.eks.wire.query import Member
 
 
 def model(service: str) -> ServiceModel:

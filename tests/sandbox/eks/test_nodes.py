@@ -9,7 +9,7 @@ import pytest
 from gpukube.sandbox import daemon
 from gpukube.sandbox.eks.bottlerocket import UserDataError, read_settings
 from gpukube.sandbox.eks.instances import GPUS, TYPES
-from gpukube.sandbox.kube.hardware import find_model
+from gpukube.sandbox.kube.nodes.hardware import find_model
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws, nodes
 from tests.sandbox.eks.tokens import kube_client
 from tests.waiting import wait_for

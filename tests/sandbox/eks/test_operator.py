@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.kube.hardware import MODELS, fits
-from gpukube.sandbox.kube.migmanager import layout_of
-from gpukube.sandbox.kube.operands import operands
-from gpukube.sandbox.kube.shapes import GpuShape
+from gpukube.sandbox.kube.controllers.migmanager import layout_of
+from gpukube.sandbox.kube.controllers.operands import operands
+from gpukube.sandbox.kube.nodes.hardware import MODELS, fits
+from gpukube.sandbox.kube.nodes.shapes import GpuShape
 from tests.sandbox.eks.aws import NAME, Aws
 from tests.sandbox.kube.clients import run_client
 from tests.sandbox.watches import Nodes

@@ -12,7 +12,7 @@ from botocore.hooks import HierarchicalEmitter
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 
-from gpukube.sandbox.eks.identity import SECRET, access_key
+from gpukube.sandbox.eks.wire.identity import SECRET, access_key
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION
 from tests.waiting import PATIENCE_S
 

@@ -17,7 +17,7 @@ from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.gke.tokens import ACCESS_TOKEN
+from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
 from tests.sandbox.conftest import SPEED
 from tests.waiting import PATIENCE_S, wait_for
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon, environment
-from gpukube.sandbox.gke.tokens import ACCESS_TOKEN
+from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
 from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, add_cluster
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
-from gpukube.sandbox.gke.tokens import ACCESS_TOKEN
-from gpukube.sandbox.kube.gkeplugin import PARTITIONS, advertise_gke
-from gpukube.sandbox.kube.hardware import find_model, fits
-from gpukube.sandbox.kube.pluginconfig import Crash
-from gpukube.sandbox.kube.shapes import GpuShape
+from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
+from gpukube.sandbox.kube.nodes.gkeplugin import PARTITIONS, advertise_gke
+from gpukube.sandbox.kube.nodes.hardware import find_model, fits
+from gpukube.sandbox.kube.nodes.pluginconfig import Crash
+from gpukube.sandbox.kube.nodes.shapes import GpuShape
 from tests.sandbox.gke.clients import NAME, ZONE, Gke, add_cluster, gpu_pool, mig_pool, pool_of, shared, t4_pool
 from tests.waiting import wait_for
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.gke.tokens import ACCESS_TOKEN
+from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
 from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, Gke, gpu_pool, mig_pool, pool_of, shared, t4_pool
 
 if TYPE_CHECKING:

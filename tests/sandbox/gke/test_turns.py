@@ -8,9 +8,9 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.clock import ManualClock
 from gpukube.sandbox.faults import FaultBook
-from gpukube.sandbox.gke.enums import PoolStatus
 from gpukube.sandbox.gke.making import CPU_POOL, GkeRequest, make_cluster
 from gpukube.sandbox.gke.service import GkeService
+from gpukube.sandbox.gke.wire.enums import PoolStatus
 
 PLACE = "projects/ml-prod/locations/us-central1-a"
 POOL = f"{PLACE}/clusters/train/nodePools/{CPU_POOL}"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from gpukube.sandbox.clock import ScaledClock
-from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.kube.repository import VERSIONS, archive_name, chart_archive
 from gpukube.sandbox.tls import make_tls
 from tests.serving import serving

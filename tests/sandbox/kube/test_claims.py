@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpukube.sandbox.kube.apply import apply_config, record_update
+from gpukube.sandbox.kube.store.apply import apply_config, record_update
 
 TIME = "2026-11-01T00:00:00Z"
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}

@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from gpukube.sandbox.clock import ScaledClock
-from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
+from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.kube.repository import CHART, VERSIONS, archive_name, chart_archive, repository_routes
 from tests.clients import client
 from tests.waiting import wait_for

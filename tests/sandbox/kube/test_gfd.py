@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.sandbox.kube.gfd import feature_labels
-from gpukube.sandbox.kube.nfd import worker_labels
-from gpukube.sandbox.kube.pluginconfig import Crash, read_settings
-from gpukube.sandbox.kube.shapes import GpuShape
+from gpukube.sandbox.kube.nodes.gfd import feature_labels
+from gpukube.sandbox.kube.nodes.nfd import worker_labels
+from gpukube.sandbox.kube.nodes.pluginconfig import Crash, read_settings
+from gpukube.sandbox.kube.nodes.shapes import GpuShape
 
 SLICED = GpuShape("A100-40GB", 8, ("1g.5gb",) * 7)
 TS = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"

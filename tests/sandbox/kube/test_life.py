@@ -9,14 +9,14 @@ import pytest
 
 from gpukube.sandbox.clock import ManualClock
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
-from gpukube.sandbox.kube.kinds import CORE, NODE_FEATURE
-from gpukube.sandbox.kube.objects import conditions, labels, spec, status
-from gpukube.sandbox.kube.patches import merge_patch
+from gpukube.sandbox.kube.store.kinds import CORE, NODE_FEATURE
+from gpukube.sandbox.kube.store.objects import conditions, labels, spec, status
+from gpukube.sandbox.kube.store.patches import merge_patch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 GPU_TAINT = Taint("nvidia.com/gpu", "present")

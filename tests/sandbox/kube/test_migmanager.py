@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.sandbox.kube.migmanager import custom_layout
-from gpukube.sandbox.kube.shapes import GpuShape
+from gpukube.sandbox.kube.controllers.migmanager import custom_layout
+from gpukube.sandbox.kube.nodes.shapes import GpuShape
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.kube.migmanager import Layout
+    from gpukube.sandbox.kube.controllers.migmanager import Layout
 
 MIX = {"3g.20gb": 1, "2g.10gb": 2}
 A100_40 = ["0x20B010DE", "0x20B110DE"]

@@ -16,13 +16,13 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from gpukube.sandbox.clock import ScaledClock
-from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
-from gpukube.sandbox.kube.kinds import BUILT_IN, NODE_FEATURE
-from gpukube.sandbox.kube.openapi_v2 import document, encoded
-from gpukube.sandbox.kube.openapi_wire import encode_document
-from gpukube.sandbox.kube.patches import MERGE_KEYS
-from gpukube.sandbox.kube.schema import findings
+from gpukube.sandbox.kube.http.app import make_app
+from gpukube.sandbox.kube.http.openapi_v2 import document, encoded
+from gpukube.sandbox.kube.http.openapi_wire import encode_document
+from gpukube.sandbox.kube.store.kinds import BUILT_IN, NODE_FEATURE
+from gpukube.sandbox.kube.store.patches import MERGE_KEYS
+from gpukube.sandbox.kube.store.schema import findings
 from tests.clients import client
 
 from .clients import run_client

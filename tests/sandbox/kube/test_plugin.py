@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.sandbox.kube.hardware import MODELS, find_model, fits, resource_of
-from gpukube.sandbox.kube.plugin import advertise
-from gpukube.sandbox.kube.pluginconfig import Crash, Settings, choose_config, read_settings
-from gpukube.sandbox.kube.shapes import GpuShape
+from gpukube.sandbox.kube.nodes.hardware import MODELS, find_model, fits, resource_of
+from gpukube.sandbox.kube.nodes.plugin import advertise
+from gpukube.sandbox.kube.nodes.pluginconfig import Crash, Settings, choose_config, read_settings
+from gpukube.sandbox.kube.nodes.shapes import GpuShape
 
 SLICED = ("1g.5gb",) * 7
 T4 = GpuShape("T4", 1)

@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from gpukube.sandbox.kube.problems import ApiProblem
-from gpukube.sandbox.kube.protobuf import decode
+from gpukube.sandbox.kube.http.protobuf import decode
+from gpukube.sandbox.kube.store.problems import ApiProblem
 
 
 def field(number: int, value: bytes | int) -> bytes:

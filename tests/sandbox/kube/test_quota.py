@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gpukube.sandbox.clock import ManualClock
-from gpukube.sandbox.kube import kinds
-from gpukube.sandbox.kube.problems import ApiProblem
-from gpukube.sandbox.kube.store import Store
+from gpukube.sandbox.kube.store import kinds
+from gpukube.sandbox.kube.store.problems import ApiProblem
+from gpukube.sandbox.kube.store.store import Store
 
 QUOTA = {
     "metadata": {"name": "critical", "namespace": "default"},

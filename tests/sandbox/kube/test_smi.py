@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox.kube.machines import Machine
-from gpukube.sandbox.kube.objects import status
-from gpukube.sandbox.kube.podruns import start_run
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.smi import listing
+from gpukube.sandbox.kube.nodes.machines import Machine
+from gpukube.sandbox.kube.nodes.podruns import start_run
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.nodes.smi import listing
+from gpukube.sandbox.kube.store.objects import status
 from tests.sandbox.kube.test_life import TOLERATED, Bench, life, plugin
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 WHOLE = GpuShape("T4-16GB", 2)
 ALIKE = GpuShape("A100-40GB", 2, ("3g.20gb", "1g.5gb"))

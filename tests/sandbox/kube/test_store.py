@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox.clock import ManualClock
-from gpukube.sandbox.kube import watching
-from gpukube.sandbox.kube.kinds import CORE
-from gpukube.sandbox.kube.patches import json_patch, merge_patch, strategic_merge
-from gpukube.sandbox.kube.problems import ApiProblem
-from gpukube.sandbox.kube.schema import check_applied, check_sent, findings
-from gpukube.sandbox.kube.selectors import field_test, label_test, matches_selector
-from gpukube.sandbox.kube.store import Store
-from gpukube.sandbox.kube.watching import WatchQuery, watch
+from gpukube.sandbox.kube.http import watching
+from gpukube.sandbox.kube.http.watching import WatchQuery, watch
+from gpukube.sandbox.kube.store.kinds import CORE
+from gpukube.sandbox.kube.store.patches import json_patch, merge_patch, strategic_merge
+from gpukube.sandbox.kube.store.problems import ApiProblem
+from gpukube.sandbox.kube.store.schema import check_applied, check_sent, findings
+from gpukube.sandbox.kube.store.selectors import field_test, label_test, matches_selector
+from gpukube.sandbox.kube.store.store import Store
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.kube.objects import JsonObject
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 MAPS, PODS, SETS, SPACES = (CORE[name] for name in ("configmaps", "pods", "daemonsets", "namespaces"))
 

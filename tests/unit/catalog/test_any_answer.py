@@ -13,11 +13,11 @@ from gpukube.catalog.documents import list_document
 from gpukube.catalog.filters import Filters, choose_entries
 from gpukube.gpu.machines import machines
 from gpukube.gpu.refreshed import Offer, Stock, lay_over
-from gpukube_aks.listings import read_price as read_azure_price
-from gpukube_aks.listings import read_sku
-from gpukube_eks.listings import read_price, read_spot, read_type
-from gpukube_gke.listings import bundled_ssds, read_accelerators, read_machines
-from gpukube_gke.prices import price_offers, read_skus
+from gpukube_aks.facts.listings import read_price as read_azure_price
+from gpukube_aks.facts.listings import read_sku
+from gpukube_eks.facts.listings import read_price, read_spot, read_type
+from gpukube_gke.facts.listings import bundled_ssds, read_accelerators, read_machines
+from gpukube_gke.facts.prices import price_offers, read_skus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

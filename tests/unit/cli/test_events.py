@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpukube.cli.events import EventLog, both, logged
+from gpukube.cli.formats.events import EventLog, both, logged
 from gpukube.engine.documents.schema import document_schema
-from gpukube.engine.events import Event, ignore
+from gpukube.engine.run.events import Event, ignore
 
 if TYPE_CHECKING:
     from pathlib import Path

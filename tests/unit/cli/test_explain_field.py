@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gpukube.__main__ import main
-from gpukube.spec.fieldguide import explain_field, field_names
+from gpukube.spec.reference.fieldguide import explain_field, field_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

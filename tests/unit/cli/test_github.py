@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpukube.cli.github import SHOWN, github_lines
+from gpukube.cli.formats.github import SHOWN, github_lines
 from gpukube.engine.documents.plan import plan_document
 from gpukube.errors import Finding, Where
 from tests.screens.scenes import PLANS, SAME

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-from gpukube.cli.junit import junit_lines
-from gpukube.cluster.proof import Check, NodeProof, PoolProof, Probe, missing
+from gpukube.cli.formats.junit import junit_lines
+from gpukube.cluster.proof.outcome import Check, NodeProof, PoolProof, Probe, missing
 from gpukube.core.values import Nodes
 from gpukube.engine.documents.report import report_document
-from gpukube.engine.report import ClusterReport, PoolReport
+from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import CloudError, ClusterError, Finding, Where
 from gpukube.visible import visible_tree
 from tests.builders import CLUSTER

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.cli.markdown import ROOM, code, markdown, prose
+from gpukube.cli.formats.markdown import ROOM, code, markdown, prose
 from gpukube.engine.documents.plan import plan_document
 from tests.screens.scenes import PLANS
 

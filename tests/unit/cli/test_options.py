@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from gpukube import api
-from gpukube.cli import viewing
 from gpukube.cli.app import run
+from gpukube.cli.bodies import pool_views as viewing
 from gpukube.cli.options import Choices, takes
 
 OPTIONS = {option.name: option for option in fields(Choices) if option.metadata}

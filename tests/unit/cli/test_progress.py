@@ -8,7 +8,7 @@ import re
 from rich.console import Console
 
 from gpukube.cli.progress import LiveRows, PlainLines, progress_on
-from gpukube.engine.events import Event
+from gpukube.engine.run.events import Event
 
 
 def event(message: str, *, phase: str = "create", pool: str = "a100mig", at: float = 0.0) -> Event:

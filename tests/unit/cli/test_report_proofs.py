@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.text import Text
 
-from gpukube.cli.markdown import markdown
+from gpukube.cli.formats.markdown import markdown
 from gpukube.cli.rendering.lines import Hung
 from gpukube.cli.rendering.report import check_words, render_report
 from gpukube.cli.rendering.view import View

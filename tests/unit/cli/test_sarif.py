@@ -12,12 +12,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpukube import api
-from gpukube.cli.sarif import sarif_lines, sarif_log
+from gpukube.cli.formats.sarif import sarif_lines, sarif_log
 from gpukube.codes import GPUS, POOLS
 from gpukube.engine.documents.rules import rule_sentence
 from gpukube.engine.documents.validation import validation_document
-from gpukube.engine.prepare import Validation
-from gpukube.engine.silence import Silenced
+from gpukube.engine.plan.prepare import Validation
+from gpukube.engine.plan.silencing import Silenced
 from gpukube.errors import Finding, Where
 from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
@@ -106,7 +106,7 @@ def test_rule_when_the_package_names_its_pages_then_has_an_address(monkeypatch: 
     named = Message()
     named["Project-URL"] = "Source, https://example.com/source"
     named["Project-URL"] = "Documentation, https://example.com/gpukube/"
-    monkeypatch.setattr("gpukube.cli.sarif.metadata", lambda _name: named)
+    monkeypatch.setattr("gpukube.cli.formats.sarif.metadata", lambda _name: named)
     driver = run_of([TYPE])["tool"]["driver"]
     assert driver["informationUri"] == "https://example.com/gpukube/"
     assert driver["rules"][0]["helpUri"] == "https://example.com/gpukube/docs/diagnostics/spec.md#gpk120"
@@ -116,7 +116,7 @@ def test_rule_when_no_package_is_installed_then_has_no_address(monkeypatch: pyte
     def missing(name: str) -> Message:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("gpukube.cli.sarif.metadata", missing)
+    monkeypatch.setattr("gpukube.cli.formats.sarif.metadata", missing)
     driver = run_of([TYPE])["tool"]["driver"]
     assert ("informationUri" in driver, "helpUri" in driver["rules"][0]) == (False, False)
 

@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
-from gpukube.cluster.operator import operator_values
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release import Release
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import (
+from gpukube.cluster.kube.releases import Release
+from gpukube.cluster.kube.views import (
     ContainerState,
     ContainerView,
     NodeView,
@@ -25,6 +20,11 @@ from gpukube.cluster.views import (
     WorkloadView,
     placement_of,
 )
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import texts
 from gpukube.core.owners import solve_ownership
 from gpukube.core.resolve import promise_of
@@ -134,10 +134,10 @@ def operator_deployment(**changes: object) -> WorkloadView:
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
-def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Sighting:
+def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Snapshot:
     """Make a cluster whose GPU Operator serves these pools, with a plugin pod on every node given."""
     values = operator_values(pools, Surroundings())
-    seen = Sighting(
+    seen = Snapshot(
         nodes=nodes,
         daemonsets=(operator_daemonset(),),
         deployments=(operator_deployment(),),
@@ -245,10 +245,10 @@ def release_of(values: Mapping[str, object], **changes: object) -> Release:
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
-def installed(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Sighting:
+def installed(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Snapshot:
     """Make a cluster whose release serves these pools, with a plugin pod on every node given."""
     values = chart_values(pools, Surroundings())
-    seen = Sighting(
+    seen = Snapshot(
         nodes=nodes,
         daemonsets=(plugin_daemonset(values), *companion_daemonsets(values)),
         pods=tuple(plugin_pod(node.name) for node in nodes),

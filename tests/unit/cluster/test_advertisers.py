@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.advertisers import check_advertisers, find_advertisers
-from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import placement_of
+from gpukube.cluster.kube.views import placement_of
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Ownership
 from tests.unit.cluster.builders import (
     NAMESPACE,
@@ -29,7 +29,7 @@ from tests.unit.cluster.builders import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.cluster.views import WorkloadView
+    from gpukube.cluster.kube.views import WorkloadView
 
 POOL = desire()
 HERE = POOL.target.where.source
@@ -110,7 +110,7 @@ FOREIGN = {
 @pytest.mark.parametrize("case", FOREIGN)
 def test_find_when_a_foreign_plugin_is_there_then_named_with_evidence_and_two_fixes(case: str) -> None:
     found_daemonset, kind = FOREIGN[case]
-    (found,) = find_advertisers(Sighting(daemonsets=(found_daemonset,)), [POOL])
+    (found,) = find_advertisers(Snapshot(daemonsets=(found_daemonset,)), [POOL])
     assert (found.kind, found.name, found.namespace) == (kind, found_daemonset.name, found_daemonset.namespace)
     assert found.lands_on == (HERE,)
     assert found.evidence
@@ -119,7 +119,7 @@ def test_find_when_a_foreign_plugin_is_there_then_named_with_evidence_and_two_fi
 
 @pytest.mark.parametrize("case", FOREIGN)
 def test_check_when_it_could_run_on_our_nodes_then_refused_by_name(case: str) -> None:
-    seen = Sighting(daemonsets=(FOREIGN[case][0],))
+    seen = Snapshot(daemonsets=(FOREIGN[case][0],))
     (diagnostic,) = check_advertisers(find_advertisers(seen, [POOL]), [POOL])
     assert (diagnostic.code, diagnostic.severity, diagnostic.where.source) == ("foreign-advertiser", "error", HERE)
     assert FOREIGN[case][0].name in diagnostic.seen
@@ -127,7 +127,7 @@ def test_check_when_it_could_run_on_our_nodes_then_refused_by_name(case: str) ->
 
 
 def test_find_when_operator_and_static_manifest_share_a_name_then_labels_decide() -> None:
-    found = find_advertisers(Sighting(daemonsets=(STATIC, OPERATOR)), [POOL])
+    found = find_advertisers(Snapshot(daemonsets=(STATIC, OPERATOR)), [POOL])
     assert {(item.kind, item.namespace) for item in found} == {
         ("static-manifest", "gpu-resources"),
         ("gpu-operator", "gpu-operator"),
@@ -135,7 +135,7 @@ def test_find_when_operator_and_static_manifest_share_a_name_then_labels_decide(
 
 
 def test_find_when_a_release_is_named_then_the_way_out_names_it() -> None:
-    (found,) = find_advertisers(Sighting(daemonsets=(chart_release(),)), [POOL])
+    (found,) = find_advertisers(Snapshot(daemonsets=(chart_release(),)), [POOL])
     assert found.fixes[1].endswith("; or remove it: helm uninstall nvdp --namespace nvidia-device-plugin")
 
 
@@ -157,7 +157,7 @@ AWAY = {
 @pytest.mark.parametrize("case", AWAY)
 def test_find_when_it_cannot_run_on_our_nodes_then_told_but_not_refused(case: str) -> None:
     foreign, pool = AWAY[case]
-    found = find_advertisers(Sighting(daemonsets=(foreign,)), [pool])
+    found = find_advertisers(Snapshot(daemonsets=(foreign,)), [pool])
     assert [item.lands_on for item in found] == [()]
     assert not check_advertisers(found, [pool])
 
@@ -166,7 +166,7 @@ def test_find_when_only_nfd_would_lead_it_to_us_then_it_could_run() -> None:
     led = chart_release(
         placement=replace(GPU_TOLERATED, affinity=affine("feature.node.kubernetes.io/pci-10de.present"))
     )
-    assert find_advertisers(Sighting(daemonsets=(led,)), [POOL])[0].lands_on == (HERE,)
+    assert find_advertisers(Snapshot(daemonsets=(led,)), [POOL])[0].lands_on == (HERE,)
 
 
 VALUES = chart_values([POOL], Surroundings())
@@ -183,23 +183,23 @@ HARMLESS = {
 
 @pytest.mark.parametrize("case", HARMLESS)
 def test_find_when_it_advertises_nothing_then_not_found(case: str) -> None:
-    assert find_advertisers(Sighting(daemonsets=(HARMLESS[case],)), [POOL]) == ()
+    assert find_advertisers(Snapshot(daemonsets=(HARMLESS[case],)), [POOL]) == ()
 
 
 def test_find_when_a_release_of_our_name_is_elsewhere_then_it_is_foreign() -> None:
     labels = {**plugin_daemonset(VALUES).labels, "app.kubernetes.io/instance": RELEASE_NAME}
-    assert find_advertisers(Sighting(daemonsets=(chart_release(labels=labels),)), [POOL])
-    assert not find_advertisers(Sighting(daemonsets=(chart_release(labels=labels, namespace=NAMESPACE),)), [POOL])
+    assert find_advertisers(Snapshot(daemonsets=(chart_release(labels=labels),)), [POOL])
+    assert not find_advertisers(Snapshot(daemonsets=(chart_release(labels=labels, namespace=NAMESPACE),)), [POOL])
 
 
 def test_find_when_the_pool_wants_no_plugin_then_a_foreign_one_is_welcome() -> None:
     pool = replace(POOL, ownership=Ownership("cloud", "none", "", {}, "test"))
-    assert [item.lands_on for item in find_advertisers(Sighting(daemonsets=(STATIC,)), [pool])] == [()]
+    assert [item.lands_on for item in find_advertisers(Snapshot(daemonsets=(STATIC,)), [pool])] == [()]
 
 
 def test_find_when_the_cloud_shall_advertise_then_its_own_is_no_rival_but_others_are() -> None:
     pool = advertised_by_cloud(POOL)
-    found = {item.kind: item.lands_on for item in find_advertisers(Sighting(daemonsets=(GKE, STATIC)), [pool])}
+    found = {item.kind: item.lands_on for item in find_advertisers(Snapshot(daemonsets=(GKE, STATIC)), [pool])}
     assert found == {"gke-plugin": (), "static-manifest": (HERE,)}
 
 
@@ -207,7 +207,7 @@ def test_find_when_the_cloud_shall_advertise_then_its_own_is_no_rival_but_others
 
 
 def test_find_when_the_operator_has_no_nodes_yet_then_its_policy_tells() -> None:
-    (found,) = find_advertisers(Sighting(cluster_policies=("cluster-policy",)), [POOL])
+    (found,) = find_advertisers(Snapshot(cluster_policies=("cluster-policy",)), [POOL])
     assert (found.kind, found.form, found.name, found.lands_on) == (
         "gpu-operator",
         "ClusterPolicy",
@@ -217,13 +217,13 @@ def test_find_when_the_operator_has_no_nodes_yet_then_its_policy_tells() -> None
 
 
 def test_find_when_the_operators_daemonset_is_there_then_the_policy_is_not_told_again() -> None:
-    seen = Sighting(daemonsets=(OPERATOR,), cluster_policies=("cluster-policy",))
+    seen = Snapshot(daemonsets=(OPERATOR,), cluster_policies=("cluster-policy",))
     assert [item.form for item in find_advertisers(seen, [POOL])] == ["DaemonSet"]
 
 
 def test_find_when_a_label_keeps_the_operator_away_then_its_policy_does_not_land() -> None:
     pool = desire(labels={"nvidia.com/gpu.deploy.device-plugin": "false"})
-    assert find_advertisers(Sighting(cluster_policies=("cluster-policy",)), [pool])[0].lands_on == ()
+    assert find_advertisers(Snapshot(cluster_policies=("cluster-policy",)), [pool])[0].lands_on == ()
 
 
 SERVICES = {
@@ -242,7 +242,7 @@ SERVICES = {
 @pytest.mark.parametrize("case", SERVICES)
 def test_find_when_a_node_service_runs_on_our_nodes_then_refused(case: str) -> None:
     node, kind = SERVICES[case]
-    (found,) = find_advertisers(Sighting(nodes=(node,)), [POOL])
+    (found,) = find_advertisers(Snapshot(nodes=(node,)), [POOL])
     assert (found.kind, found.lands_on) == (kind, (HERE,))
 
 
@@ -250,12 +250,12 @@ def test_find_when_a_node_service_runs_on_our_nodes_then_refused(case: str) -> N
 def test_find_when_a_node_service_runs_elsewhere_then_not_refused(case: str) -> None:
     node, _kind = SERVICES[case]
     other = replace(node, labels={k: v for k, v in node.labels.items() if not k.startswith("gpukube.io/")})
-    assert [item.lands_on for item in find_advertisers(Sighting(nodes=(other,)), [POOL])] == [()]
+    assert [item.lands_on for item in find_advertisers(Snapshot(nodes=(other,)), [POOL])] == [()]
 
 
 def test_find_when_bottlerocket_has_no_gpus_then_nothing() -> None:
     node = node_of(POOL, os_image="Bottlerocket OS 1.54.0", allocatable={"cpu": "4"})
-    assert find_advertisers(Sighting(nodes=(node,)), [POOL]) == ()
+    assert find_advertisers(Snapshot(nodes=(node,)), [POOL]) == ()
 
 
 DRA = daemonset(
@@ -267,22 +267,22 @@ DRA = daemonset(
 
 
 def test_find_when_the_dra_driver_hands_out_gpus_then_refused() -> None:
-    (found,) = find_advertisers(Sighting(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), [POOL])
+    (found,) = find_advertisers(Snapshot(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), [POOL])
     assert (found.kind, found.name, found.lands_on) == ("dra-driver", DRA.name, (HERE,))
 
 
 def test_find_when_slices_exist_for_our_nodes_then_refused() -> None:
-    seen = Sighting(nodes=(node_of(POOL),), slices=(("gpu.nvidia.com", "node-1"),))
+    seen = Snapshot(nodes=(node_of(POOL),), slices=(("gpu.nvidia.com", "node-1"),))
     assert find_advertisers(seen, [POOL])[0].lands_on == (HERE,)
 
 
 def test_find_when_only_its_device_class_is_left_then_not_refused() -> None:
-    assert [i.lands_on for i in find_advertisers(Sighting(device_classes=("gpu.nvidia.com",)), [POOL])] == [()]
+    assert [i.lands_on for i in find_advertisers(Snapshot(device_classes=("gpu.nvidia.com",)), [POOL])] == [()]
 
 
 @pytest.mark.parametrize("classes", [(), ("compute-domain.nvidia.com",)])
 def test_find_when_dra_does_not_hand_out_gpus_then_nothing(classes: tuple[str, ...]) -> None:
-    assert find_advertisers(Sighting(daemonsets=(DRA,), device_classes=classes), [POOL]) == ()
+    assert find_advertisers(Snapshot(daemonsets=(DRA,), device_classes=classes), [POOL]) == ()
 
 
 # The GPU Operator, ours and others'
@@ -302,10 +302,10 @@ def test_find_when_operands_lie_in_our_namespace_without_our_release_then_foreig
 
 @pytest.mark.parametrize(
     "seen",
-    [Sighting(daemonsets=(OPERATOR,)), Sighting(cluster_policies=("cluster-policy",))],
+    [Snapshot(daemonsets=(OPERATOR,)), Snapshot(cluster_policies=("cluster-policy",))],
     ids=["operand", "policy"],
 )
-def test_find_when_another_operator_is_there_and_ours_is_needed_then_no_label_is_offered(seen: Sighting) -> None:
+def test_find_when_another_operator_is_there_and_ours_is_needed_then_no_label_is_offered(seen: Snapshot) -> None:
     (found,) = find_advertisers(seen, [OPERATED])
     assert found.lands_on == (OPERATED.target.where.source,)
     assert "a cluster has one GPU Operator" in found.fixes[1]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.cluster.helm import HelmAnswer
-from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.helm.engine import HelmAnswer
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.errors import Conflict, HelmError
 from tests.unit.cluster.builders import (
     NAMESPACE,
@@ -29,11 +29,11 @@ from tests.unit.cluster.builders import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.names import ReleaseKind
-    from gpukube.cluster.release import Release
-    from gpukube.cluster.release_migration import Leaving
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.release.migration import Leaving
+    from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.values import Desired
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
@@ -105,9 +105,9 @@ class FakeCluster:
             return "superseded"
         return "pending-install" if self.pending else "deployed"
 
-    def seen(self) -> Sighting:
+    def seen(self) -> Snapshot:
         if not self.revisions:
-            return Sighting()
+            return Snapshot()
         live = release_of(self.revisions[-1], revision=len(self.revisions))
         return installed([CUT], history=(replace(live, status=self.status_of(live.revision)),))
 
@@ -139,7 +139,7 @@ def test_apply_when_nobody_else_writes_then_once() -> None:
 
 def test_apply_when_nothing_is_to_do_then_nothing_is_written() -> None:
     fake = FakeCluster()
-    assert run(fake, plan_release([], Sighting())) is None
+    assert run(fake, plan_release([], Snapshot())) is None
     assert fake.written == []
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.chart import ChartSource, archive_in, chart_digest, local_chart
+from gpukube.cluster.helm.chart import ChartSource, archive_in, chart_digest, local_chart
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.errors import HelmError
 

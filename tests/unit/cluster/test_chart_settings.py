@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpukube.cluster.asked import check_settings
-from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.operator import operator_values
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.release.offline_checks import check_settings
+from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.state.snapshot import Snapshot
 from tests.unit.cluster.builders import SINGLE, SLICED, advertised_by_cloud, desire, installed, operated, release_of
 
 LIMITS = {"resources": {"limits": {"cpu": "50m"}}}
@@ -17,14 +17,14 @@ ASKING = desire(sharing=SLICED, pool="shared", chart_version="0.19.1", chart_val
 
 
 def test_plan_when_a_pool_asks_for_a_version_then_the_release_gets_it() -> None:
-    assert plan_release([PLAIN, ASKING], Sighting()).version == "0.19.1"
+    assert plan_release([PLAIN, ASKING], Snapshot()).version == "0.19.1"
     older = plan_release([PLAIN, ASKING], installed([PLAIN, ASKING]))
     assert (older.action, older.version) == ("upgrade", "0.19.1")
     assert "chart 0.20.0 -> 0.19.1" in older.reason
 
 
 def test_plan_when_the_run_names_a_version_then_it_wins() -> None:
-    assert plan_release([ASKING], Sighting(), chart_version="0.20.0").version == "0.20.0"
+    assert plan_release([ASKING], Snapshot(), chart_version="0.20.0").version == "0.20.0"
 
 
 def test_values_when_a_pool_asks_for_more_then_they_stand_beside_ours() -> None:
@@ -51,7 +51,7 @@ def test_values_when_the_operator_serves_then_they_go_to_its_chart() -> None:
 def test_settings_when_they_are_gpukubes_then_are_refused_offline_and_by_the_plan() -> None:
     pool = desire(chart_values={"migStrategy": "mixed", "config": {"default": "mine"}})
     assert [found.code for found in check_settings([pool])] == ["chart-value-ours"] * 2
-    plan = plan_release([pool], Sighting())
+    plan = plan_release([pool], Snapshot())
     assert (plan.action, plan.kind) == ("conflict", DEVICE_PLUGIN)
     assert "migStrategy" in plan.reason
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.child import DeadlinePassed, Ended, Stop, kill_all, run_child
+from gpukube.cluster.process.child import DeadlinePassed, Ended, Stop, kill_all, run_child
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_run_when_nobody_asks_to_stop_then_the_deadline_counts() -> None:
 
 ORPHANED = """
 import os, sys
-from gpukube.cluster.child import run_child
+from gpukube.cluster.process.child import run_child
 code = "import os, subprocess, sys; subprocess.Popen([sys.executable, '-c', %r], pass_fds=[%d]); %s" % (
     sys.argv[2], int(sys.argv[1]), sys.argv[2])
 run_child([sys.executable, "-c", code], stdin="", environ={}, deadline_s=1000, keeps=[int(sys.argv[1])])

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster import helm_choice
-from gpukube.cluster.helm_choice import choose_engine
-from gpukube.cluster.helm_cli import HelmCli, cli_environ
-from gpukube.cluster.helm_sdk import HelmSdk, embedded_environ
+from gpukube.cluster.helm import choice as helm_choice
+from gpukube.cluster.helm.choice import choose_engine
+from gpukube.cluster.helm.cli import HelmCli, cli_environ
+from gpukube.cluster.helm.embedded import HelmSdk, embedded_environ
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.cluster.helm import EngineChoice
+    from gpukube.cluster.helm.engine import EngineChoice
 
 
 def put_helm(directory: Path, says: str) -> dict[str, str]:

@@ -7,8 +7,8 @@ import copy
 import pytest
 import yaml
 
-from gpukube.cluster.drift import Drift, find_drift, manifest_objects, say_drift
 from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.state.release_drift import Drift, find_drift, manifest_objects, say_drift
 
 MANIFEST = """
 apiVersion: apps/v1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.cluster.helm_failures import explain_helm, words_of
+from gpukube.cluster.helm.failures import explain_helm, words_of
 from gpukube.cluster.names import RELEASE_KINDS, ReleaseKind
 from gpukube.errors import (
     AccessError,

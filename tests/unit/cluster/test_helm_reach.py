@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gpukube.cluster.helm import HelmAnswer
-from gpukube.cluster.helm_failures import explain_helm, words_of
-from gpukube.cluster.helm_reach import ask_reached
+from gpukube.cluster.helm.engine import HelmAnswer
+from gpukube.cluster.helm.failures import explain_helm, words_of
+from gpukube.cluster.helm.retry import ask_reached
 from gpukube.errors import GpukubeError, Where
 
 GET = 'kubernetes cluster unreachable: Get "https://127.0.0.1:1/version": '

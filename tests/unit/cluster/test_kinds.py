@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.api_types import ApiType
-from gpukube.cluster.kube_calls import global_kind, namespaced_kind
+from gpukube.cluster.kube.api_types import ApiType
+from gpukube.cluster.kube.calls import global_kind, namespaced_kind
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:

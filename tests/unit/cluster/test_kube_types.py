@@ -8,13 +8,13 @@ import sys
 import pytest
 from lightkube.core.resource import Resource
 
-from gpukube.cluster import kube
-from gpukube.cluster.kube_types import DECODED
+from gpukube.cluster.kube import client as kube
+from gpukube.cluster.kube.lightkube_types import DECODED
 
 ALL_AT_ONCE = """
 import json, sys, threading
 from lightkube.core.decoders import decode_list
-from gpukube.cluster.kube_types import DECODED, prepare_types
+from gpukube.cluster.kube.lightkube_types import DECODED, prepare_types
 
 sys.setswitchinterval(1e-6)
 if "prepare" in sys.argv:
@@ -40,8 +40,8 @@ for thread in threads:
 DESCRIBED_AT_ONCE = """
 import sys, threading
 from lightkube.core.decoders import decode_list
-from gpukube.cluster.api_types import ApiType
-from gpukube.cluster.kube_calls import global_kind
+from gpukube.cluster.kube.api_types import ApiType
+from gpukube.cluster.kube.calls import global_kind
 
 sys.setswitchinterval(1e-6)
 THREADS, KINDS = 8, 150
@@ -63,8 +63,8 @@ for thread in threads:
 
 CONNECTED_AT_ONCE = """
 import os, sys, threading
-from gpukube.cluster.kube import connect_kube
-from gpukube.cluster.kube_types import prepare_types
+from gpukube.cluster.kube.client import connect_kube
+from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.core.values import KubeAccess
 
 THREADS, PROCESSES, TIMES = 8, int(sys.argv[1]), int(sys.argv[2])

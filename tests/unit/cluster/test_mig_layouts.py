@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.operator import operator_values
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.verify_count import count_findings
+from gpukube.cluster.proof.counts import count_findings
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.shared_values import Surroundings
 from gpukube.core.jsontree import at, text, tree
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.unit.cluster.builders import SINGLE, operated, operated_node

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.nodes_drift import NodeRepair, node_repairs, nodes_of_pool
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.state.node_drift import NodeRepair, node_repairs, nodes_of_pool
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Taint
 from gpukube.testing.fakes import FakeProvider
@@ -16,7 +16,7 @@ from tests.builders import make_observed
 from tests.unit.cluster.builders import GPU_TAINT, SINGLE, VISION_TAINT, desire, node_of, operated, operated_node
 
 if TYPE_CHECKING:
-    from gpukube.cluster.views import NodeView
+    from gpukube.cluster.kube.views import NodeView
     from gpukube.core.values import Desired, Observed, PoolPlan
 
 POOL = desire(sharing=SINGLE, taints=(GPU_TAINT, VISION_TAINT), labels={"team": "vision"})
@@ -30,7 +30,7 @@ def plan_of(pool: Desired, live: Observed) -> PoolPlan:
 
 
 def repairs(*nodes: NodeView, pool: Desired = POOL, live: Observed | None = None) -> tuple[NodeRepair, ...]:
-    return node_repairs([plan_of(pool, live or make_observed(pool))], Sighting(nodes=nodes))
+    return node_repairs([plan_of(pool, live or make_observed(pool))], Snapshot(nodes=nodes))
 
 
 def without(labels: dict[str, str] | None = None, *gone: str, taints: tuple[Taint, ...] = NODE.taints) -> NodeView:
@@ -119,7 +119,7 @@ def test_repairs_when_a_node_lost_our_marks_then_found_by_the_clouds_label(label
 
 def test_nodes_when_a_foreign_node_carries_our_marks_then_the_clouds_label_decides() -> None:
     stray = without({"kubernetes.azure.com/agentpool": "other"})
-    assert nodes_of_pool(Sighting(nodes=(NODE, stray)), LIVE) == (NODE,)
+    assert nodes_of_pool(Snapshot(nodes=(NODE, stray)), LIVE) == (NODE,)
 
 
 def test_repairs_when_the_operator_rules_a_label_then_not_ours_to_mend() -> None:

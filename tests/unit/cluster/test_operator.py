@@ -10,19 +10,19 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
+from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.operator import (
+from gpukube.cluster.release.operator_values import (
     check_drivers,
     check_strategies,
     mig_strategies,
     operator_strays,
     operator_values,
 )
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.scheduling import tolerates
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import placement_of
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import DEFAULT_KEY, Surroundings
+from gpukube.cluster.state.scheduling import tolerates
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import at, items, number, texts
 from gpukube.core.values import Taint
 from gpukube.errors import Where
@@ -259,13 +259,13 @@ KEPT = {
 
 @pytest.mark.parametrize("case", KEPT)
 def test_strays_when_the_operator_keeps_off_then_none(case: str) -> None:
-    assert operator_strays(Sighting(nodes=(KEPT[case],)), HERE) == []
+    assert operator_strays(Snapshot(nodes=(KEPT[case],)), HERE) == []
 
 
 @pytest.mark.parametrize("key", ["pci-10de", "pci-0302_10de", "pci-0300_10de"])
 def test_strays_when_nfd_has_seen_a_gpu_elsewhere_then_refused_with_the_label_that_keeps_it_off(key: str) -> None:
     node = replace(FOREIGN, labels={f"feature.node.kubernetes.io/{key}.present": "true"})
-    (found,) = operator_strays(Sighting(nodes=(node, operated_node(CUT))), HERE)
+    (found,) = operator_strays(Snapshot(nodes=(node, operated_node(CUT))), HERE)
     assert (found.code, found.severity, found.where) == ("operator-strays", "error", HERE)
     assert "other" in found.seen
     assert "kubectl label node other nvidia.com/gpu.deploy.operands=false" in found.fix
@@ -273,7 +273,7 @@ def test_strays_when_nfd_has_seen_a_gpu_elsewhere_then_refused_with_the_label_th
 
 def test_strays_when_there_are_many_then_three_are_named_and_all_are_in_the_fix() -> None:
     nodes = tuple(replace(FOREIGN, name=f"n{place}") for place in range(5))
-    (found,) = operator_strays(Sighting(nodes=nodes), HERE)
+    (found,) = operator_strays(Snapshot(nodes=nodes), HERE)
     assert "n0, n1, n2 and 2 more" in found.seen
     assert "n0 n1 n2 n3 n4 " in found.fix
 
@@ -302,9 +302,9 @@ def test_drivers_when_a_pool_at_zero_is_served_then_it_counts() -> None:
 
 def test_drivers_when_pools_run_different_systems_then_refused() -> None:
     other = replace(DRIVEN, target=replace(DRIVEN.target, image="AzureLinux"))
-    (found,) = check_drivers([DRIVEN, other], Sighting(), (), HERE)
+    (found,) = check_drivers([DRIVEN, other], Snapshot(), (), HERE)
     assert found.seen.endswith("pools of AzureLinux and of the default image")
-    assert check_drivers([CUT, replace(CUT, target=other.target)], Sighting(), (), HERE) == []
+    assert check_drivers([CUT, replace(CUT, target=other.target)], Snapshot(), (), HERE) == []
 
 
 def test_values_when_the_operator_brings_the_driver_then_both_are_on_and_off_again_afterwards() -> None:

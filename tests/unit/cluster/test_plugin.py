@@ -11,13 +11,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
+from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release_plan import plan_release, value_changes
-from gpukube.cluster.scheduling import tolerates
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import placement_of
+from gpukube.cluster.release.plan import plan_release, value_changes
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import DEFAULT_KEY, Surroundings
+from gpukube.cluster.state.scheduling import tolerates
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from tests.builders import make_observed
@@ -242,7 +242,7 @@ def test_merge_when_repeated_or_in_another_order_then_the_same(mine: list, their
 
 
 def test_plan_when_nothing_is_installed_then_install() -> None:
-    plan = plan_release([CUT], Sighting())
+    plan = plan_release([CUT], Snapshot())
     assert (plan.action, plan.revision, plan.version) == ("install", 0, CHART_VERSION)
     assert (plan.name, plan.namespace) == (RELEASE_NAME, NAMESPACE)
     assert plan.keys == tuple(sorted({DEFAULT_KEY, CUT.ownership.config_key}))
@@ -250,7 +250,7 @@ def test_plan_when_nothing_is_installed_then_install() -> None:
 
 
 def test_plan_when_no_pool_needs_it_then_none() -> None:
-    plan = plan_release([advertised_by_cloud(CUT)], Sighting())
+    plan = plan_release([advertised_by_cloud(CUT)], Snapshot())
     assert (plan.action, plan.reason) == ("none", "no pool of this spec needs it")
 
 
@@ -274,13 +274,13 @@ def test_plan_when_a_pool_is_new_then_upgrade_adds_its_entry_only() -> None:
 
 def test_plan_when_other_live_pools_are_tainted_then_tolerated_too() -> None:
     other = make_observed(desire(pool="other", taints=(VISION_TAINT,)), owner="another-team")
-    plan = plan_release([CUT], Sighting(), live_pools=[other])
+    plan = plan_release([CUT], Snapshot(), live_pools=[other])
     assert tolerates(placement_of(plan.values).tolerations, VISION_TAINT)
 
 
 def test_plan_when_live_pools_are_not_ours_to_serve_then_their_taints_do_not_matter() -> None:
     foreign = make_observed(TAINTED, labels={})
-    plan = plan_release([CUT], Sighting(), live_pools=[foreign])
+    plan = plan_release([CUT], Snapshot(), live_pools=[foreign])
     assert not tolerates(placement_of(plan.values).tolerations, VISION_TAINT)
 
 
@@ -388,7 +388,7 @@ def test_plan_when_the_live_chart_is_newer_then_it_is_not_taken_back() -> None:
 def test_plan_when_the_user_names_a_chart_then_its_version_counts() -> None:
     seen = installed([CUT], history=(release_of(VALUES, chart_version="0.21.0"),))
     assert plan_release([CUT], seen, chart_version="0.19.3").version == "0.19.3"
-    assert plan_release([CUT], Sighting(), chart_version="0.19.3").version == "0.19.3"
+    assert plan_release([CUT], Snapshot(), chart_version="0.19.3").version == "0.19.3"
 
 
 def test_plan_when_a_former_run_was_cut_off_then_pending_is_told() -> None:
@@ -399,7 +399,7 @@ def test_plan_when_a_former_run_was_cut_off_then_pending_is_told() -> None:
 
 def test_plan_when_nfd_runs_already_then_the_chart_brings_none() -> None:
     nfd = daemonset("nfd-worker", "node-feature-discovery", labels={"app.kubernetes.io/name": "node-feature-discovery"})
-    plan = plan_release([CUT], Sighting(daemonsets=(nfd,)))
+    plan = plan_release([CUT], Snapshot(daemonsets=(nfd,)))
     assert isinstance(plan.values["nfd"], dict)
     assert plan.values["nfd"]["enabled"] is False
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.probe import (
+from gpukube.cluster.kube.views import placement_of
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.probe import (
     PROBE_IMAGE,
     PROBE_LABEL,
     Attempt,
@@ -20,15 +22,13 @@ from gpukube.cluster.probe import (
     probed_resource,
     read_attempt,
 )
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.scheduling import misfits
-from gpukube.cluster.views import placement_of
+from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.jsontree import at, items, text, texts
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
 from gpukube.engine.documents.parts import WEIGHTS
 from gpukube.gpu.catalogue import parse_model
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.sandbox.kube.hardware import MODELS as HARDWARE
+from gpukube.sandbox.kube.nodes.hardware import MODELS as HARDWARE
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpukube.cluster.kube.views import ContainerView, Placement, Toleration, WorkloadView, placement_of
 from gpukube.cluster.names import NAMESPACE
-from gpukube.cluster.reach import coming_place, live_place, may_appear, needed_roles, reach, unreached
-from gpukube.cluster.reach_plan import check_reach, check_rendered_reach, planned_daemonsets, require_reach
-from gpukube.cluster.release_plan import ReleasePlan, plan_release
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.stack import daemonsets_of, role_of
-from gpukube.cluster.views import ContainerView, Placement, Toleration, WorkloadView, placement_of
+from gpukube.cluster.release.plan import ReleasePlan, plan_release
+from gpukube.cluster.release.reach import check_reach, check_rendered_reach, planned_daemonsets, require_reach
+from gpukube.cluster.state.components import daemonsets_of, role_of
+from gpukube.cluster.state.reach import coming_place, live_place, may_appear, needed_roles, reach, unreached
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Desired, Ownership, Taint
 from gpukube.errors import HelmError
 from tests.unit.cluster.builders import (
@@ -226,7 +226,7 @@ POOLS = {
 
 @pytest.mark.parametrize("case", POOLS)
 def test_check_when_the_values_are_ours_then_every_needed_pod_lands(case: str) -> None:
-    plan = plan_release([POOLS[case]], Sighting())
+    plan = plan_release([POOLS[case]], Snapshot())
     assert not check_reach(plan, [POOLS[case]])
     roles = {role_of(item) for item in planned_daemonsets(plan)}
     assert needed_roles(POOLS[case]).keys() <= roles
@@ -234,7 +234,7 @@ def test_check_when_the_values_are_ours_then_every_needed_pod_lands(case: str) -
 
 def test_check_when_nfd_is_anothers_then_its_labels_are_counted_on() -> None:
     nfd = daemonset("nfd-worker", "nfd", labels={"app.kubernetes.io/name": "node-feature-discovery"})
-    plan = plan_release([POOLS["operator"]], Sighting(daemonsets=(nfd,)))
+    plan = plan_release([POOLS["operator"]], Snapshot(daemonsets=(nfd,)))
     assert "nfd-worker" not in {role_of(item) for item in planned_daemonsets(plan)}
     assert not check_reach(plan, [POOLS["operator"]])
 
@@ -262,7 +262,7 @@ def without_tolerations(plan: ReleasePlan, *path: str) -> ReleasePlan:
 def test_check_when_tolerations_are_missing_then_each_part_is_told(
     case: str, path: tuple[str, ...], codes: list[str]
 ) -> None:
-    plan = without_tolerations(plan_release([POOLS[case]], Sighting()), *path)
+    plan = without_tolerations(plan_release([POOLS[case]], Snapshot()), *path)
     found = check_reach(plan, [POOLS[case]])
     assert [item.code for item in found] == codes
     assert {item.severity for item in found if item.code == "reach-features"} <= {"warning"}
@@ -270,7 +270,7 @@ def test_check_when_tolerations_are_missing_then_each_part_is_told(
 
 def test_check_when_the_rendered_worker_lacks_a_toleration_then_told_with_the_taint() -> None:
     pool = POOLS["custom taints"]
-    plan = plan_release([pool], Sighting())
+    plan = plan_release([pool], Snapshot())
     pod = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]}
     objects = [named("DaemonSet", "r-node-feature-discovery-worker", spec={"template": {"spec": pod}})]
     (found,) = check_rendered_reach(objects, plan, [pool])
@@ -279,7 +279,7 @@ def test_check_when_the_rendered_worker_lacks_a_toleration_then_told_with_the_ta
 
 def test_require_when_the_rendered_plugin_would_not_land_then_refused_with_the_taint() -> None:
     pool = POOLS["custom taints"]
-    plan = plan_release([pool], Sighting())
+    plan = plan_release([pool], Snapshot())
     pod = {"containers": [{"name": "main", "image": "i", "command": ["nvidia-device-plugin"]}]}
     stuck = named("DaemonSet", "gpukube-nvidia-device-plugin", spec={"template": {"spec": pod}})
     with pytest.raises(HelmError) as caught:
@@ -295,7 +295,7 @@ def test_require_when_the_rendered_plugin_would_not_land_then_refused_with_the_t
 
 
 def test_check_when_the_release_is_refused_then_not_judged() -> None:
-    plan = without_tolerations(plan_release([desire()], Sighting()))
+    plan = without_tolerations(plan_release([desire()], Snapshot()))
     assert check_reach(plan, [desire()])
     assert not check_reach(replace(plan, action="conflict"), [desire()])
 

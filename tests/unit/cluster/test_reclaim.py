@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpukube.cluster.drift import find_drift
-from gpukube.cluster.reclaim import _operations
-from gpukube.sandbox.kube.patches import json_patch
+from gpukube.cluster.release.reclaim import _operations
+from gpukube.cluster.state.release_drift import find_drift
+from gpukube.sandbox.kube.store.patches import json_patch
 
 Body = dict[str, Any]  # an object as the API has it
 POLICY: Body = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.release import decode_release, find_releases, newest, release_history, secret_name
+from gpukube.cluster.kube.releases import decode_release, find_releases, newest, release_history, secret_name
 from tests.unit.cluster.builders import NAMESPACE, RELEASE_NAME, release_secret
 
 if TYPE_CHECKING:

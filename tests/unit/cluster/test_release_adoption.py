@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.cluster.advertisers import find_advertisers
+from gpukube.cluster.kube.releases import Release
+from gpukube.cluster.kube.views import Toleration, placement_of
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.release import Release
-from gpukube.cluster.release_adoption import adoptable_releases, leaving_of, still_foreign
-from gpukube.cluster.release_plan import ReleasePlan, plan_release
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import Toleration, placement_of
+from gpukube.cluster.release.adoption import adoptable_releases, leaving_of, still_foreign
+from gpukube.cluster.release.plan import ReleasePlan, plan_release
+from gpukube.cluster.state.advertisers import find_advertisers
+from gpukube.cluster.state.snapshot import Snapshot
 from tests.unit.cluster.builders import (
     SINGLE,
     container,
@@ -55,10 +55,10 @@ PLUGIN = daemonset(
     placement=replace(placement_of(PRESENT), tolerations=(Toleration("", "Exists"),)),
     containers=(container("nvcr.io/nvidia/k8s-device-plugin:v0.17.4", name="nvidia-device-plugin-ctr"),),
 )
-SEEN = Sighting(nodes=(node_of(CUT),), daemonsets=(PLUGIN,))
+SEEN = Snapshot(nodes=(node_of(CUT),), daemonsets=(PLUGIN,))
 
 
-def take_over(seen: Sighting = SEEN, *releases: Release) -> ReleasePlan:
+def take_over(seen: Snapshot = SEEN, *releases: Release) -> ReleasePlan:
     return plan_release([CUT], seen, adopt=releases or [RELEASE])
 
 
@@ -179,6 +179,6 @@ GONE = replace(RELEASE, status="uninstalled")
     ids=["not ours and of the chart", "cut off before ours came", "history of one taken over", "beside ours"],
 )
 def test_adoptable_when_looked_for_then_those_of_the_chart_that_are_not_ours(
-    releases: list[Release], seen: Sighting, names: list[str]
+    releases: list[Release], seen: Snapshot, names: list[str]
 ) -> None:
     assert [item.name for item in adoptable_releases(Secrets(*releases), seen)] == names

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.cluster.names import CHART_LABEL, DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.release_chart import ChartShelf
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.release.charts import ChartCache
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.errors import HelmError
 from tests.unit.cluster.builders import SINGLE, desire, release_of
 from tests.unit.cluster.test_chart import pack
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpukube.cluster.release import Release
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.release.plan import ReleasePlan
 
-PLUGIN = plan_release([desire(sharing=SINGLE)], Sighting())
+PLUGIN = plan_release([desire(sharing=SINGLE)], Snapshot())
 OPERATOR = replace(PLUGIN, kind=GPU_OPERATOR, version=GPU_OPERATOR.version)
 
 
@@ -40,8 +40,8 @@ class Repository:
 
 
 @pytest.fixture
-def shelf() -> Iterator[ChartShelf]:
-    made = ChartShelf(Repository(), ChartSource())  # type: ignore[arg-type]  # only pull is called
+def shelf() -> Iterator[ChartCache]:
+    made = ChartCache(Repository(), ChartSource())  # type: ignore[arg-type]  # only pull is called
     yield made
     made.close()
 
@@ -50,13 +50,13 @@ def marked(mark: str, plan: ReleasePlan = OPERATOR) -> Release:
     return replace(release_of(PLUGIN.values), chart=plan.chart, chart_version=plan.version, chart_mark=mark)
 
 
-def test_default_version_when_its_archive_is_not_the_published_one_then_refused(shelf: ChartShelf) -> None:
+def test_default_version_when_its_archive_is_not_the_published_one_then_refused(shelf: ChartCache) -> None:
     with pytest.raises(HelmError, match=f"and was {DEVICE_PLUGIN.digest}") as refused:
         shelf.chart(PLUGIN)
     assert refused.value.diagnostics[0].code == "chart-digest"
 
 
-def test_default_version_when_its_archive_is_the_published_one_then_taken(shelf: ChartShelf) -> None:
+def test_default_version_when_its_archive_is_the_published_one_then_taken(shelf: ChartCache) -> None:
     path = shelf.chart(replace(PLUGIN, version="0.19.3"))
     published = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     kind = replace(DEVICE_PLUGIN, version="0.19.3", digest=published)
@@ -65,14 +65,14 @@ def test_default_version_when_its_archive_is_the_published_one_then_taken(shelf:
 
 
 def test_other_source_when_the_archive_differs_then_the_user_trusts_it(tmp_path: Path) -> None:
-    shelf = ChartShelf(Repository(), ChartSource("http://mirror/charts"))  # type: ignore[arg-type]  # only pull is called
+    shelf = ChartCache(Repository(), ChartSource("http://mirror/charts"))  # type: ignore[arg-type]  # only pull is called
     path = shelf.chart(PLUGIN)
     assert shelf.record(path, OPERATOR) == {}
     shelf.close()
 
 
 def test_chart_without_a_published_digest_when_first_seen_then_recorded_and_compared_from_then_on(
-    shelf: ChartShelf,
+    shelf: ChartCache,
 ) -> None:
     path = shelf.chart(OPERATOR)
     (mark,) = shelf.record(path, OPERATOR).values()
@@ -86,5 +86,5 @@ def test_chart_without_a_published_digest_when_first_seen_then_recorded_and_comp
 
 
 @pytest.mark.parametrize("mark", ["", "v26.3.3." + "0" * 55], ids=["none", "of another version"])
-def test_record_when_it_is_of_another_version_then_nothing_to_compare_with(shelf: ChartShelf, mark: str) -> None:
+def test_record_when_it_is_of_another_version_then_nothing_to_compare_with(shelf: ChartCache, mark: str) -> None:
     assert shelf.chart(OPERATOR, marked(mark)).exists()

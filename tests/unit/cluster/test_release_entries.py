@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpukube.cluster.merging import DEFAULT_KEY, Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.plugin import chart_values
-from gpukube.cluster.release_entries import dropped_entries, unseen_entries, with_entries
-from gpukube.cluster.release_plan import plan_release
+from gpukube.cluster.release.entries import dropped_entries, unseen_entries, with_entries
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.shared_values import DEFAULT_KEY, Surroundings
 from gpukube.gpu.sharing import Sharing, Slicing
 from tests.unit.cluster.builders import SINGLE, SLICED, desire, installed, release_of
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.release_migration import find_leaving
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.release.migration import find_leaving
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from tests.builders import make_observed
 from tests.unit.cluster.builders import (
@@ -101,12 +101,12 @@ def test_plan_when_nodes_of_the_pools_carry_features_already_then_they_are_no_st
 
 
 def test_plan_when_both_are_asked_for_then_no_consent_helps() -> None:
-    plan = plan_release([CHARTED, SHARED], Sighting(), migrate=True)
+    plan = plan_release([CHARTED, SHARED], Snapshot(), migrate=True)
     assert (plan.action, [item.code for item in plan.diagnostics]) == ("conflict", ["release-migration"])
 
 
 def test_plan_when_only_pods_are_left_of_the_other_then_they_are_waited_for_without_asking() -> None:
-    plan = plan_release([CUT], Sighting(pods=(plugin_pod("node-1"),)))
+    plan = plan_release([CUT], Snapshot(pods=(plugin_pod("node-1"),)))
     assert (plan.action, [item.there for item in plan.leaves]) == ("install", [False])
     assert f"waits until the pods of {DEVICE_PLUGIN.plugin} are gone" in plan.reason
 
@@ -119,7 +119,7 @@ def test_plan_when_both_are_there_then_the_other_leaves_and_ours_is_brought_to_t
 
 @pytest.mark.parametrize("kind", [DEVICE_PLUGIN, GPU_OPERATOR], ids=["chart", "operator"])
 def test_leaving_when_nothing_else_is_there_then_empty(kind: ReleaseKind) -> None:
-    assert find_leaving(kind, Sighting()) == ()
+    assert find_leaving(kind, Snapshot()) == ()
 
 
 def test_apply_when_something_leaves_then_it_goes_before_anything_is_written() -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.merging import Surroundings
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, ReleaseKind, kind_of
-from gpukube.cluster.operator import operator_values
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.errors import Conflict
 from tests.builders import make_observed
 from tests.unit.cluster.builders import (
@@ -42,7 +42,7 @@ VALUES = operator_values([CUT], Surroundings())
 
 
 def test_plan_when_the_operator_shall_advertise_then_its_chart_is_installed() -> None:
-    plan = plan_release([CUT, SHARED], Sighting())
+    plan = plan_release([CUT, SHARED], Snapshot())
     assert (plan.action, plan.kind, plan.version) == ("install", GPU_OPERATOR, "v26.7.0")
     assert (plan.name, plan.namespace, plan.chart) == ("gpukube-gpu-operator", NAMESPACE, "gpu-operator")
     assert {CUT.ownership.config_key, SHARED.ownership.config_key} < set(plan.keys)
@@ -118,7 +118,7 @@ def test_plan_when_another_specs_pools_are_tainted_then_tolerated() -> None:
 MIGRATIONS = {
     "the chart is there": ([CUT], installed([CHARTED]), GPU_OPERATOR, DEVICE_PLUGIN),
     "the operator is there": ([CHARTED], operating([CUT]), DEVICE_PLUGIN, GPU_OPERATOR),
-    "both are asked for": ([CHARTED, SHARED], Sighting(), DEVICE_PLUGIN, GPU_OPERATOR),
+    "both are asked for": ([CHARTED, SHARED], Snapshot(), DEVICE_PLUGIN, GPU_OPERATOR),
     "both are there": (
         [CUT],
         replace(installed([CHARTED]), operator_history=operating([CUT]).operator_history),
@@ -141,20 +141,20 @@ def test_plan_when_the_other_release_is_there_then_refused_with_both_ways_out(ca
 
 def test_plan_when_only_history_is_left_of_the_other_then_no_migration() -> None:
     history = tuple(replace(item, status="uninstalled") for item in installed([CHARTED]).history)
-    assert plan_release([CUT], Sighting(history=history)).action == "install"
+    assert plan_release([CUT], Snapshot(history=history)).action == "install"
 
 
 @pytest.mark.parametrize("seen", [installed([CHARTED]), operating([CUT])], ids=["chart", "operator"])
-def test_plan_when_no_pool_needs_a_release_then_the_live_one_is_left_alone_whichever(seen: Sighting) -> None:
+def test_plan_when_no_pool_needs_a_release_then_the_live_one_is_left_alone_whichever(seen: Snapshot) -> None:
     plan = plan_release([advertised_by_cloud(CUT)], seen)
     assert (plan.action, plan.diagnostics, plan.revision) == ("none", (), 1)
 
 
 def test_plan_when_the_operator_would_take_nodes_of_others_then_refused() -> None:
     stray = node_of(CUT, "other", labels={"feature.node.kubernetes.io/pci-10de.present": "true"})
-    plan = plan_release([CUT], Sighting(nodes=(stray,)))
+    plan = plan_release([CUT], Snapshot(nodes=(stray,)))
     assert (plan.action, [found.code for found in plan.diagnostics]) == ("conflict", ["operator-strays"])
-    assert plan_release([CHARTED], Sighting(nodes=(stray,))).action == "install"
+    assert plan_release([CHARTED], Snapshot(nodes=(stray,))).action == "install"
 
 
 def test_plan_when_another_specs_live_pool_is_cut_by_another_strategy_then_refused() -> None:
@@ -174,7 +174,7 @@ def test_apply_when_a_plan_is_a_conflict_then_raised_with_its_diagnostics() -> N
 
 
 OWNERS = {"chart": CHARTED, "operator": CUT, "cloud": advertised_by_cloud(CHARTED)}
-LIVE = {"nothing": Sighting(), "chart": installed([CHARTED]), "operator": operating([CUT])}
+LIVE = {"nothing": Snapshot(), "chart": installed([CHARTED]), "operator": operating([CUT])}
 
 
 @settings(max_examples=60)

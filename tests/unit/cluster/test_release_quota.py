@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.release_quota import quota_shortage
+from gpukube.cluster.release.quota import quota_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

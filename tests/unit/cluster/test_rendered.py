@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.cluster.merging import DEFAULT_KEY
 from gpukube.cluster.names import GPU_OPERATOR
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.rendered import read_manifest, require_rendered
-from gpukube.cluster.sighting import Sighting
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.rendered import read_manifest, require_rendered
+from gpukube.cluster.release.shared_values import DEFAULT_KEY
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, texts, tree
 from gpukube.errors import HelmError
 from tests.unit.cluster.builders import CONFIG_MAP_NAME, PLUGIN_NAME, SINGLE, VISION_TAINT, desire, operated
@@ -19,7 +19,7 @@ from tests.unit.cluster.builders import CONFIG_MAP_NAME, PLUGIN_NAME, SINGLE, VI
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLAN = plan_release([desire(sharing=SINGLE, taints=(VISION_TAINT,))], Sighting())
+PLAN = plan_release([desire(sharing=SINGLE, taints=(VISION_TAINT,))], Snapshot())
 
 
 def objects() -> dict[str, dict[str, object]]:
@@ -99,7 +99,7 @@ def test_require_when_nfd_is_not_asked_for_but_rendered_then_refused() -> None:
 
 # The operator
 
-OPERATOR_PLAN = plan_release([operated(sharing=SINGLE, taints=(VISION_TAINT,))], Sighting())
+OPERATOR_PLAN = plan_release([operated(sharing=SINGLE, taints=(VISION_TAINT,))], Snapshot())
 
 
 def operator_objects() -> dict[str, dict[str, object]]:

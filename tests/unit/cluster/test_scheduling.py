@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.cluster.scheduling import daemon_misfits, misfits, tolerates
-from gpukube.cluster.views import Toleration, placement_of
+from gpukube.cluster.kube.views import Toleration, placement_of
+from gpukube.cluster.state.scheduling import daemon_misfits, misfits, tolerates
 from gpukube.core.values import Taint
 
 LABELS = {"pool": "gpu", "zone": "1", "count": "8"}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.scratch import Scratch, remove_all, sweep
+from gpukube.cluster.process.scratch import Scratch, remove_all, sweep
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KILLED = """
 import os, signal
-from gpukube.cluster.scratch import Scratch
+from gpukube.cluster.process.scratch import Scratch
 path = Scratch("kube").path
 (path / "config").write_text("token")
 print(path, flush=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.verify import nodes_of, prove_pool
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.verify import nodes_of, prove_pool
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Nodes, Taint
 from gpukube.engine.documents.parts import WEIGHTS
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
@@ -33,7 +33,7 @@ from tests.unit.cluster.builders import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.cluster.views import ContainerState, NodeView
+    from gpukube.cluster.kube.views import ContainerState, NodeView
     from gpukube.core.values import Desired
     from gpukube.errors import Finding
 
@@ -388,8 +388,8 @@ def test_prove_when_the_node_has_other_nvidia_resources_then_no_matter() -> None
 def test_prove_when_the_cloud_advertises_then_nothing_of_our_release_is_asked() -> None:
     pool = advertised_by_cloud(desire())
     bare = without(without(node_of(pool), "gpukube.io/advertiser"), "nvidia.com/device-plugin.config")
-    assert prove_pool(pool, Sighting(nodes=(bare,))).status == "proven"
-    found = prove_pool(pool, Sighting(nodes=(replace(bare, allocatable={}),))).missing_step
+    assert prove_pool(pool, Snapshot(nodes=(bare,))).status == "proven"
+    found = prove_pool(pool, Snapshot(nodes=(replace(bare, allocatable={}),))).missing_step
     assert found is not None
     assert "the cloud's own plugin has registered nothing" in found.why
     assert not found.fix

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.cluster.proof import Check, step_of
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.verify import prove_pool
-from gpukube.cluster.verify_checks import node_checks
-from gpukube.cluster.views import NodeView, Placement, Toleration
+from gpukube.cluster.kube.views import NodeView, Placement, Toleration
+from gpukube.cluster.proof.checks import node_checks
+from gpukube.cluster.proof.outcome import Check, step_of
+from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Desired, Taint
 from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
@@ -117,7 +117,7 @@ def test_checks_when_the_plugins_pod_does_not_serve_then_its_state(pods: object,
 def test_checks_when_the_cloud_advertises_then_neither_pod_nor_parts() -> None:
     pool = advertised_by_cloud(desire())
     pool = replace(pool, ownership=replace(pool.ownership, labels={}))
-    found = node_checks(pool, node_of(pool), Sighting())
+    found = node_checks(pool, node_of(pool), Snapshot())
     assert [check.what for check in found] == ["condition Ready", f"taint {GPU_TAINT}"]
 
 
@@ -132,7 +132,7 @@ def test_prove_when_a_label_keeps_the_clouds_plugin_away_then_broken_unless_devi
         pod_labels={"k8s-app": "nvidia-gpu-device-plugin"},
         placement=Placement({"cloud.google.com/gke-accelerator": "x"}, tolerations=(Toleration("", "Exists"),)),
     )
-    proof = prove_pool(pool, Sighting(nodes=(node,), daemonsets=(plugin,)))
+    proof = prove_pool(pool, Snapshot(nodes=(node,), daemonsets=(plugin,)))
     assert (step_of(proof.missing_step) if proof.missing_step else "") == step
 
 

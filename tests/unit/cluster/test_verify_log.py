@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.verify import prove_pool
-from gpukube.cluster.verify_log import Source, explain_by_log, log_sources
+from gpukube.cluster.proof.logs import Source, explain_by_log, log_sources
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.verify import prove_pool
 from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import SINGLE, advertised_by_cloud, desire, installed, node_of, plugin_pod, state
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Taint
 from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
@@ -30,7 +30,7 @@ from tests.unit.cluster.builders import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.cluster.views import NodeView
+    from gpukube.cluster.kube.views import NodeView
     from gpukube.core.values import Desired
 
 CUT = operated(sharing=SINGLE)
@@ -237,7 +237,7 @@ CLOUD: dict[str, tuple[Desired, dict[str, object], str, str, str]] = {
 @pytest.mark.parametrize("case", CLOUD)
 def test_prove_when_the_cloud_advertises_then_its_steps_in_its_words(case: str) -> None:
     pool, changes, step, weight, means = CLOUD[case]
-    proof = prove_pool(pool, Sighting(nodes=(node_of(pool, "node-1", **changes),)))
+    proof = prove_pool(pool, Snapshot(nodes=(node_of(pool, "node-1", **changes),)))
     found = proof.missing_step
     assert found is not None
     assert (step_of(found), WEIGHTS[found.severity]) == (step, weight)
@@ -248,7 +248,7 @@ def test_prove_when_the_cloud_advertises_then_its_steps_in_its_words(case: str) 
 
 def test_prove_when_the_cloud_shows_what_is_promised_then_proven_without_any_label_of_ours() -> None:
     node = node_of(CLOUD_CUT, labels={key: value for key, value in CLOUD_CUT.labels.items() if "nvidia" not in key})
-    proof = prove_pool(CLOUD_CUT, Sighting(nodes=(node,)))
+    proof = prove_pool(CLOUD_CUT, Snapshot(nodes=(node,)))
     assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 56})
 
 

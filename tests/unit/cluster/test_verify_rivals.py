@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.verify import prove_pool
-from gpukube.cluster.views import Placement, Toleration
+from gpukube.cluster.kube.views import Placement, Toleration
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.verify import prove_pool
 from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
     MPS,
@@ -26,8 +26,8 @@ from tests.unit.cluster.builders import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.cluster.sighting import Sighting
-    from gpukube.cluster.views import WorkloadView
+    from gpukube.cluster.kube.views import WorkloadView
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.errors import Finding
 
 CUT = desire(sharing=SINGLE)
@@ -43,11 +43,11 @@ RELEASE = daemonset(
 )
 
 
-def beside(seen: Sighting, *others: WorkloadView) -> Sighting:
+def beside(seen: Snapshot, *others: WorkloadView) -> Snapshot:
     return replace(seen, daemonsets=(*seen.daemonsets, *others))
 
 
-def told(seen: Sighting, *, of_operator: bool = False) -> Finding:
+def told(seen: Snapshot, *, of_operator: bool = False) -> Finding:
     pool = operated(sharing=SINGLE) if of_operator else CUT
     step = prove_pool(pool, seen).missing_step
     assert step is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpukube.cluster.views import Toleration, node_view, pod_view, workload_view
+from gpukube.cluster.kube.views import Toleration, node_view, pod_view, workload_view
 from gpukube.core.values import Taint
 
 NODE = {

@@ -15,7 +15,7 @@ from gpukube.core.binding import Binding, Draft, Effect
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import DISK_SIZE, FieldPath, label
 from gpukube.core.values import Ability, Change, Disk, UpdateRow
-from gpukube.engine.fidelity import check_fidelity, inexact, used_features
+from gpukube.engine.plan.fidelity import check_fidelity, inexact, used_features
 from gpukube.spec.base import SpecModel
 from gpukube.spec.plain import PLAIN, plain_values
 from tests.builders import by_text, make_target

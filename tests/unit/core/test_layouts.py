@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
-from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.operator import operator_values
+from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.shared_values import Surroundings
 from gpukube.errors import SpecError
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gpukube.core.marks import COPY_TAGS, CopyForm
 from gpukube.core.values import MarksCopy
-from gpukube_aks.marks import FORM as AKS
-from gpukube_eks.marks import FORM as EKS
-from gpukube_gke.marks import FORM as GKE
+from gpukube_aks.pool.marks import FORM as AKS
+from gpukube_eks.pool.marks import FORM as EKS
+from gpukube_gke.pool.marks import FORM as GKE
 
 FORMS = {"eks": EKS, "aks": AKS, "gke": GKE}
 PLACE = "somewhere/train/a100mig"

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.cluster.advertisers import check_advertisers, find_advertisers
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import NodeView
+from gpukube.cluster.kube.views import NodeView
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.owners import choose_release, decide_owner
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Ownership
-from gpukube.engine.owners import has_operator
+from gpukube.engine.plan.ownership import has_operator
 from gpukube.errors import Finding
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import load_provider
@@ -67,25 +67,25 @@ def node(name: str, **changes: object) -> NodeView:
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 
-PRESENT: dict[str, tuple[Sighting, str]] = {
-    "nothing": (Sighting(), ""),
+PRESENT: dict[str, tuple[Snapshot, str]] = {
+    "nothing": (Snapshot(), ""),
     "our chart": (installed([desire(pool="other")]), OWNED),
     "our operator": (operating([operated(pool="other", sharing=SHARINGS["mig single"])]), OWNED),
-    "another release of the chart": (Sighting(daemonsets=(chart_release(),)), "everywhere"),
-    "a static manifest": (Sighting(daemonsets=(STATIC,)), "everywhere"),
-    "another operator": (Sighting(daemonsets=(OPERATOR,)), "everywhere"),
-    "another operator without nodes yet": (Sighting(cluster_policies=("cluster-policy",)), "everywhere"),
-    "somebody's own build": (Sighting(daemonsets=(OWN_BUILD,)), "everywhere"),
-    "gke's plugin": (Sighting(daemonsets=(GKE,)), "gke"),
+    "another release of the chart": (Snapshot(daemonsets=(chart_release(),)), "everywhere"),
+    "a static manifest": (Snapshot(daemonsets=(STATIC,)), "everywhere"),
+    "another operator": (Snapshot(daemonsets=(OPERATOR,)), "everywhere"),
+    "another operator without nodes yet": (Snapshot(cluster_policies=("cluster-policy",)), "everywhere"),
+    "somebody's own build": (Snapshot(daemonsets=(OWN_BUILD,)), "everywhere"),
+    "gke's plugin": (Snapshot(daemonsets=(GKE,)), "gke"),
     "bottlerocket's plugin on the pool's nodes": (
-        Sighting(nodes=(node("node-1", os_image="Bottlerocket OS 1.57.0", allocatable={"nvidia.com/gpu": "8"}),)),
+        Snapshot(nodes=(node("node-1", os_image="Bottlerocket OS 1.57.0", allocatable={"nvidia.com/gpu": "8"}),)),
         "bottlerocket",
     ),
     "the service of aks on the pool's nodes": (
-        Sighting(nodes=(node("node-1", conditions={"Ready": "True", "UnhealthyNvidiaDevicePlugin": "False"}),)),
+        Snapshot(nodes=(node("node-1", conditions={"Ready": "True", "UnhealthyNvidiaDevicePlugin": "False"}),)),
         "aks",
     ),
-    "the driver of dra": (Sighting(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), "everywhere"),
+    "the driver of dra": (Snapshot(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), "everywhere"),
 }
 """What is there, and on whose nodes it runs besides ours."""
 
@@ -98,7 +98,7 @@ class End:
     advertisers: tuple[str, ...]
 
 
-def end(target: Target, seen: Sighting, strangers: str) -> End:
+def end(target: Target, seen: Snapshot, strangers: str) -> End:
     """Go the way of a plan, and count at its end."""
     provider = load_provider(target.cluster.provider)
     stack = provider.stack(target)
@@ -114,7 +114,7 @@ def end(target: Target, seen: Sighting, strangers: str) -> End:
     return End(refusals, () if refusals else tuple(advertisers(desired, seen, strangers, choice.release)))
 
 
-def advertisers(desired: Desired, seen: Sighting, strangers: str, release: str) -> Iterator[str]:
+def advertisers(desired: Desired, seen: Snapshot, strangers: str, release: str) -> Iterator[str]:
     """Count what registers nvidia.com/* on a node of this pool."""
     if runs_by_itself(desired):
         yield "cloud"

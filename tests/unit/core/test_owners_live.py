@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 from gpukube.core.values import ClusterFacts, Settings
 from gpukube.engine.looking import plan_clusters
-from gpukube.engine.planning import Scope
-from gpukube.engine.prepare import Filters, Prepared
-from gpukube.engine.session import Session
+from gpukube.engine.plan.planning import Scope
+from gpukube.engine.plan.prepare import Filters, Prepared
+from gpukube.engine.run.session import Session
 from gpukube.errors import ClusterError
 from gpukube.gpu.sharing import Sharing
 from gpukube.testing.fakes import FakeCloud
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from gpukube.cluster.kube import Kube
-    from gpukube.cluster.release import Release
-    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
-    from gpukube.engine.planning import ClusterPlan
+    from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.errors import GpukubeError
 
 WHOLE = desire(sharing=Sharing(), pool="whole", name="whole")
@@ -60,7 +60,7 @@ def packed(release: Release) -> Mapping[str, object]:
     return release_secret(record, name=release.name, revision=release.revision)
 
 
-def planned(wanted: Desired, seen: Sighting | GpukubeError, *live: Desired, scope: Scope = Scope()) -> ClusterPlan:
+def planned(wanted: Desired, seen: Snapshot | GpukubeError, *live: Desired, scope: Scope = Scope()) -> ClusterPlan:
     stage = Stage([*live], seen_at=lambda _now: seen)
     for pool in live:
         stage.world.pools[pool.target.name] = make_observed(pool)

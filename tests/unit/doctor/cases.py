@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpukube.cluster.views import Placement
+from gpukube.cluster.kube.views import Placement
 from gpukube.core.values import Taint
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire

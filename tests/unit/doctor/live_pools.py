@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from gpukube.core.values import ClusterFacts, ClusterRef
 from gpukube.doctor.evidence import Evidence
 from gpukube.provider import load_provider
-from gpukube_aks.observe import observe_pool as observe_aks
-from gpukube_eks.observe import observe_group as observe_eks
-from gpukube_gke.observe import observe_pool as observe_gke
+from gpukube_aks.pool.observe import observe_pool as observe_aks
+from gpukube_eks.pool.observe import observe_group as observe_eks
+from gpukube_gke.pool.observe import observe_pool as observe_gke
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

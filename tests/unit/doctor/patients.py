@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpukube.cluster.release import Release
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import ContainerState, NodeView, PodView, workload_view
+from gpukube.cluster.kube.releases import Release
+from gpukube.cluster.kube.views import ContainerState, NodeView, PodView, workload_view
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Taint
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
 from gpukube.testing.fakes import FakeProvider
@@ -20,7 +20,7 @@ from tests.builders import CLUSTER
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.views import WorkloadView
+    from gpukube.cluster.kube.views import WorkloadView
 
 NS = "nvidia-device-plugin"
 Body = dict[str, Any]  # objects of the Kubernetes API as YAML has them
@@ -181,7 +181,7 @@ def patient(  # noqa: PLR0913 - each is a part of the cluster
     """
     views: tuple[WorkloadView, ...] = tuple(workload_view(item, "DaemonSet") for item in daemonsets)
     running = [pod_of(item) for item in daemonsets if "mps" not in item["metadata"]["name"]]
-    sighting = Sighting(
+    sighting = Snapshot(
         nodes=nodes or (GPU_NODE, CPU_NODE),
         daemonsets=views,
         deployments=tuple(workload_view(item, "Deployment") for item in masters),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.doctor.check import examine
-from gpukube.doctor.clouds import CHECKS, cloud_checks
+from gpukube.doctor.checks.clouds import CHECKS, cloud_checks
 from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
-from gpukube_eks.observe import observe_leftover
+from gpukube_eks.pool.observe import observe_leftover
 from gpukube_gke.diagnose import parse_version
 from tests.unit.doctor.live_pools import LABELS, aks_pool, eks_pool, evidence_of, gke_pool
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.doctor import access, tools
 from gpukube.doctor.check import examine
+from gpukube.doctor.checks import access, tools
+from gpukube.doctor.checks.tools import access_command
 from gpukube.doctor.local_tools import Tools, look_at_tools
 from gpukube.doctor.rights import Right, ask_rights, rights_for
-from gpukube.doctor.tools import access_command
-from gpukube.engine.release import NEEDED, NEEDED_BESIDES
+from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
 from gpukube.errors import (
     AccessError,
     CloudError,
@@ -34,7 +34,7 @@ from tests.unit.gpukube_eks.samples import desired_of, eks_target
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.kube.client import Kube
     from gpukube.doctor.check import Found
     from gpukube.doctor.evidence import Evidence
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.doctor.check import examine
-from gpukube.doctor.clouds import CHECKS, cloud_checks
-from gpukube_aks.observe import observe_pool as observe_aks
-from gpukube_eks.observe import observe_group as observe_eks
-from gpukube_gke.observe import observe_pool as observe_gke
+from gpukube.doctor.checks.clouds import CHECKS, cloud_checks
+from gpukube_aks.pool.observe import observe_pool as observe_aks
+from gpukube_eks.pool.observe import observe_group as observe_eks
+from gpukube_gke.pool.observe import observe_pool as observe_gke
 from tests.unit.doctor.live_pools import aks_pool, eks_pool, evidence_of, gke_pool
 
 if TYPE_CHECKING:

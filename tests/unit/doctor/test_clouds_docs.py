@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpukube.doctor.clouds import cloud_checks
+from gpukube.doctor.checks.clouds import cloud_checks
 from gpukube.provider import load_provider
 
 DOCS = Path(__file__).parents[3] / "docs"

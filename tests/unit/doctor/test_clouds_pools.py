@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.release import Release
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import NodeView, PodView, placement_of
+from gpukube.cluster.kube.releases import Release
+from gpukube.cluster.kube.views import NodeView, PodView, placement_of
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import ClusterFacts, Taint
-from gpukube.doctor import machines, pool_marks, pool_states, scaling
 from gpukube.doctor.check import examine
+from gpukube.doctor.checks import machines, pool_marks, pool_states, scaling
 from gpukube.doctor.evidence import PodFacts
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.unit.cluster.builders import daemonset
@@ -69,11 +69,11 @@ def pod(name: str = "job", on: str = "n1", **changes: object) -> PodFacts:
     return PodFacts(replace(view, **changes))  # type: ignore[arg-type]  # test data
 
 
-def seen(*nodes: NodeView, **changes: object) -> Sighting:
-    return Sighting(nodes=nodes, **changes)  # type: ignore[arg-type]  # test data
+def seen(*nodes: NodeView, **changes: object) -> Snapshot:
+    return Snapshot(nodes=nodes, **changes)  # type: ignore[arg-type]  # test data
 
 
-def driver(provider: str, value: str) -> Sighting:
+def driver(provider: str, value: str) -> Snapshot:
     """A cluster with one node of the pool, labelled so, and the driver container of an operator."""
     label = "nvidia.com/gpu.deploy.driver"
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]

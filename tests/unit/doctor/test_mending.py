@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.core.faults import LabelNode, Restart
 from gpukube.core.values import Settings
-from gpukube.doctor.mending import mend
-from gpukube.engine.prepare import prepare_addresses
-from gpukube.engine.run import Run
-from gpukube.engine.session import Session
+from gpukube.doctor.fixing import mend
+from gpukube.engine.plan.prepare import prepare_addresses
+from gpukube.engine.run.context import Run
+from gpukube.engine.run.session import Session
 from gpukube.errors import ClusterError
 from gpukube.testing.clock import ManualClock
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
-    from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.kube.api_types import ApiType
+    from gpukube.cluster.kube.client import Kube
     from gpukube.core.faults import Mend
     from gpukube.core.jsontree import Tree
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.cluster.views import workload_view
-from gpukube.doctor.stack import is_gpu_node, parts_of
+from gpukube.cluster.kube.views import workload_view
+from gpukube.doctor.gpu_stack import is_gpu_node, parts_of
 from tests.unit.doctor.patients import CPU_NODE, GPU_NODE, daemonset, relabelled
 
 PARTS = {

@@ -6,14 +6,14 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.values import ClusterFacts, Settings
-from gpukube.engine.apply import Consent, apply_pools, require_consent
-from gpukube.engine.create import create_pools
-from gpukube.engine.planning import ClusterPlan
-from gpukube.engine.run import Pace, Run
-from gpukube.engine.session import Session
+from gpukube.engine.change.apply import Consent, apply_pools, require_consent
+from gpukube.engine.change.create import create_pools
+from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.engine.run.context import Pace, Run
+from gpukube.engine.run.session import Session
 from gpukube.errors import GpukubeError
 from gpukube.testing.clock import ManualClock
 from gpukube.testing.fakes import FakeProvider, FakeWorld
@@ -23,11 +23,11 @@ from tests.unit.cluster.builders import installed, node_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube.cluster.kube import Kube
-    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
-    from gpukube.engine.events import Event
-    from gpukube.engine.report import ClusterReport
+    from gpukube.engine.run.events import Event
+    from gpukube.engine.run.report import ClusterReport
 
 PACE = Pace(timeout_s=600, poll_s=5, settle_s=60, verify_s=300)
 RESUME = "gpukube pool create -f pools.yaml"
@@ -38,10 +38,10 @@ class FakeKube:
     """What is seen inside, at any time, whatever is asked for; an error is raised by every list."""
 
     clock: ManualClock
-    seen_at: Callable[[float], Sighting | GpukubeError]
+    seen_at: Callable[[float], Snapshot | GpukubeError]
     log: tuple[str, ...] | GpukubeError = ()
 
-    def _seen(self) -> Sighting:
+    def _seen(self) -> Snapshot:
         seen = self.seen_at(self.clock.now())
         if isinstance(seen, GpukubeError):
             raise seen
@@ -87,7 +87,7 @@ class Stage:
     pools: list[Desired]
     clock: ManualClock = field(default_factory=ManualClock)
     world: FakeWorld = field(default_factory=FakeWorld)
-    seen_at: Callable[[float], Sighting | GpukubeError] | None = None
+    seen_at: Callable[[float], Snapshot | GpukubeError] | None = None
     said: list[Event] = field(default_factory=list)
     log: tuple[str, ...] | GpukubeError = ()
 
@@ -130,6 +130,6 @@ class Stage:
     def messages(self) -> list[str]:
         return [event.message for event in self.said]
 
-    def _all_well(self, _now: float) -> Sighting:
+    def _all_well(self, _now: float) -> Snapshot:
         nodes = [node_of(pool, f"node-{at}") for at, pool in enumerate(self.pools)]
         return installed(self.pools, *nodes)

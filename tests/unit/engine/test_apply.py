@@ -9,8 +9,8 @@ import pytest
 
 from gpukube.core.fields import COUNT, DISK_SIZE, ZONES, FieldPath, label
 from gpukube.core.values import OWNER_LABEL, Change, Loss
-from gpukube.engine.apply import Consent, require_consent
-from gpukube.engine.create import create_pools
+from gpukube.engine.change.apply import Consent, require_consent
+from gpukube.engine.change.create import create_pools
 from gpukube.engine.documents.plan import plan_document
 from gpukube.errors import CloudError, Conflict, GpukubeError, Moved
 from gpukube.testing.clock import ManualClock

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.core.values import Settings
-from gpukube.engine.calls import Calls
-from gpukube.engine.clock import Stopped, SystemClock
-from gpukube.engine.run import Pace, Run
+from gpukube.engine.run.calls import Calls
+from gpukube.engine.run.clock import Stopped, SystemClock
+from gpukube.engine.run.context import Pace, Run
 from gpukube.errors import CloudError, WaitTimeout
 from gpukube.testing.clock import ManualClock
 

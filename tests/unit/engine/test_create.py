@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gpukube.core.values import ClusterFacts
-from gpukube.engine.create import create_pools
-from gpukube.engine.report import ClusterReport, PoolReport, exit_code
+from gpukube.engine.change.create import create_pools
+from gpukube.engine.run.report import ClusterReport, PoolReport, exit_code
 from gpukube.errors import (
     Busy,
     CapacityError,

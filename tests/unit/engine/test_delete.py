@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.release_plan import plan_release
-from gpukube.engine.create import create_pools
-from gpukube.engine.delete import delete_pools, plan_deletion
+from gpukube.cluster.release.plan import plan_release
+from gpukube.engine.change.create import create_pools
+from gpukube.engine.change.delete import delete_pools, plan_deletion
 from gpukube.errors import Busy, CloudError, ClusterError, Conflict, SpecError
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
@@ -17,9 +17,9 @@ from tests.unit.cluster.builders import SINGLE, desire, installed
 from tests.unit.engine.stage import RESUME, Stage
 
 if TYPE_CHECKING:
-    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
-    from gpukube.engine.report import PoolReport
+    from gpukube.engine.run.report import PoolReport
 
 CUT = desire(sharing=SINGLE)
 OWNERS = (CUT.target.owner,)
@@ -72,14 +72,14 @@ def test_delete_when_it_is_gone_already_then_content(stage: Stage) -> None:
     assert stage.sent() == []
 
 
-def half_done(live: list[Desired], status: str) -> Sighting:
+def half_done(live: list[Desired], status: str) -> Snapshot:
     """A cluster whose release was left like that."""
     seen = installed(live)
     return replace(seen, history=(*seen.history[:-1], replace(seen.history[-1], status=status)))
 
 
 NOT_TIDIED = "not tidied, the same delete or the next apply does it: it is away"
-LEFT: dict[str, tuple[Sighting, str, str]] = {
+LEFT: dict[str, tuple[Snapshot, str, str]] = {
     "its entry": (installed([CUT]), "failed", NOT_TIDIED),
     "its entry in the record alone": (replace(installed([CUT]), config_map={}), "failed", NOT_TIDIED),
     "a change that was cut off": (half_done([], "pending-upgrade"), "failed", NOT_TIDIED),

@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpukube.cli.rendering.words import gpu_line, needs_line, stuck_line, unread_line
-from gpukube.cluster.sighting import Sighting
-from gpukube.cluster.views import NodeView, PodView
+from gpukube.cluster.kube.views import NodeView, PodView
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import DISK_SIZE, INSTANCE_TYPE, MOST, label
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool, plan_removal
@@ -23,9 +23,9 @@ from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
 from gpukube.engine.documents.summary import plan_summary
 from gpukube.engine.documents.usage import used_devices
-from gpukube.engine.events import Event
-from gpukube.engine.planning import ClusterPlan
-from gpukube.engine.report import ClusterReport, PoolReport
+from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.engine.run.events import Event
+from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import CapacityError, CloudError, ClusterError, Finding, SpecError, Where
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_observed, make_target
@@ -256,7 +256,7 @@ def node(ready: str, gpus: str) -> NodeView:
 
 def test_plan_document_when_a_node_is_not_ready_then_shown_as_health_and_no_difference() -> None:
     same = plan_pool(PROVIDER, WANTED, (LIVE,))
-    plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(same,), seen=Sighting(nodes=(node("False", "8"),)))
+    plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(same,), seen=Snapshot(nodes=(node("False", "8"),)))
     document = plan_document([plan], [])
     health = document["clusters"][0]["pools"][0]["health"]
     assert health is not None
@@ -266,7 +266,7 @@ def test_plan_document_when_a_node_is_not_ready_then_shown_as_health_and_no_diff
 
 def test_plan_document_when_the_promise_itself_changes_then_live_nodes_are_not_held_to_it() -> None:
     moved = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, MOST: 9}),))
-    plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(moved,), seen=Sighting(nodes=(node("False", "0"),)))
+    plan = ClusterPlan(CLUSTER, facts=FACTS, pools=(moved,), seen=Snapshot(nodes=(node("False", "0"),)))
     assert plan_document([plan], [])["clusters"][0]["pools"][0]["health"] is None
 
 
@@ -288,7 +288,7 @@ def test_plan_document_when_the_spec_is_a_file_then_pools_and_changes_carry_thei
 
 
 def test_list_document_when_pods_ask_for_devices_then_used_and_slices() -> None:
-    plan = ClusterPlan(CLUSTER, facts=FACTS, live=(LIVE,), seen=Sighting(nodes=(node("True", "56"),)))
+    plan = ClusterPlan(CLUSTER, facts=FACTS, live=(LIVE,), seen=Snapshot(nodes=(node("True", "56"),)))
     usage = {CLUSTER.key: {"n1": {"nvidia.com/gpu": 3}, "other": {"nvidia.com/gpu": 9}}}
     (pool,) = list_document([plan], usage)["clusters"][0]["pools"]
     assert (pool["allocatable"], pool["used"], pool["slicesPerGpu"]) == (

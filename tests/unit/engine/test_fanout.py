@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from gpukube.engine.fanout import run_all
+from gpukube.engine.run.fanout import run_all
 from gpukube.errors import CloudError
 from tests.waiting import PATIENCE_S
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Upgrade
-from gpukube.engine.fidelity import check_fidelity, inexact, used_features
+from gpukube.engine.plan.fidelity import check_fidelity, inexact, used_features
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import FEATURES, Ability
 from tests.builders import make_target

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpukube.engine.documents.field_guide import field_document
 from gpukube.engine.documents.schema import document_schema
-from gpukube.engine.fidelity import features_at
-from gpukube.engine.field_guide import field_document
+from gpukube.engine.plan.fidelity import features_at
 from gpukube.provider import FEATURES, load_provider
-from gpukube.spec.fieldguide import field_names
+from gpukube.spec.reference.fieldguide import field_names
 from tests.changes.edits import EDITS, Edit, class_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from gpukube.cli.rendering.words import cost_words
 from gpukube.core.fields import COUNT, MOST, FieldPath
 from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan, UpdateRow
-from gpukube.engine.losses import with_costs
+from gpukube.engine.plan.losses import with_costs
 from tests.builders import CLUSTER, make_observed
 from tests.unit.cluster.builders import desire
 

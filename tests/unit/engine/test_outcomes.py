@@ -9,13 +9,13 @@ import pytest
 
 from gpukube.core.fields import INSTANCE_TYPE
 from gpukube.core.values import Nodes
-from gpukube.engine.apply import Consent, apply_pools
-from gpukube.engine.clock import Stopped
-from gpukube.engine.create import create_pools
-from gpukube.engine.delete import delete_pools, plan_deletion
-from gpukube.engine.report import exit_code
-from gpukube.engine.scale import Size, plan_scaling, scale_pools
-from gpukube.engine.sent import SentCalls
+from gpukube.engine.change.apply import Consent, apply_pools
+from gpukube.engine.change.create import create_pools
+from gpukube.engine.change.delete import delete_pools, plan_deletion
+from gpukube.engine.change.scale import Size, plan_scaling, scale_pools
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.report import exit_code
+from gpukube.engine.run.sent import SentCalls
 from gpukube.errors import Busy, CapacityError, CloudError, ClusterError, ExitCode, GpukubeError
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
@@ -25,7 +25,7 @@ from tests.unit.engine.stage import PACE, RESUME, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube.engine.report import ClusterReport
+    from gpukube.engine.run.report import ClusterReport
 
 CUT = desire(sharing=SINGLE)
 PLAIN = desire(name="plain", pool="plain")
@@ -198,7 +198,7 @@ def test_apply_when_the_end_of_the_release_fails_then_the_pools_keep_their_outco
     def retire(*_given: object, **_named: object) -> str:
         raise error
 
-    monkeypatch.setattr("gpukube.engine.apply.retire_entries", retire)
+    monkeypatch.setattr("gpukube.engine.change.apply.retire_entries", retire)
     stage = Stage([CUT])
     (report,) = apply_pools([stage.plan()], {CLUSTER.key: stage.session}, stage.run)
     assert outcomes(report) == ["done"]

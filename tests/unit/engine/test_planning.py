@@ -9,8 +9,8 @@ import pytest
 
 from gpukube.core.values import ClusterFacts, Settings
 from gpukube.engine.looking import plan_clusters
-from gpukube.engine.prepare import Filters, Prepared
-from gpukube.engine.session import Session
+from gpukube.engine.plan.prepare import Filters, Prepared
+from gpukube.engine.run.session import Session
 from gpukube.errors import ExitCode
 from gpukube.gpu.sharing import Sharing
 from tests.builders import CLUSTER
@@ -18,7 +18,7 @@ from tests.unit.cluster.builders import desire, installed, node_of
 from tests.unit.engine.stage import FakeKube, Stage
 
 if TYPE_CHECKING:
-    from gpukube.cluster.kube import Kube
+    from gpukube.cluster.kube.client import Kube
     from gpukube.core.values import Desired
 
 POOL = desire(sharing=Sharing())

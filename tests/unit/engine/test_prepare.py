@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.engine.owners import carries_operator
-from gpukube.engine.prepare import Filters, Prepared, prepare, prepare_addresses
+from gpukube.engine.plan.ownership import carries_operator
+from gpukube.engine.plan.prepare import Filters, Prepared, prepare, prepare_addresses
 from gpukube.errors import SpecError
 from gpukube.provider import load_provider
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from tests.builders import make_observed
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.cluster.api_types import JOBS
+from gpukube.cluster.kube.api_types import JOBS
 from gpukube.cluster.names import NAMESPACE
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.verify import prove_pool
 from gpukube.core.jsontree import text, texts
 from gpukube.core.values import Nodes
-from gpukube.engine.clock import Stopped
-from gpukube.engine.probing import Probing, probe_pool
+from gpukube.engine.change.probing import Probing, probe_pool
+from gpukube.engine.run.clock import Stopped
 from gpukube.errors import AccessError, ClusterError
 from gpukube.testing.clock import ManualClock
 from tests.unit.cluster.builders import FROM_ZERO, SINGLE, desire, installed, node_of, plugin_pod
@@ -23,10 +23,10 @@ from tests.unit.engine.stage import PACE, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.kube import Kube
-    from gpukube.cluster.proof import PoolProof
-    from gpukube.cluster.views import NodeView, PodView
+    from gpukube.cluster.kube.api_types import ApiType
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.views import NodeView, PodView
+    from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.engine.clock import Stopped
-from gpukube.engine.proving import prove, summarise
+from gpukube.engine.change.proving import prove, summarise
+from gpukube.engine.run.clock import Stopped
 from gpukube.errors import ClusterError, WaitTimeout
 from gpukube.testing.clock import ManualClock
 from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
@@ -17,7 +17,7 @@ from tests.unit.engine.stage import PACE, RESUME, Stage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.state.snapshot import Snapshot
 
 CUT = desire(sharing=SINGLE)
 WELL = installed([CUT], node_of(CUT))
@@ -26,13 +26,13 @@ NO_ENTRY = replace(WELL, config_map={})
 NO_ANSWER = ClusterError("the Kubernetes API does not answer", fix="wait")
 
 
-def until(end: float, first: Sighting | ClusterError) -> Callable[[float], Sighting | ClusterError]:
+def until(end: float, first: Snapshot | ClusterError) -> Callable[[float], Snapshot | ClusterError]:
     """See one thing until that second, and that all is well from then on."""
     return lambda now: first if now < end else WELL
 
 
 @pytest.mark.parametrize("first", [NO_NODE, NO_ENTRY, NO_ANSWER], ids=["waiting", "broken", "no answer"])
-def test_prove_when_it_mends_itself_in_time_then_proven(first: Sighting | ClusterError) -> None:
+def test_prove_when_it_mends_itself_in_time_then_proven(first: Snapshot | ClusterError) -> None:
     stage = Stage([CUT], seen_at=until(PACE.settle_s - 10, first))
     assert prove(CUT, stage.session, stage.run).total == {"nvidia.com/gpu": 56}
     assert stage.messages()
@@ -49,7 +49,7 @@ def test_prove_when_broken_for_good_then_told_long_before_the_limit() -> None:
 def test_prove_when_the_machine_sleeps_between_two_looks_then_that_time_does_not_count() -> None:
     clock, asleep_s = ManualClock(), [2 * PACE.settle_s]
 
-    def seen_at(now: float) -> Sighting | ClusterError:
+    def seen_at(now: float) -> Snapshot | ClusterError:
         if now and asleep_s:  # it falls asleep while it looks again: it sees what was there before
             clock.wait(asleep_s.pop())
         return NO_ENTRY if now <= PACE.poll_s + 2 * PACE.settle_s else WELL

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpukube.api import diff_exit_code, plan_exit_code, survey_exit_code
-from gpukube.engine.planning import ClusterPlan
-from gpukube.engine.report import ClusterReport, PoolReport, exit_code
+from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.engine.run.report import ClusterReport, PoolReport, exit_code
 from gpukube.errors import (
     AccessError,
     Busy,

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.core.fields import label
 from gpukube.core.values import ClusterFacts, Request, Settings
-from gpukube.engine.planning import ClusterPlan
-from gpukube.engine.prepare import prepare
-from gpukube.engine.run import Run
+from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.engine.plan.prepare import prepare
+from gpukube.engine.run.context import Run
 from gpukube.engine.saved import (
     PlanOptions,
     provenance,
@@ -32,7 +32,7 @@ from gpukube.engine.saved import (
 from gpukube.engine.saved.records import schema
 from gpukube.engine.saved.sightings import digest
 from gpukube.errors import CloudError, Finding, GpukubeError, HelmError, SpecError, StalePlan, Where
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER, make_observed
 from tests.unit.cluster.builders import desire

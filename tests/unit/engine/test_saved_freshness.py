@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.cluster.nodes_drift import NodeRepair
+from gpukube.cluster.state.node_drift import NodeRepair
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, PROTECTION, label, tag
 from gpukube.core.values import ClusterFacts, Nodes, Taint
-from gpukube.engine.planning import ClusterPlan
+from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.saved import PlanOptions, read_plan, require_fresh, require_place, saved_plan, write_plan
 from gpukube.errors import AccessError, ClusterError, ExitCode, SpecError, StalePlan
 from tests.builders import CLUSTER, make_observed

@@ -8,8 +8,8 @@ import pytest
 
 from gpukube.core.fields import COUNT, LEAST, MOST, label
 from gpukube.core.values import Nodes, Progress
-from gpukube.engine.scale import Scaling, Size, plan_scaling, scale_pools
-from gpukube.engine.waiting import wait_for_pools
+from gpukube.engine.change.scale import Scaling, Size, plan_scaling, scale_pools
+from gpukube.engine.change.waiting import wait_for_pools
 from gpukube.errors import CloudError, Conflict, GpukubeError, SpecError
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire

@@ -10,7 +10,7 @@ from gpukube import api
 from gpukube.errors import SpecError
 
 if TYPE_CHECKING:
-    from gpukube.engine.prepare import Prepared
+    from gpukube.engine.plan.prepare import Prepared
     from gpukube.errors import Finding
 
 HEAD = """\

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.engine.prepare import prepare
+from gpukube.engine.plan.prepare import prepare
 from gpukube.engine.starter import (
     Answers,
     check_answers,
@@ -23,10 +23,10 @@ from gpukube.engine.starter import (
     offered_profiles,
     render_starter,
 )
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 
 if TYPE_CHECKING:
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.loading.load import LoadedSpec
 
 CLOUDS = ("eks", "aks", "gke")
 IDENTITY = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from gpukube.core.values import Operation, Progress, Request
-from gpukube.engine.clock import Stopped, SystemClock
-from gpukube.engine.wait import SHORTEST_S, Wait
+from gpukube.engine.run.clock import Stopped, SystemClock
+from gpukube.engine.run.wait import SHORTEST_S, Wait
 from gpukube.errors import Busy, CapacityError, Conflict, WaitTimeout
 from gpukube.testing.clock import ManualClock
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.release_plan import plan_release
+from gpukube.cluster.release.plan import plan_release
 from gpukube.core.fields import FieldPath
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.values import ClusterFacts
-from gpukube.engine.planning import ClusterPlan
+from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.saved import PlanOptions, Provenance, read_plan, require_fresh, saved_plan, write_plan
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import desire, installed
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gpukube.cluster.nodes_drift import NodeRepair
-    from gpukube.cluster.sighting import Sighting
+    from gpukube.cluster.state.node_drift import NodeRepair
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import ClusterRef, Desired, Observed
     from gpukube.engine.saved import SavedPlan
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.loading.load import LoadedSpec
 
 MADE = Provenance(sandbox=False, endpoints={}, created="2026-11-01T08:00:00Z", chart_digest="", version="0.1.0")
 SPEC = """\
@@ -54,7 +54,7 @@ class World:
     live: tuple[Observed, ...] = ()
     options: PlanOptions = NO_OPTIONS
     facts: ClusterFacts = FACTS
-    seen: Sighting | None = None
+    seen: Snapshot | None = None
     cluster: ClusterRef = CLUSTER
     provenance: Provenance = MADE
     repairs: tuple[NodeRepair, ...] = ()

@@ -14,7 +14,7 @@ from azure.identity import CredentialUnavailableError
 
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import file_access
-from gpukube_aks.access import (
+from gpukube_aks.live.access import (
     KUBERNETES_SCOPE,
     AzureCredential,
     EmulatedIdentity,
@@ -228,7 +228,7 @@ def test_azure_credential_when_az_is_slow_waits_longer_than_the_sdk_by_itself(
 def test_azure_credential_when_its_token_runs_out_gets_another(az_calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     credential = AzureCredential("", "")
     credential.get_token("a/.default")
-    monkeypatch.setattr("gpukube_aks.access.time.time", lambda: 4102444800.0 - 10)
+    monkeypatch.setattr("gpukube_aks.live.access.time.time", lambda: 4102444800.0 - 10)
     credential.get_token("a/.default")
 
     assert len(az_calls.read_text().splitlines()) == 2

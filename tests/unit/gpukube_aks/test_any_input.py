@@ -9,9 +9,9 @@ from gpukube.core.values import Change
 from gpukube.errors import GpukubeError
 from gpukube_aks import AksProvider
 from gpukube_aks.codes import CODES, FAILURE_CODES
-from gpukube_aks.meanings import _TABLE, error_of, read_problem
-from gpukube_aks.native import MANAGED, NATIVE, REFUSED
-from gpukube_aks.observe import observe_pool
+from gpukube_aks.facts.meanings import _TABLE, error_of, read_problem
+from gpukube_aks.pool.native import MANAGED, NATIVE, REFUSED
+from gpukube_aks.pool.observe import observe_pool
 from tests.builders import make_target
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)

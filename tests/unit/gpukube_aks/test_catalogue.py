@@ -13,8 +13,8 @@ from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.machines import machines
 from gpukube_aks.catalogue import CATALOGUE
-from gpukube_aks.listings import Price, price_query, priced, read_price, read_sku, sku_filter
-from gpukube_aks.market import ask, fetch
+from gpukube_aks.facts.listings import Price, price_query, priced, read_price, read_sku, sku_filter
+from gpukube_aks.live.market import ask, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Change, Nodes, Ownership, Promise, Taint, Upgrade
 from gpukube.errors import SpecError
 from gpukube_aks import AksProvider
-from gpukube_aks.change import NOT_SENT
-from gpukube_aks.observe import observe_pool
-from gpukube_aks.translate import SPOT_KEY, SPOT_TAINT
+from gpukube_aks.pool.change import NOT_SENT
+from gpukube_aks.pool.observe import observe_pool
+from gpukube_aks.pool.translate import SPOT_KEY, SPOT_TAINT
 from tests.builders import CLUSTER, make_target
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from gpukube.core.values import ClusterRef, Operation, Ownership, Promise, Reque
 from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
 from gpukube_aks import AksProvider
-from gpukube_aks.access import EmulatedIdentity
-from gpukube_aks.client import AksCloud
-from gpukube_aks.observe import observe_pool
+from gpukube_aks.live.access import EmulatedIdentity
+from gpukube_aks.live.client import AksCloud
+from gpukube_aks.pool.observe import observe_pool
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 from tests.unit.gpukube_aks.fakes import FakeAnswer, FakeSdk
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.values import Capacity, Nodes, Reservation
-from gpukube_aks.cluster_rules import ClusterState, check_cluster, read_cluster
 from gpukube_aks.codes import FAILURE_CODES
+from gpukube_aks.rules.cluster import ClusterState, check_cluster, read_cluster
 from tests.builders import make_target
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from gpukube.gpu.catalogue import machines, parse_model
 from gpukube.gpu.mig import find_profile, profiles
-from gpukube_aks.cuts import CUTS, can_cut, cut_value, profile_name
+from gpukube_aks.facts.partitions import CUTS, can_cut, cut_value, profile_name
 from tests.builders import make_target
 
 # docs: aks/gpu-multi-instance; Azure/AgentBaker e2e for the NC A100 sizes

@@ -9,9 +9,9 @@ import pytest
 
 from gpukube.core.fields import COUNT, IMAGE, KUBERNETES_VERSION, TAINTS, label
 from gpukube.core.values import Change
-from gpukube_aks.fields import BINDINGS
-from gpukube_aks.native import REFUSED, UNTESTED
-from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_aks.pool.fields import BINDINGS
+from gpukube_aks.pool.native import REFUSED, UNTESTED
+from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.changes_page import HEADINGS, require_section, section
 
 if TYPE_CHECKING:

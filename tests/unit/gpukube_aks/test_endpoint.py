@@ -7,7 +7,7 @@ import pytest
 from gpukube.core.values import Settings
 from gpukube.endpoint import Endpoint, choose_endpoint, is_loopback
 from gpukube.errors import AccessError
-from gpukube_aks.endpoint import is_same_origin
+from gpukube_aks.facts.endpoint import is_same_origin
 
 PRIVATE = "https://arm.corp.example"
 

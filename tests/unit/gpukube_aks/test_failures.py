@@ -32,8 +32,8 @@ from gpukube.errors import (
     WrongAccount,
 )
 from gpukube_aks.codes import FAILURE_CODES
-from gpukube_aks.failures import explain, explained
-from gpukube_aks.meanings import canceled, error_of, read_problem
+from gpukube_aks.facts.meanings import canceled, error_of, read_problem
+from gpukube_aks.live.failures import explain, explained
 
 QUOTA_TEXT = (
     "Operation could not be completed as it results in exceeding approved standardNDASv4_A100Family Family Cores "

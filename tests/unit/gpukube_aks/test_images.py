@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube_aks.images import check_skew, minor_of
+from gpukube_aks.facts.images import check_skew, minor_of
 from tests.builders import make_target
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from gpukube_aks.limits import LIMITS
-from gpukube_aks.native import NATIVE, Shape, check_native
+from gpukube_aks.pool.limits import LIMITS
+from gpukube_aks.pool.native import NATIVE, Shape, check_native
 from tests.builders import make_target
 
 SUBNET = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n"

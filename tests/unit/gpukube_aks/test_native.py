@@ -11,8 +11,8 @@ from azure.mgmt.containerservice._version import VERSION
 
 from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
-from gpukube_aks.images import IMAGES
-from gpukube_aks.native import (
+from gpukube_aks.facts.images import IMAGES
+from gpukube_aks.pool.native import (
     MANAGED,
     MANAGED_MEMBERS,
     NATIVE,
@@ -22,7 +22,7 @@ from gpukube_aks.native import (
     check_native,
     flatten_native,
 )
-from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.builders import by_text, make_target
 from tests.unit.gpukube_aks.shapes import PROPERTIES, inner_model, leaves, wire_names
 
@@ -69,9 +69,10 @@ def test_fields_when_the_sdk_is_walked_are_each_judged_once() -> None:
 
     assert not unjudged, (
         f"azure-mgmt-containerservice {VERSION} has fields of an agent pool that nobody has judged: {unjudged}. Say in "
-        "gpukube_aks/native.py what each is: NATIVE with its shape, and a row in updates.NATIVE_ROWS with a source, if "
-        "users may set it; MANAGED (or MANAGED_MEMBERS) if a field of the spec sets it; UNTESTED if what a change of "
-        "it does is not documented; REFUSED with the reason otherwise. Then give gpukube/sandbox/aks/schema.py the same"
+        "gpukube_aks/pool/native.py what each is: NATIVE with its shape, and a row in updates.NATIVE_ROWS with a "
+        "source, if users may set it; MANAGED (or MANAGED_MEMBERS) if a field of the spec sets it; UNTESTED if what a "
+        "change of it does is not documented; REFUSED with the reason otherwise. Then give "
+        "gpukube/sandbox/aks/schema.py the same"
     )
     assert not doubled, f"judged in two tables: {doubled}"
 

@@ -11,7 +11,7 @@ from gpukube.core.fields import INSTANCE_TYPE, MIG_PROFILE
 from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_aks import AksProvider
-from gpukube_aks.observe import observe_pool, pool_failure
+from gpukube_aks.pool.observe import observe_pool, pool_failure
 from tests.builders import make_target
 
 if TYPE_CHECKING:

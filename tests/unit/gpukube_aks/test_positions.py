@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.resolve import resolve_targets
 from gpukube.errors import render_diagnostics
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube_aks import AksProvider
 
 if TYPE_CHECKING:

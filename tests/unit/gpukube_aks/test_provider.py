@@ -21,7 +21,7 @@ from tests.builders import make_target, CLUSTER
 from gpukube.core.fields import ZONES
 from gpukube.core.values import Change, Ownership, Promise
 from gpukube_aks import AksProvider
-from gpukube_aks.observe import observe_pool
+from gpukube_aks.pool.observe import observe_pool
 provider, target = AksProvider(), make_target()
 provider.check(target), provider.abilities(), provider.stack(target)
 desired = provider.desired(target, Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
@@ -45,7 +45,7 @@ def test_planning_when_done_in_full_loads_no_sdk() -> None:
 def test_connect_when_the_sdk_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "azure"]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("gpukube_aks.client", "gpukube_aks.access", "gpukube_aks.failures"):
+    for name in ("gpukube_aks.live.client", "gpukube_aks.live.access", "gpukube_aks.live.failures"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "azure", None)
 

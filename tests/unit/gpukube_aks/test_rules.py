@@ -11,14 +11,14 @@ from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgra
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_aks import AksProvider
 from gpukube_aks.codes import CODES
-from gpukube_aks.combinations import COMBINATIONS
-from gpukube_aks.images import IMAGES
-from gpukube_aks.limits import LIMITS
+from gpukube_aks.facts.images import IMAGES
+from gpukube_aks.pool.limits import LIMITS
+from gpukube_aks.rules.combinations import COMBINATIONS
 from tests.builders import make_target
 
 if TYPE_CHECKING:
     from gpukube.errors import Finding, Severity
-    from gpukube_aks.combinations import Combination
+    from gpukube_aks.rules.combinations import Combination
 
 T4 = "Standard_NC4as_T4_v3"
 A100 = "Standard_NC24ads_A100_v4"

@@ -9,7 +9,7 @@ import pytest
 from gpukube.core.fields import CAPACITY_TYPE, PROTECTION, TAINTS, FieldPath, label
 from gpukube.core.values import Capacity, Ownership, Promise, Reservation, Taint, Upgrade
 from gpukube_aks import AksProvider
-from gpukube_aks.observe import observe_pool
+from gpukube_aks.pool.observe import observe_pool
 from tests.builders import CLUSTER, by_text, make_target
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from gpukube.core.fields import IMAGE, FieldPath
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Ownership, Promise, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_aks import AksProvider
-from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.builders import make_observed, make_target
 
 if TYPE_CHECKING:

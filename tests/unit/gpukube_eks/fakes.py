@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from tests.unit.gpukube_eks.samples import ACCOUNT
 
 if TYPE_CHECKING:
-    from gpukube_eks.sdk import Answer
+    from gpukube_eks.live.sdk import Answer
 
 Json = dict[str, object]
 

@@ -1,7 +1,8 @@
 """Every member of the requests that make or change a node group: what a change of it does, or why it is never sent.
 
 A test walks botocore's own models and fails on a member that is not here, so that a new one is decided on and never
-guessed. What may be written natively is in gpukube_eks.native, the sentences of the rows in gpukube_eks.updates.
+guessed. What may be written natively is in gpukube_eks.pool.native, the sentences of the rows in
+gpukube_eks.pool.updates.
 
 A path names structures by dots and items of lists by []. A member with a reason answers for everything below it.
 """

@@ -13,9 +13,10 @@ from botocore.exceptions import NoCredentialsError
 from gpukube.core.values import Settings
 from gpukube.endpoint import Endpoint, choose_endpoint
 from gpukube.errors import AccessError
-from gpukube_eks import EksProvider, access
-from gpukube_eks.access import AwsClients, Identity, connect_aws
-from gpukube_eks.client import EksCloud
+from gpukube_eks import EksProvider
+from gpukube_eks.live import access
+from gpukube_eks.live.access import AwsClients, Identity, connect_aws
+from gpukube_eks.live.client import EksCloud
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
 
 if TYPE_CHECKING:

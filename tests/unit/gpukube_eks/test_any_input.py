@@ -9,10 +9,10 @@ from gpukube.core.meanings import Problem
 from gpukube.core.values import Change
 from gpukube_eks import EksProvider
 from gpukube_eks.codes import CODES, FAILURE_CODES
-from gpukube_eks.meanings import error_of
-from gpukube_eks.native import MANAGED, NATIVE, REFUSED
-from gpukube_eks.observe import observe_group, observe_leftover
-from gpukube_eks.template import contains
+from gpukube_eks.facts.meanings import error_of
+from gpukube_eks.pool.native import MANAGED, NATIVE, REFUSED
+from gpukube_eks.pool.observe import observe_group, observe_leftover
+from gpukube_eks.pool.template import contains
 from tests.unit.gpukube_eks.samples import eks_target
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20)

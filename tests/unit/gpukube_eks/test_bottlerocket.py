@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpukube.core.fields import MAX_PODS
 from gpukube.gpu.models import model_named
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_eks.bottlerocket import MIG_MODELS, is_profile, read_settings, sharing_fields, user_data
+from gpukube_eks.pool.bottlerocket import MIG_MODELS, is_profile, read_settings, sharing_fields, user_data
 from tests.builders import by_text
 
 A100 = model_named("A100-40GB")

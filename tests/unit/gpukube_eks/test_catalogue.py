@@ -18,8 +18,8 @@ from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
 from gpukube_eks.catalogue import CATALOGUE
-from gpukube_eks.listings import price_filters, read_price, read_spot, read_type
-from gpukube_eks.market import ask, fetch
+from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_type
+from gpukube_eks.live.market import ask, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -218,7 +218,7 @@ def test_ask_when_types_are_refused_then_no_answer_at_all() -> None:
 
 
 def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpukube_eks.market._MOST_PAGES", 1)
+    monkeypatch.setattr("gpukube_eks.live.market._MOST_PAGES", 1)
     aws = fake([])
     with pytest.raises(CloudError, match="more than 1 pages"):
         ask(aws, aws, INQUIRY)
@@ -253,7 +253,7 @@ def test_fetch_when_the_price_list_knows_the_region_then_asked_in_its_own(
         regions.append(region)
         return SimpleNamespace(types=aws, pricing=aws)
 
-    monkeypatch.setattr("gpukube_eks.market.connect_region", connect)
+    monkeypatch.setattr("gpukube_eks.live.market.connect_region", connect)
     settings = Settings({"eks": endpoint} if endpoint else {})
     assert fetch(Inquiry("eks", region, Account(), settings)).priced is asks_prices
     assert regions == ([region, "us-east-1"] if asks_prices else [region])

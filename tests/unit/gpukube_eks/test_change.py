@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from gpukube.core.diff import diff_fields
 from gpukube.core.values import Capacity, Nodes, Reservation, Taint
 from gpukube.errors import Conflict, Moved, SpecError
-from gpukube_eks.change import require_unmoved, translate_changes, translate_scale
-from gpukube_eks.fields import native_taint
-from gpukube_eks.observe import observe_group
-from gpukube_eks.translate import group_of, with_place
+from gpukube_eks.pool.change import require_unmoved, translate_changes, translate_scale
+from gpukube_eks.pool.fields import native_taint
+from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.translate import group_of, with_place
 from tests.unit.gpukube_eks.samples import CLUSTER, desired_of, eks_target
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from gpukube.core.values import Capacity, Operation, Request, Reservation, Setti
 from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
 from gpukube_eks import EksProvider
-from gpukube_eks.client import EksCloud
-from gpukube_eks.translate import with_place
+from gpukube_eks.live.client import EksCloud
+from gpukube_eks.pool.translate import with_place
 from tests.unit.gpukube_eks.fakes import FakeAws, refusal
 from tests.unit.gpukube_eks.samples import CLUSTER, desired_of, eks_target
 

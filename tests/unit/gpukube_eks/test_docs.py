@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import Change
-from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 
 if TYPE_CHECKING:
     import pytest

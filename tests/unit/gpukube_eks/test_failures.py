@@ -36,8 +36,8 @@ from gpukube.errors import (
     QuotaError,
 )
 from gpukube_eks.codes import FAILURE_CODES
-from gpukube_eks.failures import explain, explained
-from gpukube_eks.meanings import error_of, issue_error, update_error
+from gpukube_eks.facts.meanings import error_of, issue_error, update_error
+from gpukube_eks.live.failures import explain, explained
 
 
 @dataclass(frozen=True)

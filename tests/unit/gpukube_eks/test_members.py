@@ -10,8 +10,8 @@ from botocore.model import ListShape, Shape, StructureShape
 
 from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
-from gpukube_eks.native import MANAGED, NATIVE, REFUSED, check_native, field_of
-from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_eks.pool.native import MANAGED, NATIVE, REFUSED, check_native, field_of
+from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.gpukube_eks.members import SHAPES
 from tests.unit.gpukube_eks.samples import eks_target
 

@@ -11,12 +11,12 @@ from botocore.model import ListShape, ServiceModel, Shape, StringShape, Structur
 from gpukube.core.meanings import Problem
 from gpukube.core.values import Change
 from gpukube.gpu.catalogue import machines
-from gpukube_eks.ami import IMAGES, find_image
 from gpukube_eks.codes import FAILURE_CODES
-from gpukube_eks.fields import EFFECTS
-from gpukube_eks.meanings import error_of
-from gpukube_eks.native import MANAGED, NATIVE, OVERRIDE, REFUSED, Leaf, Number, field_of
-from gpukube_eks.updates import NATIVE_ROWS, find_row
+from gpukube_eks.facts.images import IMAGES, find_image
+from gpukube_eks.facts.meanings import error_of
+from gpukube_eks.pool.fields import EFFECTS
+from gpukube_eks.pool.native import MANAGED, NATIVE, OVERRIDE, REFUSED, Leaf, Number, field_of
+from gpukube_eks.pool.updates import NATIVE_ROWS, find_row
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube_eks.nodeadm import max_pods_data, read_max_pods
+from gpukube_eks.pool.nodeadm import max_pods_data, read_max_pods
 
 
 def encode(text: str) -> str:

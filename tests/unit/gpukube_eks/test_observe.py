@@ -10,8 +10,8 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.fields import DISK_SIZE, INSTANCE_TYPE, MIG_PROFILE
 from gpukube.core.values import Disk, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_eks.observe import observe_group, observe_leftover
-from gpukube_eks.translate import LEFTOVER
+from gpukube_eks.pool.observe import observe_group, observe_leftover
+from gpukube_eks.pool.translate import LEFTOVER
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 Json = dict[str, object]

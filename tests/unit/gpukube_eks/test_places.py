@@ -6,7 +6,7 @@ import pytest
 
 from gpukube.core.values import Capacity, Reservation
 from gpukube.errors import CapacityError, SpecError
-from gpukube_eks.places import (
+from gpukube_eks.pool.placement import (
     Subnet,
     check_version,
     choose_role,

@@ -63,7 +63,7 @@ def test_delete_when_requested_names_group_and_template() -> None:
 
 
 def test_connect_when_the_sdk_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "gpukube_eks.client", raising=False)
+    monkeypatch.delitem(sys.modules, "gpukube_eks.live.client", raising=False)
     monkeypatch.setitem(sys.modules, "botocore.exceptions", None)
 
     with pytest.raises(MissingExtra) as caught:

@@ -9,8 +9,8 @@ import pytest
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import CAPACITY_TYPE
 from gpukube.core.values import Capacity, Reservation
-from gpukube_eks.observe import observe_group
-from gpukube_eks.purchase import bought_data, capacity_type
+from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.purchase import bought_data, capacity_type
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
-from gpukube_eks.regions import REGIONS
+from gpukube_eks.facts.regions import REGIONS
 from tests.unit.gpukube_eks.samples import eks_target
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gpukube.core.fields import MAX_PODS, FieldPath
 from gpukube.gpu.sharing import Sharing, Slicing
-from gpukube_eks.observe import observe_group
-from gpukube_eks.template import changed_data, contains, tags_of, template_fields, template_name
-from gpukube_eks.translate import group_of
+from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.template import changed_data, contains, tags_of, template_fields, template_name
+from gpukube_eks.pool.translate import group_of
 from tests.builders import by_text
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 

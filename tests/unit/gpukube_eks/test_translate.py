@@ -9,9 +9,9 @@ import pytest
 from gpukube.core.fields import DISK_SIZE, DISK_TYPE, IMAGE, MAX_UNAVAILABLE, PROTECTION, label
 from gpukube.core.values import Capacity, Disk, Nodes, Taint
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_eks.fields import RESOURCE_TAG, native_taint
-from gpukube_eks.marks import FORM
-from gpukube_eks.translate import with_place
+from gpukube_eks.pool.fields import RESOURCE_TAG, native_taint
+from gpukube_eks.pool.marks import FORM
+from gpukube_eks.pool.translate import with_place
 from tests.builders import by_text
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 

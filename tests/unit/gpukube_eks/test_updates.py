@@ -7,7 +7,7 @@ import pytest
 from gpukube.core.fields import CAPACITY_TYPE, FieldPath
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 CASES = [

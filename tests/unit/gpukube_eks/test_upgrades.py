@@ -6,9 +6,9 @@ import pytest
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.values import Upgrade
-from gpukube_eks.observe import observe_group
-from gpukube_eks.translate import group_of
-from gpukube_eks.upgrades import has_surge, update_config
+from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.translate import group_of
+from gpukube_eks.pool.upgrades import has_surge, update_config
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 CASES: list[tuple[Upgrade, dict[str, object]]] = [

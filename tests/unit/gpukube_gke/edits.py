@@ -14,7 +14,7 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgrade
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_gke.observe import observe_pool
+from gpukube_gke.pool.observe import observe_pool
 from tests.unit.gpukube_gke.targets import desire, gke_target, reserved
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import Settings
-from gpukube_gke.client import GkeCloud
-from gpukube_gke.endpoint import Endpoint
+from gpukube_gke.facts.endpoint import Endpoint
+from gpukube_gke.live.client import GkeCloud
 from tests.unit.gpukube_gke.fakes import FakeIdentity, FakeSdk
 from tests.unit.gpukube_gke.targets import CLUSTER
 

@@ -12,7 +12,7 @@ from google.auth import impersonated_credentials
 from google.auth.credentials import TokenState
 
 from gpukube.errors import CloudError
-from gpukube_gke.access import SCOPE, EmulatedIdentity, GoogleIdentity, cloud_access, shared_identity
+from gpukube_gke.live.access import SCOPE, EmulatedIdentity, GoogleIdentity, cloud_access, shared_identity
 from tests.unit.gpukube_gke.targets import CLUSTER
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from gpukube.core.cloud_catalogue import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.refreshed import Offer
-from gpukube_gke.listings import bundled_ssds, in_region, read_accelerators, read_machines
-from gpukube_gke.market import ask, fetch
-from gpukube_gke.prices import price_offers, read_skus
+from gpukube_gke.facts.listings import bundled_ssds, in_region, read_accelerators, read_machines
+from gpukube_gke.facts.prices import price_offers, read_skus
+from gpukube_gke.live.market import ask, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -238,7 +238,7 @@ def test_ask_when_machines_are_refused_then_no_answer_at_all() -> None:
 
 
 def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpukube_gke.market._MOST_PAGES", 1)
+    monkeypatch.setattr("gpukube_gke.live.market._MOST_PAGES", 1)
     with pytest.raises(CloudError, match="more than 1 pages"):
         ask(FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS), "ml-prod", INQUIRY, BASES)
 

@@ -12,9 +12,9 @@ from gpukube.core.fields import label
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Nodes, Taint, Upgrade
 from gpukube.errors import SpecError
-from gpukube_gke.observe import observe_pool
-from gpukube_gke.taints import merged_taints
-from gpukube_gke.updates import find_row
+from gpukube_gke.pool.observe import observe_pool
+from gpukube_gke.pool.taints import merged_taints
+from gpukube_gke.pool.updates import find_row
 from tests.unit.gpukube_gke.edits import BASE, EDITS, changes_of, live_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 

@@ -12,8 +12,8 @@ from google.cloud import container_v1 as wire
 
 from gpukube.core.values import Operation, Settings
 from gpukube.errors import AccessError, CapacityError, CloudError, GpukubeError, SpecError
-from gpukube_gke.client import GkeCloud, connect_cluster
-from gpukube_gke.endpoint import Endpoint
+from gpukube_gke.facts.endpoint import Endpoint
+from gpukube_gke.live.client import GkeCloud, connect_cluster
 from tests.unit.gpukube_gke.live import NAME, PLACE, STANDARD, Live, code_of
 from tests.unit.gpukube_gke.targets import CLUSTER, desire, gke_target
 

@@ -8,8 +8,8 @@ import pytest
 
 from gpukube.core.values import Capacity, Nodes
 from gpukube.gpu.catalogue import machines
-from gpukube_gke.combinations import check_combinations
-from gpukube_gke.local_ssd import explain_local_ssd
+from gpukube_gke.facts.local_ssd import explain_local_ssd
+from gpukube_gke.rules.combinations import check_combinations
 from tests.unit.gpukube_gke.edits import merged, nested
 from tests.unit.gpukube_gke.targets import PROVIDER, gke_target, reserved
 

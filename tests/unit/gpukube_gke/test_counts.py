@@ -8,8 +8,8 @@ import pytest
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import resolve_targets
-from gpukube.spec.load import load_specs
-from gpukube_gke.observe import observe_pool
+from gpukube.spec.loading.load import load_specs
+from gpukube_gke.pool.observe import observe_pool
 from tests.unit.gpukube_gke.targets import PROVIDER, desire
 
 if TYPE_CHECKING:

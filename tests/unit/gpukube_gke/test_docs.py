@@ -9,9 +9,9 @@ import pytest
 
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MOST, SCOPE, TAINTS, ZONES
 from gpukube.core.values import Change
-from gpukube_gke.fields import BINDINGS
-from gpukube_gke.native import REFUSED
-from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_gke.pool.fields import BINDINGS
+from gpukube_gke.pool.native import REFUSED
+from gpukube_gke.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.changes_page import HEADINGS, require_section, section
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError
-from gpukube_gke.endpoint import Endpoint, choose_endpoint
+from gpukube_gke.facts.endpoint import Endpoint, choose_endpoint
 
 REST, RPC = "http://127.0.0.1:8080", "127.0.0.1:8081"
 

@@ -23,8 +23,8 @@ from gpukube.errors import (
     NotAllowed,
     QuotaError,
 )
-from gpukube_gke.failures import explain, explained, is_passing, is_throttled, problem_of
-from gpukube_gke.meanings import error_of
+from gpukube_gke.facts.meanings import error_of
+from gpukube_gke.live.failures import explain, explained, is_passing, is_throttled, problem_of
 
 STOCKOUT = (
     "Google Compute Engine: Not all instances running in IGM after 35m. Current errors: [GCE_STOCKOUT]: Instance 'x' "

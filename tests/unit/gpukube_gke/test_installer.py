@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.cluster.merging import Surroundings
-from gpukube.cluster.operator import operator_values
+from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.shared_values import Surroundings
 from gpukube.core.fields import DRIVER, PLUGIN
 from gpukube.core.owners import choose_release, decide_owner
 from gpukube.core.resolve import promise_of

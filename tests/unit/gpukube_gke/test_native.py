@@ -10,8 +10,8 @@ from google.cloud import container_v1 as wire
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
 from gpukube.core.fields import FieldPath
-from gpukube.spec.positions import parse_path
-from gpukube_gke.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native
+from gpukube.spec.source.positions import parse_path
+from gpukube_gke.pool.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native
 from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_gke.observe import observe_pool
+from gpukube_gke.pool.observe import observe_pool
 from tests.unit.gpukube_gke.targets import ZONAL, desire, gke_target, reserved
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube_gke.access import GoogleIdentity
-from gpukube_gke.offers import ask_zones, offered_zones
+from gpukube_gke.live.access import GoogleIdentity
+from gpukube_gke.live.offers import ask_zones, offered_zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ import sys
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target
 from gpukube.core.fields import ZONES
 from gpukube.core.values import Change
-from gpukube_gke.observe import observe_pool
+from gpukube_gke.pool.observe import observe_pool
 target = gke_target()
 PROVIDER.check(target), PROVIDER.abilities(), PROVIDER.stack(target)
 desired = desire(target)

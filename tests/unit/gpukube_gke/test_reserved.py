@@ -10,9 +10,9 @@ import pytest
 from gpukube.core.values import Capacity, Nodes, Upgrade
 from gpukube.errors import SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
-from gpukube_gke.buying import buying_fields, translate_buying
-from gpukube_gke.observe import observe_pool
-from gpukube_gke.versions import is_picky, require_version
+from gpukube_gke.pool.observe import observe_pool
+from gpukube_gke.pool.purchase import buying_fields, translate_buying
+from gpukube_gke.rules.versions import is_picky, require_version
 from tests.builders import by_text
 from tests.unit.gpukube_gke.targets import PROVIDER, ZONAL, gke_target, reserved
 

@@ -9,8 +9,8 @@ import pytest
 from google.api_core.exceptions import ServiceUnavailable
 
 from gpukube.core.values import Settings
-from gpukube_gke.client import connect_cluster
-from gpukube_gke.failures import is_passing
+from gpukube_gke.live.client import connect_cluster
+from gpukube_gke.live.failures import is_passing
 from tests.unit.gpukube_gke.targets import CLUSTER
 
 EMULATED = Settings({"gke": "http://127.0.0.1:1"}, sandbox=True)

@@ -13,8 +13,8 @@ from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalogue import machines
 from gpukube.gpu.mig import instances_per_gpu
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_gke.fields import OPT_OUT_LABEL
-from gpukube_gke.partitions import PARTITIONS
+from gpukube_gke.facts.partitions import PARTITIONS
+from gpukube_gke.pool.fields import OPT_OUT_LABEL
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, ZONAL, gke_target
 
 if TYPE_CHECKING:

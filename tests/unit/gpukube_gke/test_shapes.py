@@ -12,8 +12,8 @@ from google.cloud import container_v1 as wire
 
 from gpukube.core.fields import FieldPath
 from gpukube.core.values import Nodes
-from gpukube_gke.native import MANAGED, NATIVE, REFUSED, native_path
-from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_gke.pool.native import MANAGED, NATIVE, REFUSED, native_path
+from gpukube_gke.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.unit.gpukube_gke.edits import EDITS, changes_of, live_of
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 

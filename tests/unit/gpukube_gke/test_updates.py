@@ -7,8 +7,8 @@ from google.cloud import container_v1 as wire
 
 from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
-from gpukube_gke.native import NATIVE, native_path
-from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_gke.pool.native import NATIVE, native_path
+from gpukube_gke.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 
 CALLS = {"update_node_pool", "set_node_pool_size", "set_node_pool_autoscaling", "set_node_pool_management"}
 

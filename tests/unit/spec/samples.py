@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.errors import SpecError
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from gpukube.errors import Finding
-    from gpukube.spec.load import LoadedSpec
+    from gpukube.spec.loading.load import LoadedSpec
 
 HEAD = """\
 apiVersion: gpukube.io/v1alpha1

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from gpukube.spec.dump import dump_spec, spec_data
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube.spec.model import Gpu, GPUNodePools, Metadata, Nodes, Pool
-from gpukube.spec.schema import json_schema
+from gpukube.spec.reference.schema import json_schema
 from gpukube_gke.spec import GkeCluster
 from tests.strategies import Node, specs
 from tests.unit.spec.samples import POOL, load_text, problems_of, spec_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import Field, ValidationError
 
-from gpukube.spec.messages import explain
+from gpukube.spec.loading.messages import explain
 from gpukube.spec.model import SpecModel
-from gpukube.spec.positions import Origin, Positions
+from gpukube.spec.source.positions import Origin, Positions
 from tests.unit.spec.samples import POOL, problems_of, spec_of
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import SpecError
-from gpukube.spec.fieldguide import explain_field, field_names
-from gpukube.spec.fields import keys_of, places_in_pool
 from gpukube.spec.model import Pool, PoolSettings
+from gpukube.spec.reference.fieldguide import explain_field, field_names
+from gpukube.spec.reference.fields import keys_of, places_in_pool
 
 if TYPE_CHECKING:
-    from gpukube.spec.fieldguide import FieldPage
+    from gpukube.spec.reference.fieldguide import FieldPage
 
 WAYS = {
     "pools.sharing.mig.profile": "pools[].sharing.mig.profile",

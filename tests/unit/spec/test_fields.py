@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.spec.fields import lookup
 from gpukube.spec.model import Pool
+from gpukube.spec.reference.fields import lookup
 from gpukube_eks.spec import EksCluster
 
 if TYPE_CHECKING:
-    from gpukube.spec.positions import Path
+    from gpukube.spec.source.positions import Path
 
 SHOWN: dict[str, tuple[Path, str | None]] = {
     "text": (("image",), "bottlerocket"),

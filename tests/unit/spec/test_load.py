@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import SpecError
-from gpukube.spec.load import load_specs
-from gpukube.spec.yamldoc import MOST_BYTES
+from gpukube.spec.loading.load import load_specs
+from gpukube.spec.source.document import MOST_BYTES
 from tests.unit.spec.samples import FULL, HEAD, POOL, load_text, problems_of, spec_of
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from hypothesis import assume, given, settings
 
-from gpukube.spec.fields import keys_of
-from gpukube.spec.merge import merge_defaults
+from gpukube.spec.loading.merge import merge_defaults
 from gpukube.spec.model import PoolSettings
-from gpukube.spec.positions import Origin, PositionedDict
+from gpukube.spec.reference.fields import keys_of
+from gpukube.spec.source.positions import Origin, PositionedDict
 from tests.strategies import Node, pool_parts
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gpukube.errors import SpecError
 from gpukube.spec.codes import CODES
-from gpukube.spec.fields import keys_of
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from gpukube.spec.model import Pool
+from gpukube.spec.reference.fields import keys_of
 from tests.unit.spec.samples import FULL
 
 LINES = FULL.replace("pools:", "defaults: {labels: {org: x}, disk: {sizeGiB: 9}}\npools:").splitlines()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.spec.fields import places_in_pool
-from gpukube.spec.other_words import OTHER_WORDS, field_for
+from gpukube.spec.reference.fields import places_in_pool
+from gpukube.spec.reference.other_words import OTHER_WORDS, field_for
 from tests.unit.spec.samples import problems_of, spec_of
 
 if TYPE_CHECKING:

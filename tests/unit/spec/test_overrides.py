@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import SpecError
-from gpukube.spec.load import load_specs
+from gpukube.spec.loading.load import load_specs
 from tests.unit.spec.samples import FULL, POOL, load_text, problems_of, spec_of
 
 if TYPE_CHECKING:

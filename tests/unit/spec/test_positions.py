@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.errors import Where
-from gpukube.spec.positions import Path, Positions, parse_path, render_path
-from gpukube.spec.yamldoc import load_documents
+from gpukube.spec.source.document import load_documents
+from gpukube.spec.source.positions import Path, Positions, parse_path, render_path
 
 PATHS: dict[str, Path] = {
     "": (),

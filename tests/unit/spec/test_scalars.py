@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 import yaml
 
-from gpukube.spec.scalars import TooManyDigitsError, other_reading, parse_plain
+from gpukube.spec.source.scalars import TooManyDigitsError, other_reading, parse_plain
 
 CASES: dict[str, object] = {
     "": None,

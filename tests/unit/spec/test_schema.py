@@ -8,9 +8,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from gpukube.spec.fields import keys_of
 from gpukube.spec.model import Pool, PoolSettings
-from gpukube.spec.schema import json_schema
+from gpukube.spec.reference.fields import keys_of
+from gpukube.spec.reference.schema import json_schema
 from tests.unit.spec.samples import FULL, HEAD, POOL, problems_of, spec_of
 
 if TYPE_CHECKING:

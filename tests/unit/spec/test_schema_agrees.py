@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 
 from gpukube.errors import SpecError
 from gpukube.spec.dump import dump_data, dump_spec
-from gpukube.spec.load import load_specs
-from gpukube.spec.schema import json_schema
-from gpukube.spec.yamldoc import load_documents
+from gpukube.spec.loading.load import load_specs
+from gpukube.spec.reference.schema import json_schema
+from gpukube.spec.source.document import load_documents
 from tests.strategies import Node, specs
 from tools.message_cases import message_cases
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpukube.spec.sources import read_sources
+from gpukube.spec.source.files import read_sources
 
 
 class BrokenStdin(io.StringIO):

@@ -10,8 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.spec.positions import PositionedDict, PositionedList, Positions
-from gpukube.spec.yamldoc import (
+from gpukube.spec.source.document import (
     MOST_ALIAS_NODES,
     MOST_ALIASES,
     MOST_BYTES,
@@ -19,10 +18,11 @@ from gpukube.spec.yamldoc import (
     MOST_DOCUMENTS,
     load_documents,
 )
+from gpukube.spec.source.positions import PositionedDict, PositionedList, Positions
 
 if TYPE_CHECKING:
-    from gpukube.spec.positions import Data
-    from gpukube.spec.yamldoc import Parser
+    from gpukube.spec.source.document import Parser
+    from gpukube.spec.source.positions import Data
 
 PARSERS = [pytest.param(yaml.CSafeLoader, id="c"), pytest.param(yaml.SafeLoader, id="python")]
 

@@ -9,7 +9,7 @@ import pytest
 from gpukube.core.values import ClusterRef, Settings
 from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
-from gpukube_aks.client import AksCloud
+from gpukube_aks.live.client import AksCloud
 from tests.builders import CLUSTER
 from tests.sandboxes import emptied
 

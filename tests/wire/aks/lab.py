@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 if TYPE_CHECKING:
     from gpukube.core.values import Change, Desired, Observed, Operation, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_aks.client import AksCloud
+    from gpukube_aks.live.client import AksCloud
 
     Node = dict[str, Any]
 

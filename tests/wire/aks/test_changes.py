@@ -21,11 +21,11 @@ from gpukube.errors import Busy, Conflict, Moved
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
-from gpukube_aks.client import AksCloud
-from gpukube_aks.limits import LIMITS
-from gpukube_aks.native import NATIVE, Shape
-from gpukube_aks.observe import observe_pool
-from gpukube_aks.updates import INTENT_ROWS, NATIVE_ROWS
+from gpukube_aks.live.client import AksCloud
+from gpukube_aks.pool.limits import LIMITS
+from gpukube_aks.pool.native import NATIVE, Shape
+from gpukube_aks.pool.observe import observe_pool
+from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 from tests.sandboxes import emptied
 from tests.wire.aks.lab import ADVERTISER, CONFIG, PROVIDER, Lab, desire, kube_client, properties_of

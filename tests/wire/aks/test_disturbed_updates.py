@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Progress, Request, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_aks.client import AksCloud
+    from gpukube_aks.live.client import AksCloud
 
     Follow = Callable[[AksCloud, Operation], Progress]
 

@@ -18,8 +18,8 @@ from gpukube.core.values import Ownership, Promise, Settings
 from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CloudError
 from gpukube_aks import AksProvider
-from gpukube_aks.client import _sign_in
-from gpukube_aks.observe import observe_pool
+from gpukube_aks.live.client import _sign_in
+from gpukube_aks.pool.observe import observe_pool
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:

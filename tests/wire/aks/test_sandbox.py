@@ -28,7 +28,7 @@ from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, Gpu
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
-from gpukube_aks.limits import LIMITS
+from gpukube_aks.pool.limits import LIMITS
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Progress, Request, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_aks.client import AksCloud
+    from gpukube_aks.live.client import AksCloud
 
     Connect = Callable[..., AksCloud]
     Follow = Callable[[AksCloud, Operation], Progress]

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from starlette.applications import Starlette
 
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.helm_cli import HelmCli
-from gpukube.cluster.helm_sdk import HelmSdk
-from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper
-from gpukube.cluster.kube import LightKube, connect_kube
-from gpukube.cluster.sighting import look
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.cli import HelmCli
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.kube.client import LightKube, connect_kube
+from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager
+from gpukube.cluster.state.snapshot import look
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox.kube.api import make_app
 from gpukube.sandbox.kube.cluster import KubeCluster
-from gpukube.sandbox.kube.kinds import CORE
+from gpukube.sandbox.kube.http.app import make_app
+from gpukube.sandbox.kube.store.kinds import CORE
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.tls import make_tls
 from tests.clients import client
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from pathlib import Path
 
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.proof import PoolProof
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.values import Desired
-    from gpukube.sandbox.kube.store import Change
+    from gpukube.sandbox.kube.store.store import Change
 
 T = TypeVar("T")
 TOKEN = "sandbox-token"
@@ -150,14 +150,14 @@ def engine(request: pytest.FixtureRequest, environ: dict[str, str]) -> Engine:
 
 
 @pytest.fixture
-def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> Iterator[Callable[..., ReleaseKeeper]]:
+def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> Iterator[Callable[..., ReleaseManager]]:
     """Make keepers of the cluster's release that pause for a moment only."""
     clock = Clock(pause=lambda seconds: time.sleep(min(seconds, MOMENT_S)))
-    made: list[ReleaseKeeper] = []
+    made: list[ReleaseManager] = []
 
-    def make(access: KubeAccess | None = None, source: ChartSource | None = None) -> ReleaseKeeper:
+    def make(access: KubeAccess | None = None, source: ChartSource | None = None) -> ReleaseManager:
         cluster = Cluster(access or live.access(), kube)
-        made.append(ReleaseKeeper(cluster, engine, source or charts, clock))
+        made.append(ReleaseManager(cluster, engine, source or charts, clock))
         return made[-1]
 
     yield make
@@ -166,5 +166,5 @@ def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> It
 
 
 @pytest.fixture
-def keeper(keep: Callable[..., ReleaseKeeper]) -> ReleaseKeeper:
+def keeper(keep: Callable[..., ReleaseManager]) -> ReleaseManager:
     return keep()

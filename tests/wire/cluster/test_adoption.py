@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.advertisers import check_advertisers, find_advertisers
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.helm import HelmJob
-from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.release import release_history
-from gpukube.cluster.release_adoption import adoptable_releases
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.release_removal import kubeconfig_file
-from gpukube.cluster.sighting import look
-from gpukube.sandbox.kube.shapes import NodeShape
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.kube.releases import release_history
+from gpukube.cluster.release.adoption import adoptable_releases
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.removal import kubeconfig_file
+from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.snapshot import look
+from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from tests.unit.cluster.builders import SLICED, desire
 from tests.wire.cluster.test_migration import boot, prove
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
+    from gpukube.cluster.release.plan import ReleasePlan
     from tests.wire.cluster.conftest import Live
 
 POOL = desire(sharing=SLICED)
@@ -69,7 +69,7 @@ def test_release_when_nobody_allows_a_takeover_then_refused_with_both_ways_out(k
     assert "helm uninstall nvdp --namespace nvidia" in found.fix
 
 
-def test_takeover_when_allowed_then_values_and_nodes_are_ours(keeper: ReleaseKeeper, kube: LightKube) -> None:
+def test_takeover_when_allowed_then_values_and_nodes_are_ours(keeper: ReleaseManager, kube: LightKube) -> None:
     wanted = plan(kube)
     keeper.dry_run(wanted)
     assert apply_release(keeper, kube, wanted, lambda _missed: plan(kube)) is not None
@@ -77,7 +77,7 @@ def test_takeover_when_allowed_then_values_and_nodes_are_ours(keeper: ReleaseKee
 
 
 def test_takeover_when_killed_after_theirs_left_then_the_next_run_finds_its_values(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     (leaving,) = plan(kube).leaves
     keeper.remove(leaving)
@@ -89,7 +89,7 @@ def test_takeover_when_killed_after_theirs_left_then_the_next_run_finds_its_valu
 
 
 def test_takeover_when_killed_before_the_records_go_then_the_next_run_has_nothing_to_do(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     wanted = plan(kube)
     keeper.remove(wanted.leaves[0])

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.helm_cli import HelmCli
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.cli import HelmCli
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.release_chart import ChartShelf
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
+from gpukube.cluster.release.charts import ChartCache
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import HelmError, StalePlan
 from gpukube.sandbox.kube.repository import chart_archive
 from tests.serving import serving
@@ -27,11 +27,11 @@ from tests.wire.cluster.registry import PASSWORD, USER, ChartServer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
 
-FRESH = plan_release([desire(sharing=SINGLE)], Sighting())
+FRESH = plan_release([desire(sharing=SINGLE)], Snapshot())
 ARCHIVE = chart_archive(FRESH.version)
 DIGEST = f"sha256:{hashlib.sha256(ARCHIVE).hexdigest()}"
 REPLACED = gzip.compress(gzip.decompress(ARCHIVE), mtime=0)
@@ -62,11 +62,11 @@ def place(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Place]:
 
 
 @pytest.fixture
-def shelf(engine: Engine) -> Iterator[Callable[[ChartSource], ChartShelf]]:
-    made: list[ChartShelf] = []
+def shelf(engine: Engine) -> Iterator[Callable[[ChartSource], ChartCache]]:
+    made: list[ChartCache] = []
 
-    def make(source: ChartSource) -> ChartShelf:
-        made.append(ChartShelf(engine, source))
+    def make(source: ChartSource) -> ChartCache:
+        made.append(ChartCache(engine, source))
         return made[-1]
 
     yield make
@@ -75,7 +75,7 @@ def shelf(engine: Engine) -> Iterator[Callable[[ChartSource], ChartShelf]]:
 
 
 def test_digest_when_pulled_then_that_of_the_archive_and_pulled_once(
-    place: Place, shelf: Callable[[ChartSource], ChartShelf]
+    place: Place, shelf: Callable[[ChartSource], ChartCache]
 ) -> None:
     charts = shelf(place.source())
     assert charts.digest(FRESH) == DIGEST
@@ -84,12 +84,12 @@ def test_digest_when_pulled_then_that_of_the_archive_and_pulled_once(
     assert place.server.asked == asked
 
 
-def test_dry_run_when_the_chart_is_the_planned_one_then_fine(place: Place, keep: Callable[..., ReleaseKeeper]) -> None:
+def test_dry_run_when_the_chart_is_the_planned_one_then_fine(place: Place, keep: Callable[..., ReleaseManager]) -> None:
     assert keep(source=place.source()).dry_run(replace(FRESH, digest=DIGEST)) == DIGEST
 
 
 def test_dry_run_when_the_version_was_replaced_then_stale_and_nothing_is_written(
-    place: Place, keep: Callable[..., ReleaseKeeper], kube: LightKube
+    place: Place, keep: Callable[..., ReleaseManager], kube: LightKube
 ) -> None:
     place.server.archive = REPLACED
     keeper = keep(source=place.source())
@@ -108,7 +108,7 @@ def log_in(environ: dict[str, str], host: str) -> None:
 
 
 def test_digest_when_the_place_asks_who_we_are_then_as_the_users_helm_is_logged_in(
-    place: Place, shelf: Callable[[ChartSource], ChartShelf], environ: dict[str, str]
+    place: Place, shelf: Callable[[ChartSource], ChartCache], environ: dict[str, str]
 ) -> None:
     place.server.password = True
     with pytest.raises(HelmError) as caught:
@@ -119,7 +119,7 @@ def test_digest_when_the_place_asks_who_we_are_then_as_the_users_helm_is_logged_
 
 
 def test_message_when_a_chart_cannot_be_had_then_it_tells_no_password(
-    place: Place, shelf: Callable[[ChartSource], ChartShelf]
+    place: Place, shelf: Callable[[ChartSource], ChartCache]
 ) -> None:
     place.server.password = True
     with pytest.raises(HelmError) as caught:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.helm import HelmJob
-from gpukube.cluster.release_removal import kubeconfig_file
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import Settings
 from gpukube.doctor.check import examine
+from gpukube.doctor.checks.registry import CHECKS
 from gpukube.doctor.gather import gather
-from gpukube.doctor.registry import CHECKS
-from gpukube.engine.session import Session
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.engine.run.session import Session
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
 from tests.waiting import wait_for
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
     from tests.wire.cluster.conftest import Live
 
 PRESENT = {"nvidia.com/gpu.present": "true"}

@@ -13,13 +13,13 @@ from lightkube.resources.core_v1 import ConfigMap, ServiceAccount
 from lightkube.resources.rbac_authorization_v1 import ClusterRole, ClusterRoleBinding
 from lightkube.types import PatchType
 
-from gpukube.cluster.api_types import RELEASE_TYPES
-from gpukube.cluster.keeper import apply_release
-from gpukube.cluster.kube_calls import global_kind
-from gpukube.cluster.merging import DEFAULT_KEY
+from gpukube.cluster.kube.api_types import RELEASE_TYPES
+from gpukube.cluster.kube.calls import global_kind
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import has_entry, look
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.shared_values import DEFAULT_KEY
+from gpukube.cluster.state.snapshot import has_entry, look
 from tests.unit.cluster.builders import PLUGIN_NAME, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.waiting import PATIENCE_S
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from lightkube.core.client import GlobalResource, NamespacedResource
 
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
+    from gpukube.cluster.release.plan import ReleasePlan
     from tests.wire.cluster.conftest import Live
 
 CUT = desire(sharing=SINGLE)
@@ -53,7 +53,7 @@ def hand(live: Live) -> Iterator[Client]:
 
 
 @pytest.fixture
-def installed(keeper: ReleaseKeeper, kube: LightKube) -> ReleaseKeeper:
+def installed(keeper: ReleaseManager, kube: LightKube) -> ReleaseManager:
     keeper.install_or_upgrade(plan_release([CUT], look(kube)), 0)
     return keeper
 
@@ -159,14 +159,14 @@ def findings(plan: ReleasePlan) -> list[tuple[str, str]]:
     )
 
 
-def test_look_when_nothing_was_touched_then_no_drift(installed: ReleaseKeeper, kube: LightKube) -> None:
+def test_look_when_nothing_was_touched_then_no_drift(installed: ReleaseManager, kube: LightKube) -> None:
     plan = plan_release([CUT], look(kube))
     assert (plan.action, plan.drift) == ("none", ())
 
 
 @pytest.mark.parametrize("case", EDITS)
 def test_upgrade_when_a_hand_was_in_it_then_found_exactly_and_set_right(
-    case: str, installed: ReleaseKeeper, kube: LightKube, hand: Client
+    case: str, installed: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
     edit, wanted = EDITS[case]
     edit(hand)
@@ -179,7 +179,7 @@ def test_upgrade_when_a_hand_was_in_it_then_found_exactly_and_set_right(
 
 
 def test_upgrade_when_a_hand_holds_a_field_that_we_change_then_taken_back(
-    installed: ReleaseKeeper, kube: LightKube, hand: Client
+    installed: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
     tolerations = hand.get(DaemonSet, PLUGIN_NAME, namespace=NAMESPACE).to_dict()["spec"]["template"]["spec"][
         "tolerations"
@@ -195,7 +195,7 @@ def test_upgrade_when_a_hand_holds_a_field_that_we_change_then_taken_back(
 
 
 def test_upgrade_when_a_hand_comes_after_the_trial_then_taken_back_too(
-    installed: ReleaseKeeper, kube: LightKube, hand: Client
+    installed: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
     pools = [CUT, SHARED]
     plan = plan_release(pools, look(kube))
@@ -206,7 +206,7 @@ def test_upgrade_when_a_hand_comes_after_the_trial_then_taken_back_too(
 
 
 def test_retire_when_a_hand_touched_the_entry_then_it_goes_all_the_same(
-    installed: ReleaseKeeper, kube: LightKube, hand: Client
+    installed: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
     _patch(hand, ConfigMap, DEVICE_PLUGIN.config_map, {"data": {KEY: "version: v2"}})
     plan = plan_release([SHARED], look(kube), retire=True)
@@ -218,7 +218,7 @@ def test_retire_when_a_hand_touched_the_entry_then_it_goes_all_the_same(
 
 
 def test_upgrade_when_nobody_else_holds_anything_then_nothing_is_patched_by_us(
-    installed: ReleaseKeeper, kube: LightKube, hand: Client
+    installed: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
     _delete(hand, DaemonSet, GFD)
     plan = plan_release([CUT], look(kube))
@@ -228,7 +228,7 @@ def test_upgrade_when_nobody_else_holds_anything_then_nothing_is_patched_by_us(
 
 
 def test_operator_when_its_policy_was_edited_then_found_and_set_right(
-    keeper: ReleaseKeeper, kube: LightKube, hand: Client
+    keeper: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
     pools = [operated(sharing=SINGLE)]
     keeper.install_or_upgrade(plan_release(pools, look(kube)), 0)

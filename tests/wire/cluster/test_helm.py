@@ -18,19 +18,19 @@ from lightkube.resources.core_v1 import Secret
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.helm import HelmJob
-from gpukube.cluster.helm_cli import HelmCli
-from gpukube.cluster.helm_sdk import HelmSdk
-from gpukube.cluster.keeper import apply_release
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.cli import HelmCli
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.kube.releases import release_history, secret_name
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
-from gpukube.cluster.release import release_history, secret_name
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, HelmError
 from gpukube.sandbox import charts as chart_sources
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from gpukube.sandbox.tls import make_tls
 from tests.serving import serving
 from tests.unit.cluster.builders import GPU_TAINT, PLUGIN_NAME, RELEASE_NAME, SINGLE, SLICED, VISION_TAINT, desire
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.release import Release
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.release.manager import ReleaseManager
+    from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
 CUT = desire(sharing=SINGLE, taints=(GPU_TAINT, VISION_TAINT))
 SHARED = desire(sharing=SLICED, pool="shared")
-FRESH = plan_release([CUT], Sighting())
+FRESH = plan_release([CUT], Snapshot())
 
 
 def newest_of(kube: LightKube) -> Release:
@@ -73,14 +73,14 @@ def left_behind() -> set[str]:
 
 
 def test_dry_run_when_nothing_is_there_then_digest_and_nothing_is_written(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     assert keeper.dry_run(FRESH).startswith("sha256:")
     assert kube.namespace_labels(NAMESPACE) is None
     assert look(kube).release_of(DEVICE_PLUGIN) is None
 
 
-def test_install_when_nothing_is_there_then_the_release_is_as_planned(keeper: ReleaseKeeper, kube: LightKube) -> None:
+def test_install_when_nothing_is_there_then_the_release_is_as_planned(keeper: ReleaseManager, kube: LightKube) -> None:
     answer = keeper.install_or_upgrade(FRESH, 0)
     seen = look(kube)
     assert (answer.revision, answer.status) == (1, "deployed")
@@ -93,7 +93,7 @@ def test_install_when_nothing_is_there_then_the_release_is_as_planned(keeper: Re
     assert plan_release([CUT], seen).action == "none"
 
 
-def test_upgrade_when_a_second_spec_joins_then_both_are_served(keeper: ReleaseKeeper, kube: LightKube) -> None:
+def test_upgrade_when_a_second_spec_joins_then_both_are_served(keeper: ReleaseManager, kube: LightKube) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     second = plan_release([SHARED], look(kube))
     assert (second.action, second.revision) == ("upgrade", 1)
@@ -105,7 +105,7 @@ def test_upgrade_when_a_second_spec_joins_then_both_are_served(keeper: ReleaseKe
 
 
 def test_upgrade_when_the_daemonset_was_deleted_then_it_comes_back(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     delete(live, "daemonsets", PLUGIN_NAME)
@@ -125,16 +125,16 @@ def delete(live: Live, plural: str, name: str) -> None:
 
 
 def test_upgrade_when_the_revision_moved_then_conflict_and_nothing_changes(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     with pytest.raises(Conflict, match="revision 1, the plan was made from 0"):
-        keeper.install_or_upgrade(plan_release([SHARED], Sighting()), 0)
+        keeper.install_or_upgrade(plan_release([SHARED], Snapshot()), 0)
     assert newest_of(kube).revision == 1
 
 
 def test_apply_when_another_run_was_faster_then_merged_and_both_are_served(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     stale = plan_release([SHARED], look(kube))
     keeper.install_or_upgrade(FRESH, 0)
@@ -172,7 +172,7 @@ _LONG_AGO = "2020-01-01T00:00:00.000000000Z"
 
 @pytest.mark.parametrize("status", ["pending-upgrade", "pending-rollback"])
 def test_upgrade_when_a_former_run_was_cut_off_then_repaired(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live, status: str
+    keeper: ReleaseManager, kube: LightKube, live: Live, status: str
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     put_pending(live, newest_of(kube), 2, status)
@@ -186,7 +186,7 @@ def test_upgrade_when_a_former_run_was_cut_off_then_repaired(
 
 
 def test_install_when_the_first_one_was_cut_off_then_repaired(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     first = newest_of(kube)
@@ -198,7 +198,7 @@ def test_install_when_the_first_one_was_cut_off_then_repaired(
     assert newest_of(kube).status == "deployed"
 
 
-def test_uninstall_when_there_then_gone_and_again_is_fine(keeper: ReleaseKeeper, kube: LightKube, live: Live) -> None:
+def test_uninstall_when_there_then_gone_and_again_is_fine(keeper: ReleaseManager, kube: LightKube, live: Live) -> None:
     live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))  # NFD's clean-up job needs a node
     keeper.install_or_upgrade(FRESH, 0)
     assert keeper.uninstall(DEVICE_PLUGIN)
@@ -210,19 +210,19 @@ def test_uninstall_when_there_then_gone_and_again_is_fine(keeper: ReleaseKeeper,
 # What goes wrong
 
 
-def test_dry_run_when_the_token_is_wrong_then_access_error(keep: Callable[..., ReleaseKeeper], live: Live) -> None:
+def test_dry_run_when_the_token_is_wrong_then_access_error(keep: Callable[..., ReleaseManager], live: Live) -> None:
     with pytest.raises(AccessError):
         keep(live.access(token="wrong")).dry_run(FRESH)
 
 
 def test_dry_run_when_nobody_listens_then_cluster_error_and_no_deadline_passes(
-    keep: Callable[..., ReleaseKeeper], live: Live
+    keep: Callable[..., ReleaseManager], live: Live
 ) -> None:
     with pytest.raises(ClusterError):
         keep(live.access(url="https://127.0.0.1:9")).dry_run(FRESH)
 
 
-def test_install_when_something_is_forbidden_then_access_error(keeper: ReleaseKeeper, live: Live) -> None:
+def test_install_when_something_is_forbidden_then_access_error(keeper: ReleaseManager, live: Live) -> None:
     live.cluster.denied.add(("create", "clusterroles.rbac.authorization.k8s.io"))
     live.cluster.denied.add(("patch", "clusterroles.rbac.authorization.k8s.io"))
     with pytest.raises(AccessError) as caught:
@@ -240,7 +240,7 @@ CHARTS: dict[str, Callable[[ChartSource], ChartSource]] = {
 
 @pytest.mark.parametrize("case", CHARTS)
 def test_dry_run_when_the_chart_cannot_be_had_then_said_so(
-    keep: Callable[..., ReleaseKeeper], charts: ChartSource, case: str
+    keep: Callable[..., ReleaseManager], charts: ChartSource, case: str
 ) -> None:
     with pytest.raises(HelmError) as caught:
         keep(source=CHARTS[case](charts)).dry_run(FRESH)
@@ -248,26 +248,26 @@ def test_dry_run_when_the_chart_cannot_be_had_then_said_so(
     assert caught.value.diagnostics[0].fix
 
 
-def test_dry_run_when_the_version_does_not_exist_then_said_so(keeper: ReleaseKeeper) -> None:
+def test_dry_run_when_the_version_does_not_exist_then_said_so(keeper: ReleaseManager) -> None:
     with pytest.raises(ChartNotFound) as caught:
         keeper.dry_run(replace(FRESH, version="9.9.9"))
     assert caught.value.diagnostics[0].code == "no-chart-version"
 
 
-def test_dry_run_when_the_chart_refuses_a_value_then_said_so(keeper: ReleaseKeeper) -> None:
+def test_dry_run_when_the_chart_refuses_a_value_then_said_so(keeper: ReleaseManager) -> None:
     nested = {**FRESH.values, "config": {"map": {"c-1": {"version": "v1"}}, "default": "c-1"}}
     with pytest.raises(HelmError) as caught:
         keeper.dry_run(replace(FRESH, values=nested))
     assert caught.value.diagnostics[0].code in ("chart-values", "chart-rendered")
 
 
-def test_dry_run_when_the_chart_is_a_directory_then_used_as_it_is(keep: Callable[..., ReleaseKeeper]) -> None:
+def test_dry_run_when_the_chart_is_a_directory_then_used_as_it_is(keep: Callable[..., ReleaseManager]) -> None:
     directory = Path(str(chart_sources.__file__)).parent / "nvidia-device-plugin"
     assert keep(source=ChartSource(str(directory), "")).dry_run(FRESH) == ""
 
 
 def test_install_when_the_cluster_never_answers_then_stopped_at_the_deadline(
-    engine: Engine, keeper: ReleaseKeeper, live: Live, environ: dict[str, str], tmp_path: Path
+    engine: Engine, keeper: ReleaseManager, live: Live, environ: dict[str, str], tmp_path: Path
 ) -> None:
     impatient = HelmSdk(environ, deadline_s=3) if isinstance(engine, HelmSdk) else _impatient(engine, environ)
     chart = keeper._chart(FRESH)
@@ -307,7 +307,7 @@ def boot(live: Live, pool: Desired, name: str = "gpu-1") -> None:
 
 
 def test_prove_when_a_cut_node_joins_then_its_devices_come_from_what_was_installed(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     boot(live, CUT)
@@ -316,6 +316,6 @@ def test_prove_when_a_cut_node_joins_then_its_devices_come_from_what_was_install
     assert release_history(kube, RELEASE_NAME, NAMESPACE)[0].status == "deployed"
 
 
-def test_run_when_done_then_no_kubeconfig_is_left(keeper: ReleaseKeeper) -> None:
+def test_run_when_done_then_no_kubeconfig_is_left(keeper: ReleaseManager) -> None:
     keeper.dry_run(FRESH)
     assert left_behind() == set()

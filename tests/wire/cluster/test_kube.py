@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.kube import connect_kube, server_of
+from gpukube.cluster.kube.client import connect_kube, server_of
 from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
-from gpukube.cluster.sighting import Sighting, look
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.core.values import KubeAccess, Taint
 from gpukube.errors import AccessError, ClusterError
-from gpukube.sandbox.kube.shapes import NodeShape
-from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.nodes.shapes import NodeShape
+from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.cluster.kube import Kube, LightKube
+    from gpukube.cluster.kube.client import Kube, LightKube
     from tests.wire.cluster.conftest import Live
 
 
@@ -47,7 +47,7 @@ def test_nodes_when_one_joined_then_read_with_labels_and_taints(kube: LightKube,
 
 
 def test_look_when_the_cluster_is_empty_then_nothing_is_seen(kube: LightKube) -> None:
-    assert look(kube) == Sighting()
+    assert look(kube) == Snapshot()
 
 
 def test_ensure_namespace_when_missing_then_made_and_again_is_fine(kube: LightKube) -> None:

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.api_types import NODES
-from gpukube.cluster.keeper import apply_release
+from gpukube.cluster.kube.api_types import NODES
+from gpukube.cluster.kube.views import pod_view
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
-from gpukube.cluster.views import pod_view
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.core.jsontree import pointer
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from tests.unit.cluster.builders import SLICED, desire, operated
 from tests.waiting import wait_for
 from tests.wire.cluster.conftest import settled_proof
 
 if TYPE_CHECKING:
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
+    from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
@@ -70,13 +70,13 @@ def prove(kube: LightKube, pool: Desired) -> None:
     assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 32}), proof.missing_step
 
 
-def start(keeper: ReleaseKeeper, kube: LightKube, live: Live, former: Desired) -> None:
-    keeper.install_or_upgrade(plan_release([former], Sighting()), 0)
+def start(keeper: ReleaseManager, kube: LightKube, live: Live, former: Desired) -> None:
+    keeper.install_or_upgrade(plan_release([former], Snapshot()), 0)
     boot(live, former)
     prove(kube, former)
 
 
-def carry_on(keeper: ReleaseKeeper, kube: LightKube, plan: ReleasePlan, wanted: Desired) -> None:
+def carry_on(keeper: ReleaseManager, kube: LightKube, plan: ReleasePlan, wanted: Desired) -> None:
     keeper.dry_run(plan)
     assert apply_release(keeper, kube, plan, lambda _missed: plan_release([wanted], look(kube))) is not None
     move_labels(kube, wanted)
@@ -86,7 +86,7 @@ def carry_on(keeper: ReleaseKeeper, kube: LightKube, plan: ReleasePlan, wanted: 
 
 @pytest.mark.parametrize("case", WAYS)
 def test_migrate_when_asked_to_then_the_node_is_served_by_the_other_and_never_by_two(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live, case: str
+    keeper: ReleaseManager, kube: LightKube, live: Live, case: str
 ) -> None:
     former, wanted = WAYS[case]
     start(keeper, kube, live, former)
@@ -96,7 +96,7 @@ def test_migrate_when_asked_to_then_the_node_is_served_by_the_other_and_never_by
 
 @pytest.mark.parametrize("case", WAYS)
 def test_migrate_when_killed_after_the_other_left_then_the_next_run_does_the_rest(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live, case: str
+    keeper: ReleaseManager, kube: LightKube, live: Live, case: str
 ) -> None:
     former, wanted = WAYS[case]
     start(keeper, kube, live, former)

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster import kube as kube_module
-from gpukube.cluster.draining import drained_pods
-from gpukube.cluster.nodes_drift import NodeRepair
-from gpukube.cluster.repairing import repair_nodes
+from gpukube.cluster.kube import client as kube_module
+from gpukube.cluster.kube.draining import drained_pods
+from gpukube.cluster.release.node_repair import repair_nodes
+from gpukube.cluster.state.node_drift import NodeRepair
 from gpukube.core.values import Taint
 from gpukube.errors import AccessError, ClusterError
-from gpukube.sandbox.kube.kinds import CORE
-from gpukube.sandbox.kube.shapes import NodeShape
-from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.nodes.shapes import NodeShape
+from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.store.kinds import CORE
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.cluster.api_types import ApiType
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.views import NodeView
+    from gpukube.cluster.kube.api_types import ApiType
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.kube.views import NodeView
     from tests.wire.cluster.conftest import Live
 
 OTHER = Taint("other", "x", "NoSchedule")

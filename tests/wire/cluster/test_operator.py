@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.advertisers import find_advertisers
-from gpukube.cluster.chart import ChartSource
-from gpukube.cluster.keeper import apply_release
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.advertisers import find_advertisers
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import Conflict, HelmError
-from gpukube.sandbox.kube.migmanager import STATE
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.controllers.migmanager import STATE
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from tests.unit.cluster.builders import GPU_TAINT, MIXED, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.wire.cluster.conftest import settled_proof
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
 CUT = operated(sharing=SINGLE, taints=(GPU_TAINT, VISION_TAINT))
 MIX = operated(sharing=MIXED, pool="mix")
 SHARED = operated(sharing=SLICED, pool="shared")
-FRESH = plan_release([CUT], Sighting())
+FRESH = plan_release([CUT], Snapshot())
 
 
 def boot(live: Live, pool: Desired, name: str) -> None:
@@ -51,15 +51,15 @@ def states_of(live: Live, node: str) -> list[str]:
 
 
 def test_dry_run_when_the_cluster_does_not_know_the_operator_then_tried_without_a_trace(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     assert keeper.dry_run(FRESH).startswith("sha256:")
     assert kube.namespace_labels(NAMESPACE) is None
-    assert look(kube) == Sighting()
+    assert look(kube) == Snapshot()
 
 
 def test_install_when_nothing_is_there_then_the_release_is_as_planned_and_not_foreign(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     assert keeper.install_or_upgrade(FRESH, 0).revision == 1
     seen = look(kube)
@@ -73,7 +73,7 @@ def test_install_when_nothing_is_there_then_the_release_is_as_planned_and_not_fo
 
 
 def test_upgrade_when_a_second_spec_joins_then_both_are_served_and_a_trial_asks_the_cluster(
-    keeper: ReleaseKeeper, kube: LightKube
+    keeper: ReleaseManager, kube: LightKube
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     second = plan_release([SHARED], look(kube))
@@ -87,7 +87,7 @@ def test_upgrade_when_a_second_spec_joins_then_both_are_served_and_a_trial_asks_
 
 
 def test_plan_when_the_operator_is_live_then_the_chart_is_refused_until_it_is_gone(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))  # NFD's clean-up job needs a node
     keeper.install_or_upgrade(FRESH, 0)
@@ -101,7 +101,7 @@ def test_plan_when_the_operator_is_live_then_the_chart_is_refused_until_it_is_go
 
 
 def test_dry_run_when_the_chart_at_hand_is_the_other_one_then_said_so(
-    keep: Callable[..., ReleaseKeeper], charts: ChartSource, keeper: ReleaseKeeper, tmp_path: Path
+    keep: Callable[..., ReleaseManager], charts: ChartSource, keeper: ReleaseManager, tmp_path: Path
 ) -> None:
     source = ChartSource(charts.location, DEVICE_PLUGIN.version, DEVICE_PLUGIN.chart)
     archive = keeper._engine.pull(source, tmp_path)
@@ -111,10 +111,10 @@ def test_dry_run_when_the_chart_at_hand_is_the_other_one_then_said_so(
 
 
 def test_prove_when_whole_gpus_join_then_cut_by_a_reboot_and_shown_as_each_entry_says(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     pools = [CUT, SHARED]
-    keeper.install_or_upgrade(plan_release(pools, Sighting()), 0)
+    keeper.install_or_upgrade(plan_release(pools, Snapshot()), 0)
     waiting = prove_pool(CUT, look(kube))
     assert (waiting.status, waiting.missing_step is not None) == ("waiting", True)
     for pool in pools:
@@ -128,10 +128,10 @@ def test_prove_when_whole_gpus_join_then_cut_by_a_reboot_and_shown_as_each_entry
 
 
 def test_prove_when_pools_are_mixed_then_slices_have_names_of_their_own_and_whole_gpus_too(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     pools = [MIX, SHARED]
-    keeper.install_or_upgrade(plan_release(pools, Sighting()), 0)
+    keeper.install_or_upgrade(plan_release(pools, Snapshot()), 0)
     for pool in pools:
         boot(live, pool, f"{pool.target.pool}-1")
     mixed = settled_proof(MIX, kube)
@@ -141,7 +141,7 @@ def test_prove_when_pools_are_mixed_then_slices_have_names_of_their_own_and_whol
 
 
 def test_prove_when_a_profile_does_not_exist_then_broken_and_the_manager_is_named(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
     taints = tuple(SandboxTaint(taint.key, taint.value, taint.effect) for taint in CUT.effective_taints)

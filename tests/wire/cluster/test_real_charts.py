@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.api_types import NODES, RELEASE_TYPES
-from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper, apply_release
-from gpukube.cluster.kube import connect_kube
+from gpukube.cluster.kube.api_types import NODES, RELEASE_TYPES
+from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import look
+from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager, apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import look
 from gpukube.core.jsontree import items, pointer, tree
 from gpukube.core.values import KubeAccess
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.controlplane import find_assets
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from tests.serving import hang_up
 from tests.unit.cluster.builders import SLICED, desire, operated
 from tests.waiting import PATIENCE_S, wait_for
@@ -33,10 +33,10 @@ from tests.wire.cluster.real_charts import SWITCH, missing_charts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cluster.chart import ChartSource
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.helm.chart import ChartSource
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
@@ -58,7 +58,7 @@ class Stage:
     cluster: KubeCluster
     loop: asyncio.AbstractEventLoop
     kube: LightKube
-    keeper: ReleaseKeeper
+    keeper: ReleaseManager
 
     def boot(self, pool: Desired) -> None:
         """Boot a machine of a pool."""
@@ -125,7 +125,7 @@ def stage(request: pytest.FixtureRequest, engine: Engine, charts: ChartSource) -
         kube = connect_kube(access, PATIENCE_S)
         stack.callback(kube.close)
         clock = Clock(pause=lambda seconds: time.sleep(min(seconds, MOMENT_S)))
-        keeper = ReleaseKeeper(Cluster(access, kube), engine, charts, clock)
+        keeper = ReleaseManager(Cluster(access, kube), engine, charts, clock)
         stack.callback(keeper.close)
         yield Stage(cluster, loop, kube, keeper)
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
-from gpukube.cluster.release_migration import Leaving
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.release_removal import uninstall_release
-from gpukube.cluster.sighting import Sighting, look
+from gpukube.cluster.release.migration import Leaving
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.removal import uninstall_release
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import HelmError, HelmTimeout
-from gpukube.sandbox.kube.kinds import CORE
+from gpukube.sandbox.kube.store.kinds import CORE
 from tests.unit.cluster.builders import operated
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
     from tests.wire.cluster.conftest import Live
 
 JOB = "gpu-operator-cleanup-gpucluster"
@@ -50,9 +50,9 @@ def leave_hook(live: Live) -> None:
 
 
 def test_uninstall_when_the_operators_clean_up_job_does_not_end_then_it_is_named_and_the_release_stands(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
-    keeper.install_or_upgrade(plan_release([operated()], Sighting()), 0)
+    keeper.install_or_upgrade(plan_release([operated()], Snapshot()), 0)
     leave_hook(live)
     engine: Engine = Overdue()  # type: ignore[assignment]  # the one verb that is asked for
     leaving = Leaving(GPU_OPERATOR.name, NAMESPACE, GPU_OPERATOR.title, GPU_OPERATOR.plugin, GPU_OPERATOR)

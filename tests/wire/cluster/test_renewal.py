@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from gpukube.core.values import Settings
-from gpukube.engine.session import Session
+from gpukube.engine.run.session import Session
 from gpukube.errors import AccessError
 from gpukube.testing.fakes import FakeProvider, FakeWorld
 from tests.builders import CLUSTER

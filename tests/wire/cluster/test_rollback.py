@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.merging import put
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.shared_values import put
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import AccessError
 from tests.unit.cluster.builders import RELEASE_NAME, SINGLE, SLICED, desire
 
 if TYPE_CHECKING:
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
-    from gpukube.cluster.release_plan import ReleasePlan
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
+    from gpukube.cluster.release.plan import ReleasePlan
     from tests.wire.cluster.conftest import Live
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
@@ -31,9 +31,9 @@ def bare(plan: ReleasePlan) -> ReleasePlan:
 
 
 def test_upgrade_when_it_fails_then_the_last_deployed_revision_is_back_and_said_so(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
-    first = bare(plan_release([CUT], Sighting()))
+    first = bare(plan_release([CUT], Snapshot()))
     keeper.install_or_upgrade(first, 0)
     before = look(kube).config_map
     live.cluster.denied |= {(verb, "deployments.apps") for verb in ("create", "patch")}
@@ -54,9 +54,9 @@ def test_upgrade_when_it_fails_then_the_last_deployed_revision_is_back_and_said_
 
 
 def test_upgrade_when_the_rollback_fails_too_then_the_command_is_named(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
-    keeper.install_or_upgrade(plan_release([CUT], Sighting()), 0)
+    keeper.install_or_upgrade(plan_release([CUT], Snapshot()), 0)
     live.cluster.denied |= {(verb, "configmaps") for verb in ("create", "patch", "update")}
     with pytest.raises(AccessError) as caught:
         keeper.install_or_upgrade(plan_release([CUT, SHARED], look(kube)), 1)
@@ -72,11 +72,11 @@ def test_upgrade_when_the_rollback_fails_too_then_the_command_is_named(
 
 
 def test_install_when_the_first_one_fails_then_nothing_to_go_back_to_and_the_next_run_goes_on(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live
+    keeper: ReleaseManager, kube: LightKube, live: Live
 ) -> None:
     live.cluster.denied |= {(verb, "deployments.apps") for verb in ("create", "patch")}
     with pytest.raises(AccessError) as caught:
-        keeper.install_or_upgrade(plan_release([CUT], Sighting()), 0)
+        keeper.install_or_upgrade(plan_release([CUT], Snapshot()), 0)
     assert "roll" not in caught.value.diagnostics[0].why
     live.cluster.denied.clear()
     plan = plan_release([CUT], look(kube))

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.keeper import apply_release
 from gpukube.cluster.names import kind_of
-from gpukube.cluster.proof import step_of
-from gpukube.cluster.refreshing import refresh_plugin
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.proof.outcome import step_of
+from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.plugin_refresh import refresh_plugin
+from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.engine.documents.parts import WEIGHTS
-from gpukube.sandbox.kube.shapes import GpuShape, NodeShape
+from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
 from tests.unit.cluster.builders import SLICED, desire, operated
 from tests.wire.cluster.conftest import FAST, settled_proof
 
 if TYPE_CHECKING:
-    from gpukube.cluster.keeper import ReleaseKeeper
-    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.kube.client import LightKube
+    from gpukube.cluster.release.manager import ReleaseManager
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
@@ -29,7 +29,7 @@ STILL = 0.001
 POOLS = {"chart": desire(sharing=SLICED), "operator": operated(sharing=SLICED)}
 
 
-def change(keeper: ReleaseKeeper, kube: LightKube, pool: Desired) -> None:
+def change(keeper: ReleaseManager, kube: LightKube, pool: Desired) -> None:
     """Change the template of the plugin's pods: by a value of the chart, or as new entries of the operator's do."""
     if pool.ownership.advertiser == "operator":
         assert refresh_plugin(kube)
@@ -50,10 +50,10 @@ def plugin_pods(kube: LightKube, pool: Desired) -> list[str]:
 
 @pytest.mark.parametrize("owner", POOLS)
 def test_proof_when_the_release_has_changed_and_the_old_pod_still_serves_then_waits_for_the_new_one(
-    keeper: ReleaseKeeper, kube: LightKube, live: Live, owner: str
+    keeper: ReleaseManager, kube: LightKube, live: Live, owner: str
 ) -> None:
     pool = POOLS[owner]
-    keeper.install_or_upgrade(plan_release([pool], Sighting()), 0)
+    keeper.install_or_upgrade(plan_release([pool], Snapshot()), 0)
     live.run(live.cluster.add_node(NodeShape("gpu-1", labels=pool.labels, gpu=GpuShape("A100-40GB", 8), boot_s=1.0)))
     assert settled_proof(pool, kube).status == "proven"
     (old,) = plugin_pods(kube, pool)

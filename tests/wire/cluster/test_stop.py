@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 from starlette.applications import Starlette
 
-from gpukube.cluster.child import Stop
-from gpukube.cluster.helm_cli import HelmCli
-from gpukube.cluster.helm_sdk import HelmSdk
-from gpukube.cluster.keeper import Clock, Cluster, ReleaseKeeper
-from gpukube.cluster.release_plan import plan_release
-from gpukube.cluster.sighting import Sighting, look
-from gpukube.engine.clock import Stopped, SystemClock
-from gpukube.sandbox.kube.api import make_app
+from gpukube.cluster.helm.cli import HelmCli
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.process.child import Stop
+from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot, look
+from gpukube.engine.run.clock import Stopped, SystemClock
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.tls import make_tls
 from tests.serving import serving
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from gpukube.cluster.chart import ChartSource
-    from gpukube.cluster.helm import Engine
-    from gpukube.cluster.kube import LightKube
+    from gpukube.cluster.helm.chart import ChartSource
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.client import LightKube
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
-FRESH = plan_release([CUT], Sighting())
+FRESH = plan_release([CUT], Snapshot())
 
 
 @dataclass
@@ -84,7 +84,7 @@ def live(tmp_path: Path, gate: Gate) -> Iterator[Live]:
 class Stage:
     """A keeper whose run is stopped as soon as Helm writes a DaemonSet."""
 
-    keeper: ReleaseKeeper
+    keeper: ReleaseManager
     clock: SystemClock
     gate: Gate
 
@@ -101,7 +101,7 @@ class Stage:
 def stage(  # noqa: PLR0913, PLR0917 -- fixtures
     live: Live, kube: LightKube, engine: Engine, environ: dict[str, str], charts: ChartSource, gate: Gate
 ) -> Iterator[Callable[[float], Stage]]:
-    made: list[ReleaseKeeper] = []
+    made: list[ReleaseManager] = []
 
     def make(grace_s: float) -> Stage:
         clock = SystemClock()
@@ -109,7 +109,7 @@ def stage(  # noqa: PLR0913, PLR0917 -- fixtures
         ours: Engine = HelmSdk(environ, 2 * PATIENCE_S, stop)
         if isinstance(engine, HelmCli):
             ours = HelmCli(engine._program, "v3.6.2", environ, 2 * PATIENCE_S, stop)
-        made.append(ReleaseKeeper(Cluster(live.access(), kube), ours, charts, Clock(pause=clock.wait)))
+        made.append(ReleaseManager(Cluster(live.access(), kube), ours, charts, Clock(pause=clock.wait)))
         return Stage(made[-1], clock, gate)
 
     yield make

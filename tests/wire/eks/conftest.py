@@ -9,7 +9,7 @@ import pytest
 from gpukube.core.values import ClusterRef, Settings
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
-from gpukube_eks.client import EksCloud
+from gpukube_eks.live.client import EksCloud
 from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
 

@@ -18,9 +18,9 @@ from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Sett
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
-from gpukube_eks.fields import RESOURCE_FIELD, RESOURCE_TAG, UNTAG, UPDATE_VERSION
-from gpukube_eks.native import EXCLUSIVE, NATIVE, field_of
-from gpukube_eks.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_eks.pool.fields import RESOURCE_FIELD, RESOURCE_TAG, UNTAG, UPDATE_VERSION
+from gpukube_eks.pool.native import EXCLUSIVE, NATIVE, field_of
+from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.builders import by_text
 from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target

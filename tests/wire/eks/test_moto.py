@@ -24,8 +24,8 @@ from gpukube.errors import AccessError
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
-from gpukube_eks.access import connect_aws
-from gpukube_eks.client import EksCloud
+from gpukube_eks.live.access import connect_aws
+from gpukube_eks.live.client import EksCloud
 from tests.contract.test_eks import Completing, EksHarness, plain_edits
 from tests.unit.gpukube_eks.samples import REGION, desired_of, eks_target
 

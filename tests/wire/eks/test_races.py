@@ -14,8 +14,8 @@ from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint
 from gpukube.errors import AccessError, Busy, CloudError, Conflict, GpukubeError, Moved
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
-from gpukube_eks.access import AwsClients, Identity
-from gpukube_eks.fields import UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.live.access import AwsClients, Identity
+from gpukube_eks.pool.fields import UPDATE_CONFIG, UPDATE_VERSION
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Progress, Request, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_eks.client import EksCloud
+    from gpukube_eks.live.client import EksCloud
 
     Follow = Callable[[EksCloud, Operation], Progress]
 

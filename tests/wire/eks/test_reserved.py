@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpukube.core.values import Desired, Observed, Operation, Progress, Target
-    from gpukube_eks.client import EksCloud
+    from gpukube_eks.live.client import EksCloud
 
     Follow = Callable[[EksCloud, Operation], Progress]
 

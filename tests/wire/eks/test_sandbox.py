@@ -29,7 +29,7 @@ from gpukube.errors import (
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
-from gpukube_eks.translate import LEFTOVER
+from gpukube_eks.pool.translate import LEFTOVER
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Progress, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_eks.client import EksCloud
+    from gpukube_eks.live.client import EksCloud
 
     Follow = Callable[[EksCloud, Operation], Progress]
     Connect = Callable[..., EksCloud]

@@ -8,7 +8,7 @@ import pytest
 
 from gpukube.core.values import ClusterRef, Settings
 from gpukube.sandbox import daemon
-from gpukube_gke.client import GkeCloud
+from gpukube_gke.live.client import GkeCloud
 from tests.sandboxes import emptied
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER
 from tests.waiting import wait_for

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gpukube.cluster.kube import connect_kube
-from gpukube.cluster.sighting import look
-from gpukube.cluster.verify import prove_pool
+from gpukube.cluster.kube.client import connect_kube
+from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.state.snapshot import look
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
 from gpukube.sandbox import daemon
@@ -15,10 +15,10 @@ from tests.unit.gpukube_gke.targets import PROVIDER, desire
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from gpukube.cluster.proof import PoolProof
+    from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.values import ClassifiedChange, Desired, Observed, Operation, Request, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_gke.client import GkeCloud
+    from gpukube_gke.live.client import GkeCloud
 
 CALLS = 16
 UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}

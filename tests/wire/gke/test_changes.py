@@ -12,14 +12,14 @@ import pytest
 from gpukube.core.fields import FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
-from gpukube_gke.updates import INTENT_ROWS, NATIVE_ROWS
+from gpukube_gke.pool.updates import INTENT_ROWS, NATIVE_ROWS
 from tests.unit.gpukube_gke.edits import EDITS, Edit
 from tests.unit.gpukube_gke.targets import PROVIDER, desire
 from tests.wire.gke.living import bring_about, create, find, machines, moved, planned, prove
 
 if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_gke.client import GkeCloud
+    from gpukube_gke.live.client import GkeCloud
 
 MUTABLE = ("in-place", "disruptive")
 

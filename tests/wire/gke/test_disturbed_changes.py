@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_gke.client import GkeCloud
+    from gpukube_gke.live.client import GkeCloud
 
 POOL = "projects/ml-prod/locations/us-central1/clusters/train/nodePools/edited"
 EACH_CALL = ("labels, another", "taints", "nodes.count", "nodes.autoscaling.max", "gke.management.autoRepair", "image")

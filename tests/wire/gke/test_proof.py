@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpukube.core.values import Operation, Progress, Target
-    from gpukube_gke.client import GkeCloud
+    from gpukube_gke.live.client import GkeCloud
 
     Follow = Callable[[GkeCloud, Operation], Progress]
 

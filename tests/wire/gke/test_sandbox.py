@@ -17,7 +17,7 @@ from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, Gpu
 from gpukube.gpu.catalogue import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
-from gpukube_gke.client import connect_cluster
+from gpukube_gke.live.client import connect_cluster
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target, reserved
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Progress, Target
     from gpukube.sandbox.daemon import SandboxInfo
-    from gpukube_gke.client import GkeCloud
+    from gpukube_gke.live.client import GkeCloud
 
     Connect = Callable[..., GkeCloud]
     Follow = Callable[[GkeCloud, Operation], Progress]

@@ -1,0 +1,1 @@
+"""What the commands do: build the run, call the API, show the result, choose the exit code."""

@@ -1,0 +1,26 @@
+"""What `gpukube catalog mig` does: read the question, ask the room, show the document."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.catalog.geometry import mig_document, read_live, read_wanted
+from gpukube.cli import output as out
+from gpukube.cli.bodies.catalog import told
+from gpukube.gpu.models import parse_model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cli.options import Choices
+
+
+def show_geometry(choices: Choices, gpu: str, wanted: Sequence[str], live: Sequence[str], *, alike: bool) -> None:
+    """Show a GPU's geometry, or the answer to a question about it."""
+    out.require_format(choices.output, "CatalogMig")
+    model = told("GPU", partial(parse_model, gpu))
+    asked = told("--want", partial(read_wanted, wanted))
+    there = told("--live", partial(read_live, model, live))
+    document = told("--want" if asked else "GPU", partial(mig_document, model, asked, there, alike=alike))
+    out.show(document, choices.output, verbose=choices.verbose)

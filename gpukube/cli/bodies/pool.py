@@ -1,0 +1,245 @@
+"""What the pool commands do that plan and change: build the run, call the API, show the result, choose the exit code.
+
+Must not live here: the commands that only look (viewing), which load nothing of this.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gpukube.cli import output as out
+from gpukube.cli.options import Choices
+from gpukube.cli.stage import confirm, open_job
+from gpukube.cli.stderr import tell
+from gpukube.engine import commands, looking
+from gpukube.engine.change.apply import Consent
+from gpukube.engine.change.delete import Deletion
+from gpukube.engine.change.probing import Probing
+from gpukube.engine.change.scale import Scaling, Size
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.report import report_document
+from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.plan.planning import ClusterPlan, Scope
+from gpukube.engine.run.report import exit_code
+from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, saved_plan, write_plan
+from gpukube.errors import SpecError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpukube.cli.stage import Job
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.run.report import ClusterReport
+
+
+def plan(choices: Choices) -> None:
+    """Show the plan; with --out save it."""
+    _require_plan_options(choices)
+    with open_job(choices, "Plan") as job:
+        plans = looking.plan(job.prepared, job.run, _scope(choices))
+    document = plan_document(
+        plans,
+        job.prepared.warnings,
+        silenced=job.prepared.silenced,
+        not_read=() if choices.prune else job.prepared.unused,
+    )
+    out.show(document, choices.output, verbose=choices.verbose)
+    if choices.out:
+        saved = saved_plan(plans, job.specs, _options(choices), provenance(job.run))
+        write_plan(saved, choices.out)
+        tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
+    raise typer.Exit(looking.plan_exit_code(plans))
+
+
+def create(choices: Choices) -> None:
+    """Create what is missing and prove it."""
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return commands.create(job.prepared, job.run, adopt=choices.adopt, adopt_from=choices.adopt_from)
+
+    _report(choices, "Create", work)
+
+
+def apply(choices: Choices) -> None:
+    """Bring the live pools to what is declared, after asking; or apply a saved plan."""
+    saved = None
+    if choices.plan_file:
+        saved = read_plan(choices.plan_file)
+        out.warn(saved.warnings)
+        choices = _as_saved(choices, saved)
+    _require_plan_options(choices)
+
+    def ask(job: Job, plans: Sequence[ClusterPlan]) -> None:
+        if saved is None and any(plan.differs for plan in plans):
+            _confirm_apply(choices, job, plans)
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        consent = Consent(choices.allow_disruption, "recreate" if choices.replace else "")
+        return commands.apply(
+            job.prepared, job.run, _scope(choices), consent, saved=saved, confirm=lambda plans: ask(job, plans)
+        )
+
+    _report(choices, "Apply", work, saved)
+
+
+def wait(choices: Choices) -> None:
+    """Follow what was begun before, to its proof."""
+    if not choices.files and not choices.names:
+        fix = "add the pools' names, or -f pools.yaml"
+        raise SpecError("nothing to wait for is named", where=Where("--cluster"), fix=fix, code="no-names")
+    _report(choices, "Wait", lambda job: commands.wait(job.prepared, job.run, choices.names))
+
+
+def verify(choices: Choices) -> None:
+    """Prove what is there; with --probe by a pod of our own too."""
+    asked = choices.probe or choices.probe_scale_up
+    probing = Probing(choices.probe_image, choices.probe_scale_up) if asked else None
+    _report(choices, "Verify", lambda job: commands.verify(job.prepared, job.run, probing))
+
+
+def delete(choices: Choices) -> None:
+    """Delete pools of ours, after asking."""
+
+    def ask(job: Job, deletion: Deletion) -> None:
+        confirm(choices, job, "delete", [_named(pool) for pool in deletion.pools()])
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return commands.delete(job.prepared, job.run, choices.names, lambda deletion: ask(job, deletion))
+
+    _report(choices, "Delete", work)
+
+
+def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int | None) -> None:
+    """Give a live pool another size; asks when nodes go away."""
+    size = Size(nodes, minimum, maximum)
+    if size == Size():
+        raise SpecError(
+            "no size is given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size"
+        )
+
+    def ask(job: Job, scaling: Scaling) -> None:
+        shrinking = [_named(pool) for pool in scaling.pools() if pool.disruptive]
+        confirm(choices, job, "scale down", shrinking)
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return commands.scale(job.prepared, job.run, choices.names[0], size, lambda scaling: ask(job, scaling))
+
+    _report(choices, "Scale", work)
+
+
+def _scope(choices: Choices) -> Scope:
+    pin = bool(choices.out or choices.plan_file)
+    return Scope(**_same_names(Scope, choices), pin=pin, check_chart=True)
+
+
+def _options(choices: Choices) -> PlanOptions:
+    return PlanOptions(**_same_names(PlanOptions, choices))
+
+
+def _same_names(kind: type[Scope | PlanOptions], source: Choices | PlanOptions) -> dict[str, Any]:
+    """Take the values of the fields that are called the same there."""
+    return {field.name: getattr(source, field.name) for field in fields(kind) if hasattr(source, field.name)}
+
+
+def _require_plan_options(choices: Choices) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        SpecError: --replace has another word than recreate; --prune would not see all that is declared.
+    """
+    if choices.replace not in ("", "recreate"):
+        raise SpecError(
+            f'"{choices.replace}" is no way to replace a pool', where=Where("--replace"), fix="write recreate",
+            code="choice",
+        )  # fmt: skip
+    if choices.prune and (choices.clusters or choices.pools):
+        raise SpecError(
+            "--prune does not go with --pool or --cluster",
+            where=Where("--prune"),
+            fix="leave the filters away",
+            why="what a filter leaves out would look as if it were no longer declared",
+            code="prune-filtered",
+        )
+
+
+def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
+    """Take everything that shapes the plan from the file; the command line may not shape it besides.
+
+    Consent (--replace, --allow-disruption) does not: it may be given when the plan is saved or when it is applied.
+
+    Raises:
+        SpecError: It tries to.
+    """
+    shaping = {"files", "sets", *_same_names(PlanOptions, choices)} - {"replace", "allow_disruption"}
+    given = [field.name for field in fields(Choices) if field.name in choices.given & shaping]
+    if given:
+        option = f"--{given[0].removesuffix('s').replace('_', '-')}"
+        raise SpecError(
+            f"{option} does not go with a saved plan",
+            where=Where(choices.plan_file),
+            fix="leave it away, or plan again with it",
+            why="a saved plan is applied exactly",
+            code="saved-plan-option",
+        )
+    kept = saved.options
+    consent = {
+        "replace": kept.replace or choices.replace,
+        "allow_disruption": kept.allow_disruption or choices.allow_disruption,
+    }
+    return replace(choices, **{**_same_names(PlanOptions, kept), **consent})
+
+
+def _report(
+    choices: Choices,
+    kind: str,
+    work: Callable[[Job], Sequence[ClusterReport]],
+    saved: SavedPlan | None = None,
+) -> None:
+    with open_job(choices, kind, saved) as job:
+        reports = work(job)
+    _finish(choices, kind, reports, job)
+
+
+def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: Job) -> None:
+    # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
+    output = "line" if choices.events == "-" else choices.output
+    document = report_document(reports, kind=kind)
+    run = job.run
+    if run.clock.stopped:
+        document["exitCode"] = int(job.ending.exit_code)
+    if job.ending.is_hangup and sys.stdout.isatty():
+        raise typer.Exit(job.ending.exit_code)
+    out.show(document, output, verbose=choices.verbose)
+    if run.clock.stopped:
+        tell(f"stopped waiting; the cloud keeps working. To resume: {run.resume}")
+        raise typer.Exit(job.ending.exit_code)
+    raise typer.Exit(exit_code(reports))
+
+
+def _named(pool: PoolPlan) -> str:
+    """Name a pool with what goes with it."""
+    loss = pool.loss
+    of = f" of {loss.of}" if loss and loss.of is not None else ""
+    pods = f", {len(loss.pods)} running pods" if loss and loss.pods else ""
+    if pods and of:
+        pods = ", with the pods on them"
+    nodes = f", {loss.nodes}{of} nodes{pods}" if loss and loss.nodes else ""
+    return f"{pool.cluster.key}/{pool.name} ({pool.observed.instance_type if pool.observed else ''}{nodes})"
+
+
+def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> None:
+    """Show the plan and ask whether to go on."""
+    if choices.yes:
+        return
+    with job.progress.paused():
+        document = plan_document(plans, ())
+        for cluster in document["clusters"]:
+            for pool in cluster["pools"]:
+                pool["needs"] = []  # it was asked for before: what is missing is refused
+        out.show_on_stderr(document, verbose=choices.verbose)
+    confirm(choices, job, "apply", [plan_summary(document)])

@@ -1,0 +1,51 @@
+"""What the pool commands do that only look: what differs, what is live. They load nothing that changes anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpukube.cli import output as out
+from gpukube.cli.stage import open_job
+from gpukube.engine import looking
+from gpukube.engine.documents.listing import list_document, pool_document
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.plan.planning import Scope
+
+if TYPE_CHECKING:
+    from gpukube.cli.options import Choices
+    from gpukube.engine.documents.parts import Document
+
+
+def diff(choices: Choices) -> None:
+    """Show the differences; 0 none, 2 some."""
+    with open_job(choices, "Diff") as job:
+        plans = looking.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
+    document = plan_document(
+        plans,
+        job.prepared.warnings,
+        kind="Diff",
+        silenced=job.prepared.silenced,
+        not_read=job.prepared.unused,
+    )
+    out.show(document, choices.output, verbose=choices.verbose)
+    raise typer.Exit(looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
+
+
+def list_pools(choices: Choices) -> None:
+    """List live GPU pools."""
+    with open_job(choices, "PoolList") as job:
+        plans, usage = looking.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
+    out.show(list_document(plans, usage), choices.output, verbose=choices.verbose)
+    raise typer.Exit(looking.survey_exit_code(plans))
+
+
+def get_pool(choices: Choices) -> None:
+    """Show one pool wherever it lives."""
+    (name,) = choices.names
+    with open_job(choices, "Pool") as job:
+        plans, usage = looking.survey(job.prepared, job.run)
+    document: Document = pool_document(plans, name, usage)
+    out.show(document, choices.output, verbose=choices.verbose)
+    raise typer.Exit(looking.survey_exit_code(plans))

@@ -1,0 +1,1 @@
+"""Signatures and help of the commands. Bodies are imported when a command runs."""

@@ -1,0 +1,195 @@
+"""`gpukube explain ...`: what a field of the spec is, and why gpukube decides as it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from gpukube.cli.options import END, SPEC, Choices, takes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from typer._click.core import Context
+    from typer._click.shell_completion import CompletionItem
+
+    from gpukube.cli.rendering.lines import Line
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.engine.documents.shapes.explanation import OwnerDocument
+    from gpukube.engine.plan.ownership import Explained
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.errors import Finding
+
+
+class _Fields(TyperGroup):
+    """A group whose first word may be a field of the spec: `explain pools.gpu` is `explain field pools.gpu`."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Take what is no command for a field."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = ["field", *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands, and fields where no command begins so."""
+        found = super().shell_complete(ctx, incomplete)
+        if found or not incomplete or incomplete.startswith("-"):
+            return found
+        return self.commands["field"].params[0].shell_complete(ctx, incomplete)
+
+
+app = typer.Typer(
+    cls=_Fields,
+    help="Explain a field of the spec (explain pools.sharing.mig), or why gpukube decides as it does.",
+    subcommand_metavar="FIELD | COMMAND [ARGS]...",
+    no_args_is_help=True,
+)
+
+
+def _complete_field(incomplete: str) -> list[str]:
+    """Offer the fields that begin so, one level further."""
+    from gpukube.spec.reference.fieldguide import field_names
+
+    depth = incomplete.count(".") + 1
+    return list(
+        dict.fromkeys(".".join(name.split(".")[:depth]) for name in field_names() if name.startswith(incomplete))
+    )
+
+
+@app.command("field")
+@takes("output", "verbose")
+def explain(
+    choices: Choices,
+    field: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIELD",
+            show_default=False,
+            autocompletion=_complete_field,
+            help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools for all of them.",
+        ),
+    ],
+    *,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Show the fields below it, all levels.")] = False,
+) -> None:
+    """Explain a field of the spec: type, default, choices, examples, what each cloud makes of it and of a change.
+
+    `explain FIELD` is short for it. Without any call. -v names the sources.
+    """  # fmt: skip
+    from gpukube.engine.documents.field_guide import field_document
+
+    _require_format(choices, "FieldExplanation")
+    document = field_document(field, recursive=recursive)
+    if _is_data(document, choices):
+        return
+    from gpukube.cli.rendering.field import render_field
+
+    _write(render_field(document, recursive=recursive, sources=choices.verbose))
+
+
+@app.command()
+@takes(*SPEC, "clusters", "live", "output", *END)
+def owner(
+    choices: Choices,
+    pool: Annotated[str, typer.Argument(metavar="POOL", show_default=False, help="The pool's name in the spec.")],
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Look into the clusters too, at what is there already.")] = False,
+) -> None:
+    """Tell who owns driver and device plugin on a pool's nodes: facts, rules, what is set, what would be refused.
+
+    By the spec alone, without any call; --live counts what is on the clusters. -v names the sources.
+    Exit codes: 0 told, 4 the spec's pool is refused.
+    """
+    _tell(choices, pool, live=live)
+
+
+def _tell(choices: Choices, pool: str, *, live: bool) -> None:
+    """Explain one pool on the clusters that are meant."""
+    from gpukube.engine import offline
+    from gpukube.engine.documents.reasons import owner_document
+    from gpukube.engine.plan.ownership import explain_owners, has_operator
+    from gpukube.errors import ExitCode, SpecError, Where
+
+    _require_format(choices, "OwnerExplanation")
+    if not choices.files:
+        raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+    specs = offline.load(choices.files, sets=choices.sets)
+    seen, against = _look(choices, pool) if live else ({}, {})
+    found = explain_owners(specs, pool, operator_live=[key for key, item in seen.items() if has_operator(item)])
+    meant = [item for item in found if _is_meant(item, choices)]
+    if not meant:
+        keys = ", ".join(item.decision.target.cluster.key for item in found)
+        message = f"--cluster {' '.join(choices.clusters)} matches no cluster of {pool}"
+        raise SpecError(message, where=Where("--cluster"), fix=f"choose from: {keys}", code="no-match")
+    _show(owner_document(meant, seen, against), choices)
+    raise typer.Exit(ExitCode.DONE if all(item.desired for item in meant) else ExitCode.BAD_INPUT)
+
+
+def _is_meant(item: Explained, choices: Choices) -> bool:
+    from gpukube.engine.plan.prepare import Filters
+
+    return Filters(tuple(choices.clusters)).takes_cluster(item.decision.target.cluster.key)
+
+
+def _look(choices: Choices, pool: str) -> tuple[dict[str, Snapshot], dict[str, list[Finding]]]:
+    """Plan the pool's clusters; what they hold, and what the plan has against the pool, by cluster key."""
+    from dataclasses import replace
+
+    from gpukube.cli.stage import open_job
+    from gpukube.engine import looking
+
+    with open_job(replace(choices, pools=(pool,)), "OwnerExplanation") as job:
+        plans = looking.plan(job.prepared, job.run)
+    for plan in plans:
+        if error := plan.error or plan.unreachable:
+            raise error
+    return (
+        {plan.cluster.key: plan.seen for plan in plans if plan.seen},
+        {plan.cluster.key: _against(plan, pool) for plan in plans},
+    )
+
+
+def _against(plan: ClusterPlan, pool: str) -> list[Finding]:
+    """Take what stops this pool or its cluster; the solver's own refusals are told by the explanation."""
+    from gpukube.core.owners import OWNER_REFUSED
+
+    places = {plan.cluster.key, f"{plan.cluster.key}/{pool}"}
+    errors = [found for found in plan.diagnostics if found.severity == "error" and found.code != OWNER_REFUSED]
+    return [found for found in errors if found.where.source in places]
+
+
+def _show(document: OwnerDocument, choices: Choices) -> None:
+    if _is_data(document, choices):
+        return
+    from gpukube.cli.rendering.owner import render_owners
+
+    _write(render_owners(document, sources=choices.verbose))
+
+
+def _require_format(choices: Choices, kind: str) -> None:
+    from gpukube.cli import output as out
+
+    out.require_format(choices.output, kind)
+
+
+def _is_data(document: Mapping[str, object], choices: Choices) -> bool:
+    """Write a document for programs where that is asked for."""
+    if choices.output not in ("json", "yaml"):
+        return False
+    from gpukube.cli.formats.data import write_data
+
+    write_data(document, choices.output)
+    return True
+
+
+def _write(lines: Iterable[Line]) -> None:
+    import sys
+
+    from rich.console import Console
+
+    from gpukube.cli.console import write_lines
+
+    console = Console(file=sys.stdout, highlight=False, emoji=False)
+    write_lines(lines, console, wrap=sys.stdout.isatty())

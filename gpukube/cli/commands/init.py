@@ -1,0 +1,89 @@
+"""`gpukube init`: a commented spec to begin with, by flags or by questions on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpukube.cli.options import Choices, option, takes
+
+
+def _complete_cloud(incomplete: str) -> list[str]:
+    from gpukube.installed import provider_names
+
+    return [cloud for cloud in provider_names() if cloud.startswith(incomplete)]
+
+
+def _complete_gpu(incomplete: str) -> list[str]:
+    from gpukube.gpu.models import MODELS
+
+    return [model.name for model in MODELS if model.sold and model.name.startswith(incomplete)]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What is given on the command line; on a terminal the rest is asked for."""
+
+    providers: tuple[str, ...] = option(
+        "--provider", default=(), metavar="CLOUD", autocompletion=_complete_cloud,
+        help="eks, aks or gke; may be repeated: one cluster on each.",
+    )  # fmt: skip
+    name: str = option("--name", default="", metavar="NAME", help="Name of the cluster, on each cloud.")
+    owner: str = option(
+        "--owner",
+        default="",
+        metavar="NAME",
+        help="Whose pools these are, metadata.name (default: the cluster's name).",
+    )
+    account: str = option("--account", default="", metavar="ID", help="EKS: AWS account.")
+    region: str = option("--region", default="", metavar="REGION", help="EKS: AWS region.")
+    subscription: str = option("--subscription", default="", metavar="ID", help="AKS: Azure subscription.")
+    resource_group: str = option("--resource-group", default="", metavar="NAME", help="AKS: resource group.")
+    project: str = option("--project", default="", metavar="ID", help="GKE: Google project.")
+    location: str = option("--location", default="", metavar="PLACE", help="GKE: region or zone.")
+    gpu: str = option("--gpu", default="", metavar="MODEL", autocompletion=_complete_gpu, help="GPU model, as T4-16GB.")
+    count: int | None = option(
+        "--count", default=None, metavar="N", min=1, help="GPUs per node (default: the fewest sold)."
+    )
+    nodes: int | None = option("--nodes", default=None, metavar="N", min=0, help="Nodes of the pool (default 1).")
+    mig: str = option("--mig", default="", metavar="PROFILE", help="Cut the GPUs, as 1g.5gb.")
+    replicas: int | None = option(
+        "--replicas", default=None, metavar="N", min=2, help="Share each GPU, or each MIG instance, by time-slicing."
+    )
+    spot: bool = option("--spot", default=False, help="Buy Spot machines.")
+    out: str = option(
+        "--out", default="pools.yaml", metavar="FILE", help="Where to write it (default pools.yaml); - for stdout."
+    )
+    force: bool = option("--force", default=False, help="Overwrite the file.")
+
+
+@takes()
+def init(_: Choices, flags: Flags) -> None:
+    """Write a commented spec to begin with, checked by the rules of `validate`. No cloud is called.
+
+    On a terminal what is not given is asked for. Exit codes: 0 written, 4 something is wrong or missing.
+    """
+    from gpukube.cli.bodies import init as starting
+    from gpukube.engine.starter import Answers
+
+    identity = {
+        "account": flags.account,
+        "region": flags.region,
+        "subscription": flags.subscription,
+        "resourceGroup": flags.resource_group,
+        "project": flags.project,
+        "location": flags.location,
+    }
+    clouds = tuple(dict.fromkeys(flags.providers))
+    answers = Answers(
+        providers=clouds,
+        names=dict.fromkeys(clouds, flags.name) if flags.name else {},
+        identity={key: value for key, value in identity.items() if value},
+        owner=flags.owner,
+        gpu=flags.gpu,
+        count=flags.count or 0,
+        nodes=1 if flags.nodes is None else flags.nodes,
+        mig=flags.mig,
+        replicas=flags.replicas or 0,
+        spot=flags.spot,
+    )
+    starting.start(answers, name=flags.name, ask_nodes=flags.nodes is None, out=flags.out, force=flags.force)

@@ -1,0 +1,17 @@
+"""`gpukube schema`: the JSON Schema of the spec, for editors and other tools."""
+
+from __future__ import annotations
+
+import typer
+
+
+def schema() -> None:
+    """Print the JSON Schema of the spec, for editors and other tools.
+
+    In a spec, `# yaml-language-server: $schema=FILE` as the first line names it.
+    """
+    import json
+
+    from gpukube.spec.reference.schema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,1 @@
+"""Documents in the formats that programs and CI systems read. Pure."""

@@ -1,0 +1,100 @@
+"""The event log: JSON Lines of what happens in a run, for programs that follow it.
+
+Lives here: the writer, and listening with several at once. Must not live here: rows for people (progress), the shape of
+a line (engine/documents).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from gpukube.cli.formats.data import quoted_json
+from gpukube.cli.stderr import tell
+from gpukube.engine.documents.event import event_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.engine.run.events import Event, Listener
+
+
+class EventLog:
+    """Writes each event as one line, at once.
+
+    A reader that goes away or a disk that is full must not end a run that is changing clusters: the log ends,
+    `broken` says why, and the run goes on.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self.broken = ""
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        line = quoted_json(event_document(event)) + "\n"
+        with self._lock:
+            if self.broken:
+                return
+            try:
+                self._stream.write(line)
+                self._stream.flush()
+            except (OSError, ValueError) as error:  # ValueError: the stream is closed
+                self.broken = str(error).lower() or type(error).__name__
+
+
+def both(*listeners: Listener) -> Listener:
+    """Listen with several, in this order."""
+
+    def listen(event: Event) -> None:
+        for each in listeners:
+            each(event)
+
+    return listen
+
+
+@contextmanager
+def logged(place: str, listener: Listener) -> Iterator[Listener]:
+    """Listen, and write the event log too.
+
+    Args:
+        place: A file, which is made for the user alone (0600) and appended to if it is there, so that the log of a
+            run taken up again goes on; "-" for stdout; "" for no log.
+        listener: Who listens anyway.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if not place:
+        yield listener
+    elif place == "-":
+        log = EventLog(sys.stdout)
+        yield both(listener, log)
+        _tell(log)
+    else:
+        with _opened(place) as stream:
+            log = EventLog(stream)
+            yield both(listener, log)
+            _tell(log)
+
+
+@contextmanager
+def _opened(place: str) -> Iterator[TextIO]:
+    handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    stream = os.fdopen(handle, "a", encoding="utf-8")
+    try:
+        yield stream
+    finally:
+        try:
+            stream.close()
+        except OSError as error:  # what a full disk did not take; the run is over and was reported
+            tell(f"the event log ends early: {str(error).lower()}")
+
+
+def _tell(log: EventLog) -> None:
+    if log.broken:
+        tell(f"the event log ends early: {log.broken}")

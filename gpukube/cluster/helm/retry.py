@@ -1,0 +1,36 @@
+"""Helm's first look at a cluster that answers late: it is asked again, for it had changed nothing.
+
+Lives here: how often. Must not live here: how Helm is run (helm_sdk, helm_cli), when (keeper).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import ClusterSlow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.cluster.helm.engine import HelmAnswer
+
+_TRIES: Final = 3
+_PAUSE_S: Final = 1.0
+
+
+def ask_reached(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
+    """Ask Helm for a change; again where it gave up on reaching a cluster that only answers late.
+
+    Args:
+        ask: Runs Helm once, with a kubeconfig of that run's own: Helm's process takes it away in the end.
+        pause: Waits some seconds.
+
+    Raises:
+        HelmError: As Helm; ClusterError: the cluster is out of reach.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return ask()
+        except ClusterSlow:  # somebody has taken the connection, and was busy for ten seconds
+            pause(_PAUSE_S)
+    return ask()

@@ -1,0 +1,1 @@
+"""Talking to one Kubernetes API: the client, its limits and failures, and what it reads as values."""

@@ -1,0 +1,233 @@
+"""What all calls of the Kubernetes client share, and the calls that work on objects of any type.
+
+Lives here: how failures become ours, and objects as trees of JSON. Must not live here: calls for one type (kube).
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import httpx2
+import msgspec
+from lightkube.core.exceptions import ConfigError
+from lightkube.generic_resource import (
+    GenericGlobalResource,
+    GenericNamespacedResource,
+    create_global_resource,
+    create_namespaced_resource,
+)
+from lightkube.types import CascadeType, PatchType
+
+from gpukube.cluster.kube.api_types import ApiType
+from gpukube.cluster.kube.failures import explain
+from gpukube.cluster.kube.lightkube_types import prepare_type
+from gpukube.cluster.kube.limits import UNLIMITED
+from gpukube.core.jsontree import Tree, text, tree
+from gpukube.errors import AccessError, ClusterError, Where
+from gpukube.patience import require_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from lightkube import Client
+    from lightkube.core.client import LabelSelector
+
+    from gpukube.cluster.kube.limits import Caller
+
+_T = TypeVar("_T")
+_PAGE: Final = 500
+_NOT_FOUND, _CONFLICT = 404, 409
+FIELD_MANAGER: Final = "gpukube"
+_REGISTRY: Final = Lock()
+
+
+_GLOBAL: Final[dict[ApiType, type[GenericGlobalResource]]] = {}
+_NAMESPACED: Final[dict[ApiType, type[GenericNamespacedResource]]] = {}
+
+
+def global_kind(kind: ApiType) -> type[GenericGlobalResource]:
+    """Describe a type to lightkube, once: its registry refuses one that two threads, or the core twice, describe."""
+    with _REGISTRY:
+        if kind not in _GLOBAL:
+            described = create_global_resource(kind.group, kind.version, _listed(kind), kind.plural)
+            prepare_type(described)
+            _GLOBAL[kind] = described
+        return _GLOBAL[kind]
+
+
+def namespaced_kind(kind: ApiType) -> type[GenericNamespacedResource]:
+    """As global_kind, for a type whose objects live in namespaces."""
+    with _REGISTRY:
+        if kind not in _NAMESPACED:
+            described = create_namespaced_resource(kind.group, kind.version, _listed(kind), kind.plural)
+            prepare_type(described)
+            _NAMESPACED[kind] = described
+        return _NAMESPACED[kind]
+
+
+def _listed(kind: ApiType) -> str:
+    """Name a description apart from lightkube's own typed one."""
+    return f"Listed{kind.plural.title()}"
+
+
+class KubeCalls:
+    """Calls that do not depend on a type.
+
+    Args:
+        client: Connected client.
+        server: Address of the API, for messages.
+        calls: Makes the calls.
+    """
+
+    def __init__(self, client: Client, server: str, calls: Caller = UNLIMITED) -> None:
+        self._client = client
+        self._server = server
+        self._calls = calls
+
+    @property
+    def server(self) -> str:
+        """Address of the API, for messages."""
+        return self._server
+
+    def objects(
+        self, kind: ApiType, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[Tree, ...] | None:
+        """See Kube."""
+        found = self._find(f"listing {kind.plural}", lambda: self._list(kind, namespace or "*", dict(labels or {})))
+        return None if found is None else tuple(tree(item) for item in found)
+
+    def _list(
+        self, kind: ApiType, namespace: str, labels: LabelSelector
+    ) -> list[GenericGlobalResource] | list[GenericNamespacedResource]:
+        if kind.namespaced:
+            listed = self._client.list(namespaced_kind(kind), namespace=namespace, labels=labels, chunk_size=_PAGE)
+            return list(listed)
+        return list(self._client.list(global_kind(kind), labels=labels, chunk_size=_PAGE))
+
+    def find_object(self, kind: ApiType, name: str, namespace: str = "") -> Tree | None:
+        """See Kube."""
+        doing = f"reading {kind.kind} {name}"
+        if kind.namespaced:
+            found = self._find(doing, lambda: tree(self._client.get(namespaced_kind(kind), name, namespace=namespace)))
+        else:
+            found = self._find(doing, lambda: tree(self._client.get(global_kind(kind), name)))
+        return found
+
+    def change_object(self, kind: ApiType, live: Tree, operations: Sequence[Tree]) -> bool:
+        """See Kube.
+
+        The version is replaced by itself: the API answers 409 when it is no longer the current one.
+        """
+        name, namespace = text(live, "metadata", "name"), text(live, "metadata", "namespace")
+        version = {
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": text(live, "metadata", "resourceVersion"),
+        }
+        return self._guarded(
+            f"changing {kind.kind} {name}", lambda: self._patch(kind, name, namespace, [version, *operations])
+        )
+
+    def create_object(self, kind: ApiType, obj: Tree) -> Tree:
+        """See Kube."""
+        name = text(obj, "metadata", "name")
+        made = self._call(
+            f"creating {kind.kind} {name}",
+            lambda: self._client.create(namespaced_kind(kind).from_dict(dict(obj)), field_manager=FIELD_MANAGER),
+            changes=True,
+        )
+        return tree(made)
+
+    def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
+        """See Kube."""
+        self._find(
+            f"deleting {kind.kind} {name}",
+            lambda: self._client.delete(
+                namespaced_kind(kind), name, namespace=namespace, cascade=CascadeType.BACKGROUND
+            ),
+            changes=True,
+        )
+
+    def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
+        """See Kube."""
+        which = container or None
+        return self._call(
+            f"reading the log of pod {name}",
+            lambda: tuple(
+                self._client.log(name, namespace=namespace, container=which, tail_lines=lines, newlines=False)
+            ),
+        )
+
+    def _patch(self, kind: ApiType, name: str, namespace: str, patch: list[Tree]) -> object:
+        if kind.namespaced:
+            place = namespaced_kind(kind)
+            return self._client.patch(
+                place, name, patch, namespace=namespace, patch_type=PatchType.JSON, field_manager=FIELD_MANAGER
+            )
+        return self._client.patch(
+            global_kind(kind), name, patch, patch_type=PatchType.JSON, field_manager=FIELD_MANAGER
+        )
+
+    def object_names(self, group: str, plural: str, versions: Iterable[str]) -> tuple[str, ...] | None:
+        """See Kube."""
+        found = self._custom(group, plural, versions)
+        return None if found is None else tuple(sorted(text(item, "metadata", "name") for item in found))
+
+    def resource_slices(self) -> tuple[tuple[str, str], ...]:
+        """See Kube."""
+        found = self._custom("resource.k8s.io", "resourceslices", ("v1", "v1beta2", "v1beta1")) or ()
+        return tuple(sorted({(text(item, "spec", "driver"), text(item, "spec", "nodeName")) for item in found}))
+
+    def _custom(self, group: str, plural: str, versions: Iterable[str]) -> tuple[Tree, ...] | None:
+        for version in versions:
+            found = self.objects(ApiType(group, version, plural, plural, namespaced=False))
+            if found is not None:
+                return found
+        return None
+
+    def _find(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T | None:
+        """Call; None when what we ask for does not exist."""
+        try:
+            return self._calls(self._server, doing, lambda: _once_more(call), changes=changes)
+        except httpx2.HTTPStatusError as error:
+            if error.response.status_code == _NOT_FOUND:
+                return None
+            raise self._explained(doing, error) from error
+        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+            raise self._explained(doing, error) from error
+
+    def _guarded(self, doing: str, call: Callable[[], object]) -> bool:
+        """Write; False when the object has changed since it was read, or is gone."""
+        try:
+            self._calls(self._server, doing, call, changes=True)
+        except httpx2.HTTPStatusError as error:
+            if error.response.status_code in (_NOT_FOUND, _CONFLICT):
+                return False
+            raise self._explained(doing, error) from error
+        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+            raise self._explained(doing, error) from error
+        return True
+
+    def _call(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T:
+        try:
+            return self._calls(self._server, doing, lambda: _once_more(call), changes=changes)
+        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+            raise self._explained(doing, error) from error
+
+    def _explained(self, doing: str, error: Exception) -> AccessError | ClusterError:
+        return explain(Where(self._server), doing, error)
+
+
+def _once_more(call: Callable[[], _T]) -> _T:
+    """Repeat a read whose connection broke: a load balancer may close an idle one as the next request goes out.
+
+    Go's clients do so too, for what changes nothing (golang/go: net/http, Request.isReplayable).
+    """
+    try:
+        return call()
+    except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+        if error.request.method != "GET":
+            raise
+        require_wanted()
+        return call()

@@ -1,0 +1,324 @@
+"""The few calls of the Kubernetes API that gpukube needs, as a protocol, and its client.
+
+Lives here: the only user of lightkube; every failure becomes AccessError or ClusterError. Must not live here:
+what an answer means. Why lightkube: docs/decisions/kubernetes-client.md.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+import yaml
+from lightkube import ApiError, Client, KubeConfig
+from lightkube.core.exceptions import ConfigError
+from lightkube.models.authorization_v1 import ResourceAttributes, SelfSubjectAccessReviewSpec
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.operators import not_equal
+from lightkube.resources.apps_v1 import DaemonSet, Deployment
+from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
+from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
+from lightkube.types import PatchType
+
+from gpukube.cluster.kube.calls import FIELD_MANAGER, KubeCalls
+from gpukube.cluster.kube.failures import brief
+from gpukube.cluster.kube.lightkube_types import prepare_types
+from gpukube.cluster.kube.limits import UNLIMITED
+from gpukube.cluster.kube.releases import HELM_OWNER, SUPERSEDED
+from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView, is_drained, node_view, pod_view, workload_view
+from gpukube.core.jsontree import Tree, items, text, texts
+from gpukube.errors import AccessError, ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from lightkube.core.client import FieldSelector, LabelSelector
+
+    from gpukube.cluster.kube.api_types import ApiType
+    from gpukube.cluster.kube.limits import Caller
+    from gpukube.core.values import KubeAccess
+
+_PAGE: Final = 500
+_FEW_NODES: Final = 10
+"""Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
+_CONFLICT = 409
+
+
+class Kube(Protocol):
+    """One cluster's API. Thread-safe; every call ends within the timeout given at connection.
+
+    All methods raise AccessError (not authenticated, or not allowed) and ClusterError (anything else).
+    """
+
+    @property
+    def server(self) -> str:
+        """Address of the API, for messages."""
+
+    def version(self) -> str:
+        """Give the version of the API server, "1.34.2"; the cheapest proof that it answers."""
+
+    def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
+        """List nodes, of all pages."""
+
+    def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """List (node, "namespace/name") of the pods that a drain of these nodes would move."""
+
+    def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
+        """List DaemonSets of one namespace or ("") of all."""
+
+    def deployments(self, namespace: str = "") -> tuple[WorkloadView, ...]:
+        """List Deployments of one namespace or ("") of all."""
+
+    def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, node: str = "") -> tuple[PodView, ...]:
+        """List pods of one namespace or ("") of all, with these labels, on this node."""
+
+    def config_map(self, namespace: str, name: str) -> dict[str, str] | None:
+        """Read a ConfigMap's data; None when it does not exist."""
+
+    def release_secrets(self, namespace: str = "", name: str = "", *, superseded: bool = False) -> tuple[Tree, ...]:
+        """List Helm's Secrets, without superseded revisions unless asked for."""
+
+    def delete_secret(self, namespace: str, name: str) -> None:
+        """Delete a Secret; a missing one is fine."""
+
+    def object_names(self, group: str, plural: str, versions: Iterable[str]) -> tuple[str, ...] | None:
+        """List the names of cluster-wide objects of a type; None when the cluster does not know the type."""
+
+    def objects(
+        self, kind: ApiType, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> tuple[Tree, ...] | None:
+        """List objects of a type, of one namespace or ("") of all; None when the cluster does not know the type."""
+
+    def find_object(self, kind: ApiType, name: str, namespace: str = "") -> Tree | None:
+        """Read one object of a type; None when there is none."""
+
+    def change_object(self, kind: ApiType, live: Tree, operations: Sequence[Tree]) -> bool:
+        """Apply a JSON patch (RFC 6902) to an object as it was read; False when it has changed since, or is gone."""
+
+    def create_object(self, kind: ApiType, obj: Tree) -> Tree:
+        """Create an object of a namespaced type; gives it as the API keeps it."""
+
+    def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
+        """Delete an object of a namespaced type with all that it made; a missing one is fine."""
+
+    def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
+        """Read the last lines that a container of a pod wrote; its only one when not named."""
+
+    def resource_slices(self) -> tuple[tuple[str, str], ...]:
+        """List (driver, node) of the DRA ResourceSlices; empty where the cluster does not know them."""
+
+    def ensure_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """Create a namespace with these labels, or add those it lacks; other labels stay."""
+
+    def namespace_labels(self, name: str) -> dict[str, str] | None:
+        """Read a namespace's labels; None when it does not exist."""
+
+    def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
+        """Ask whether we are allowed to do something (SelfSubjectAccessReview)."""
+
+    def cleaning(self) -> Kube:
+        """Give the same cluster for the last calls of a run, which neither a stop nor its timeout keeps back."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+def server_of(access: KubeAccess) -> str:
+    """Read the API's address from a kubeconfig; "the cluster" when it has none."""
+    try:
+        config: object = yaml.safe_load(access.kubeconfig)
+    except yaml.YAMLError:
+        return "the cluster"
+    return next((text(entry, "cluster", "server") for entry in items(config, "clusters")), "") or "the cluster"
+
+
+def connect_kube(access: KubeAccess, timeout_s: float, calls: Caller = UNLIMITED) -> LightKube:
+    """Make the client; no call yet.
+
+    Args:
+        access: A complete kubeconfig with a current context. Nothing else is read: no KUBECONFIG, no home directory.
+        timeout_s: For connecting, and for each wait on the server.
+        calls: Makes the calls.
+
+    Raises:
+        AccessError: The kubeconfig cannot be used.
+    """
+    server = server_of(access)
+    prepare_types()
+    try:
+        config = KubeConfig.from_dict(yaml.safe_load(access.kubeconfig))
+        # As Go's clients do: a proxy of the environment is never used for loopback.
+        client = Client(config, timeout=httpx2.Timeout(timeout_s), trust_env=not _is_loopback(server))
+    except (
+        ConfigError,
+        yaml.YAMLError,
+        msgspec.MsgspecError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OSError,
+        ValueError,
+    ) as error:
+        raise AccessError(
+            "the kubeconfig for this cluster cannot be used",
+            where=server,
+            why=brief(error) if isinstance(error, ConfigError) else type(error).__name__,
+            fix="it needs a current context, a cluster with server and CA, and one user",
+            code="kubeconfig",
+        ) from error
+    return LightKube(client, server, calls)
+
+
+def _is_loopback(server: str) -> bool:
+    host = urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class LightKube(KubeCalls):
+    """Kube by lightkube."""
+
+    def version(self) -> str:
+        """See Kube."""
+        # lightkube has no call for /version; its own transport carries CA, credentials and timeout.
+        transport = self._client._client._client  # noqa: SLF001 -- the only way to reach the configured transport
+        response = self._call("asking for the version", lambda: transport.get("/version").raise_for_status())
+        try:
+            answer: object = response.json()
+        except ValueError:
+            answer = None
+        if not text(answer, "gitVersion"):
+            raise ClusterError(
+                "this is not a Kubernetes API: /version says no gitVersion",
+                where=self._server,
+                fix="check the server address in the kubeconfig",
+                code="not-kubernetes",
+            )
+        return text(answer, "gitVersion").removeprefix("v")
+
+    def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
+        """See Kube."""
+        found = self._call(
+            "listing nodes", lambda: list(self._client.list(Node, labels=dict(labels or {}), chunk_size=_PAGE))
+        )
+        return tuple(node_view(node.to_dict()) for node in found)
+
+    def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """See Kube."""
+        if len(nodes) > _FEW_NODES:
+            return self._call("listing pods", lambda: self._drained({"status.phase": not_equal("Succeeded")}, nodes))
+        found = [self._call("listing pods", partial(self._drained, {"spec.nodeName": name}, nodes)) for name in nodes]
+        return tuple(pod for listed in found for pod in listed)
+
+    def _drained(self, fields: FieldSelector, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Keep two words of each pod; the pages go by."""
+        pods = (pod.to_dict() for pod in self._client.list(Pod, namespace="*", fields=fields, chunk_size=_PAGE))
+        return tuple(
+            (node, f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}")
+            for pod in pods
+            if (node := text(pod, "spec", "nodeName")) in nodes and is_drained(pod)
+        )
+
+    def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
+        """See Kube."""
+        found = self._call(
+            "listing daemonsets",
+            lambda: list(self._client.list(DaemonSet, namespace=namespace or "*", chunk_size=_PAGE)),
+        )
+        return tuple(workload_view(item.to_dict(), "DaemonSet") for item in found)
+
+    def deployments(self, namespace: str = "") -> tuple[WorkloadView, ...]:
+        """See Kube."""
+        found = self._call(
+            "listing deployments",
+            lambda: list(self._client.list(Deployment, namespace=namespace or "*", chunk_size=_PAGE)),
+        )
+        return tuple(workload_view(item.to_dict(), "Deployment") for item in found)
+
+    def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, node: str = "") -> tuple[PodView, ...]:
+        """See Kube."""
+        fields: FieldSelector | None = {"spec.nodeName": node} if node else None
+        found = self._call(
+            "listing pods",
+            lambda: list(
+                self._client.list(
+                    Pod, namespace=namespace or "*", labels=dict(labels or {}), fields=fields, chunk_size=_PAGE
+                )
+            ),
+        )
+        return tuple(pod_view(pod.to_dict()) for pod in found)
+
+    def config_map(self, namespace: str, name: str) -> dict[str, str] | None:
+        """See Kube."""
+        found = self._find(f"reading config map {name}", lambda: self._client.get(ConfigMap, name, namespace=namespace))
+        return None if found is None else texts(found.to_dict(), "data")
+
+    def release_secrets(self, namespace: str = "", name: str = "", *, superseded: bool = False) -> tuple[Tree, ...]:
+        """See Kube."""
+        selector: LabelSelector = {**HELM_OWNER}
+        if name:
+            selector["name"] = name
+        if not superseded:
+            selector["status"] = not_equal(SUPERSEDED)
+        found = self._call(
+            "listing helm releases",
+            lambda: list(self._client.list(Secret, namespace=namespace or "*", labels=selector, chunk_size=_PAGE)),
+        )
+        return tuple(secret.to_dict() for secret in found)
+
+    def delete_secret(self, namespace: str, name: str) -> None:
+        """See Kube."""
+        self._find(
+            f"deleting secret {name}", lambda: self._client.delete(Secret, name, namespace=namespace), changes=True
+        )
+
+    def ensure_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """See Kube."""
+        present = self.namespace_labels(name)
+        doing = f"creating namespace {name}"
+        if present is None:
+            wanted = Namespace(metadata=ObjectMeta(name=name, labels=dict(labels)))
+            create = partial(self._client.create, wanted, field_manager=FIELD_MANAGER)
+            try:
+                self._calls(self._server, doing, create, changes=True)
+            except ApiError as error:
+                if error.response.status_code != _CONFLICT:
+                    raise self._explained(doing, error) from error
+                present = self.namespace_labels(name) or {}
+            except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+                raise self._explained(doing, error) from error
+        if present is not None and (missing := {k: v for k, v in labels.items() if present.get(k) != v}):
+            patch = {"metadata": {"labels": missing}}
+            self._call(
+                f"labelling namespace {name}",
+                lambda: self._client.patch(
+                    Namespace, name, patch, patch_type=PatchType.MERGE, field_manager=FIELD_MANAGER
+                ),
+                changes=True,
+            )
+
+    def namespace_labels(self, name: str) -> dict[str, str] | None:
+        """See Kube."""
+        found = self._find(f"reading namespace {name}", lambda: self._client.get(Namespace, name))
+        return None if found is None else texts(found.to_dict(), "metadata", "labels")
+
+    def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
+        """See Kube."""
+        asked = ResourceAttributes(verb=verb, resource=resource, group=group, namespace=namespace)
+        review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resourceAttributes=asked))
+        answer = self._call("asking for permissions", lambda: self._client.create(review))
+        return text(answer.to_dict(), "status", "allowed") == "true"
+
+    def cleaning(self) -> Kube:
+        """See Kube."""
+        return LightKube(self._client, self._server, self._calls.cleaning())
+
+    def close(self) -> None:
+        """See Kube."""
+        self._client.close()

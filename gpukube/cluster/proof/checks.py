@@ -1,0 +1,82 @@
+"""What of a node was compared with what it should be, whether it hinders anything or not.
+
+Lives here: labels, taints, conditions, the plugin's pod and the parts beside it, as pairs of expected and seen; pure.
+Must not live here: what a difference means and which one is to blame (verify and its modules).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import kind_of
+from gpukube.cluster.proof.outcome import Check
+from gpukube.cluster.state.components import role_of, title_of
+from gpukube.cluster.state.reach import live_place, needed_roles, unreached
+from gpukube.provider import in_cluster_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired
+
+_TROUBLES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+"""Conditions that are False on a node that is well; clouds have more of their own."""
+_SOFT: Final = "PreferNoSchedule"
+
+
+def node_checks(desired: Desired, node: NodeView, seen: Snapshot) -> tuple[Check, ...]:
+    """Compare everything of a node that was looked at, beside its devices."""
+    return (
+        *_conditions(node),
+        *_labels(desired, node),
+        *_taints(desired, node),
+        *_plugin_pod(desired, node, seen),
+        *_parts(desired, node, seen),
+    )
+
+
+def _conditions(node: NodeView) -> Iterator[Check]:
+    ready = node.conditions.get("Ready", "")
+    yield Check("condition Ready", "True", ready, holds=node.ready)
+    for name in (*_TROUBLES, *(name for facts in in_cluster_facts() for name in facts.conditions)):
+        if node.conditions.get(name, "False") != "False":
+            yield Check(f"condition {name}", "False", node.conditions[name], holds=False)
+
+
+def _labels(desired: Desired, node: NodeView) -> Iterator[Check]:
+    for key, wanted in sorted(desired.ownership.labels.items()):
+        value = node.labels.get(key, "")
+        yield Check(f"label {key}", wanted, value, holds=value == wanted)
+
+
+def _taints(desired: Desired, node: NodeView) -> Iterator[Check]:
+    """Compare taints; more than promised count where they keep pods away."""
+    for taint in sorted(desired.effective_taints):
+        there = taint in node.taints
+        yield Check(f"taint {taint}", "present", "present" if there else "", holds=there)
+    for taint in sorted(node.taints):
+        if taint not in desired.effective_taints and taint.effect != _SOFT:
+            yield Check(f"taint {taint}", "", "present", holds=False)
+
+
+def _plugin_pod(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Check]:
+    kind = kind_of(desired.ownership.advertiser)
+    if kind is None:
+        return
+    here = [pod for pod in seen.pods if pod.node == node.name and pod.owner == kind.plugin and not pod.terminating]
+    state = "" if not here else "ready" if here[-1].ready else here[-1].phase
+    yield Check("plugin pod", "ready", state, holds=state == "ready")
+
+
+def _parts(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Check]:
+    """Say of the parts beside the plugin whether their pods land here; those that do not exist are left out."""
+    place = live_place(node)
+    needed = needed_roles(desired)
+    stuck = {found.role: found for found in unreached(desired, [place], seen.daemonsets)}
+    there = {role_of(item) for item in seen.daemonsets}
+    for role in needed:
+        if role != "plugin" and role in there:
+            said = stuck[role].why_not if role in stuck else "lands"
+            yield Check(title_of(role).removeprefix("the "), "lands", said, holds=role not in stuck)

@@ -1,0 +1,133 @@
+"""What a wrong number of devices on a node means.
+
+Lives here: promised against allocatable resources of one node whose plugin serves, ours or the cloud's; pure. Must not
+live here: pods.
+
+Source: names and formulas of NVIDIA/k8s-device-plugin v0.20.0 (internal/rm), labels of its GPU feature discovery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import NAMESPACE, kind_of
+from gpukube.cluster.proof.outcome import missing
+from gpukube.gpu.capacity import GPU_RESOURCE
+
+if TYPE_CHECKING:
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.core.values import Desired
+    from gpukube.errors import Finding
+
+_MIG_PREFIX: Final = "nvidia.com/mig-"
+_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
+_PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
+_CLOUDS: Final = (
+    "gpukube pool plan diff (the cloud's own plugin does what the pool's fields say); then replace the node"
+)
+
+
+def _restart(desired: Desired) -> str:
+    """Say how the plugin is made to read the node again; a plugin of the cloud is not ours to restart."""
+    kind = kind_of(desired.ownership.advertiser)
+    return f"kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}" if kind else ""
+
+
+def _log(desired: Desired) -> str:
+    kind = kind_of(desired.ownership.advertiser)
+    return f"kubectl -n {NAMESPACE} logs daemonset/{kind.plugin} -c {kind.container}" if kind else ""
+
+
+def count_findings(desired: Desired, node: NodeView) -> list[Finding]:
+    """Compare the devices of a node; empty when they are as promised and nothing else is shown."""
+    expected = desired.promise.per_node
+    wrong = {name: node.devices.get(name, 0) for name, count in expected.items() if node.devices.get(name, 0) != count}
+    if wrong:
+        return [_explain(desired, node, name, shown) for name, shown in sorted(wrong.items())]
+    return _stale(desired, node)
+
+
+def _stale(desired: Desired, node: NodeView) -> list[Finding]:
+    found = []
+    for name, count in node.devices.items():
+        if name in desired.promise.per_node or not _is_gpu_resource(name):
+            continue
+        seen = f"{name}: {count} is shown besides"
+        means = "the kubelet keeps names of a former sharing until it restarts"
+        fix = f"drain and replace node {node.name}, or restart its kubelet" if count else ""
+        found.append(missing(node.name, "stale-name", "error" if count else "hint", seen, means, fix))
+    return found
+
+
+def _is_gpu_resource(name: str) -> bool:
+    return name == GPU_RESOURCE or name.startswith((f"{GPU_RESOURCE}.", _MIG_PREFIX))
+
+
+def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding:
+    expected = desired.promise.per_node[name]
+    others = {key: count for key, count in node.devices.items() if key != name and count and _is_gpu_resource(key)}
+    seen = f"{name} is {shown}, not {expected}" + "".join(f"; {key} is {count}" for key, count in others.items())
+    if node.labels.get(_PRODUCT_LABEL, "").endswith("-MIG-INVALID"):
+        means = "the GPUs of this node are not all cut alike, which strategy single refuses"
+        return missing(node.name, "geometry", "error", seen, means, "write strategy: mixed, or replace the node")
+    if not shown and not others:
+        return _nothing_shown(desired, node, seen)
+    if desired.target.sharing.mig is not None:
+        return _mig(desired, node, seen, {**others, **({name: shown} if shown else {})})
+    return _shared(desired, node, seen, shown)
+
+
+def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
+    owner = desired.ownership.advertiser
+    if kind_of(owner):
+        means = "the plugin is ready but has registered nothing: it has only started, or it finds no GPU (its log says)"
+    elif owner == "cloud":
+        means = "the cloud's own plugin has registered nothing: it waits for the driver, or for the GPUs to be cut"
+    else:
+        means = f"devicePlugin.owner is {owner}: the plugin that somebody else runs has registered nothing"
+    return missing(node.name, "count", "warning", seen, means, _log(desired))
+
+
+def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> Finding:
+    """Tell a cut that is not there from a strategy that is not in force."""
+    mig = desired.target.sharing.mig
+    strategy = mig.strategy if mig else ""
+    devices = desired.target.machine.devices
+    in_force = node.labels.get(_STRATEGY_LABEL, "none")
+    slices = {key for key in shown if key.startswith(_MIG_PREFIX)}
+    if strategy == "single" and slices:
+        return _not_in_force(desired, node, seen, f"mig-* names are strategy mixed, and {strategy} is declared")
+    if strategy == "mixed" and not slices and shown.get(GPU_RESOURCE, 0) > devices:
+        return _not_in_force(desired, node, seen, f"slices under the name {GPU_RESOURCE} are strategy single")
+    ours = kind_of(desired.ownership.advertiser) is not None
+    if shown.get(GPU_RESOURCE) == devices and in_force != strategy and ours:
+        means = f"whole GPUs and label {_STRATEGY_LABEL}={in_force}: the plugin runs under another config entry"
+        return _not_in_force(desired, node, seen, means)
+    if shown.get(GPU_RESOURCE) == devices:
+        means = "whole GPUs: they are not cut yet; the node reboots once for it, and the plugin reads the cut at start"
+        return missing(node.name, "geometry", "warning", seen, means, _restart(desired))
+    means = "the GPUs are cut another way than declared, or not all of them are"
+    return missing(node.name, "geometry", "error", seen, means, "gpukube pool plan diff; then replace the node")
+
+
+def _not_in_force(desired: Desired, node: NodeView, seen: str, means: str) -> Finding:
+    restart = _restart(desired)
+    fix = f"gpukube pool plan diff (config entry and labels), then {restart}" if restart else _CLOUDS
+    return missing(node.name, "count", "error", seen, means, fix)
+
+
+def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
+    slicing, devices = desired.target.sharing.slicing, desired.target.machine.devices
+    if slicing and shown == devices:
+        return _not_in_force(desired, node, seen, f"each GPU is shown once: {slicing.mode} is not in force")
+    if slicing and not shown:
+        return _not_in_force(
+            desired, node, seen, "the devices are shown under another name: renaming is not as declared"
+        )
+    if shown < devices:
+        means = "some GPUs are missing or unhealthy"
+        fix = _log(desired) or f"kubectl describe node {node.name}, and the cloud's health events of the machine"
+        return missing(node.name, "count", "error", seen, means, fix)
+    return _not_in_force(
+        desired, node, seen, "another sharing is in force than declared, or the machine is another one"
+    )

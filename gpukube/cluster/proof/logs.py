@@ -1,0 +1,139 @@
+"""What the last lines of a plugin that crashes, or registers nothing, say about the step that is missing.
+
+Lives here: which containers' logs are worth reading, and a table from words to findings; pure. Must not live here:
+reading logs (engine.proving), states of containers (verify_pod).
+
+Source: the messages of NVIDIA/k8s-device-plugin v0.20.0 (cmd/nvidia-device-plugin, cmd/config-manager, internal/rm,
+internal/plugin, api/config/v1) and the issues named.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import kind_of
+from gpukube.cluster.proof.outcome import code_of_step, step_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.cluster.proof.outcome import PoolProof, Step
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired
+    from gpukube.errors import Finding
+
+_LOUD: Final = ("CrashLoopBackOff", "Error")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A log to read: of a container, for the finding about its node."""
+
+    node: str
+    pod: str
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    words: re.Pattern[str]
+    step: Step
+    means: str
+    fix: str = ""
+
+
+_ROWS: Final = (
+    _Row(
+        re.compile(
+            r"could not load NVML library|nvml init failed|ERROR_LIBRARY_NOT_FOUND|[Ff]ailed to initialize NVML"
+        ),
+        "driver",
+        "the NVIDIA driver is not on the node, or nvidia is not the runtime of its containers (#478, #1011)",
+        "check the pool's node image and driver; gpukube explain owner says who installs the driver",
+    ),
+    _Row(
+        re.compile(r"invalid MIG configuration|no MIG devices configured|same migEnabled value|more than one MIG"),
+        "geometry",
+        "under strategy single the GPUs of a node must all be cut alike (NVIDIA/gpu-operator#460, #603)",
+        "write strategy: mixed, or replace the node",
+    ),
+    _Row(
+        re.compile(r"specified config .* does not exist|error opening config file"),
+        "config-entry",
+        "the node's label names an entry that the config map does not have",
+        "gpukube pool create writes the entry",
+    ),
+    _Row(
+        re.compile(r"number of replicas must be|no resources specified|unknown version|unable to load config"),
+        "config-entry",
+        "the plugin refuses the config entry of this node",
+        "gpukube pool create writes the entry again",
+    ),
+    _Row(
+        re.compile(r"MPS is not supported for MIG|invalid MPS configuration"),
+        "config-entry",
+        "MPS does not go with MIG, and a GPU takes 48 clients at most, an older one 16",
+        "write other sharing",
+    ),
+    _Row(
+        re.compile(r"error waiting for MPS daemon"),
+        "features",
+        "no MPS daemon runs on the node: it waits for the label nvidia.com/mps.capable (#634, #712)",
+    ),
+    _Row(
+        re.compile(r"No devices found"),
+        "driver",
+        "the plugin sees no GPU: the driver is not ready, or the machine has none",
+        "check the pool's node image and driver",
+    ),
+)
+"""In order: the first row whose words a line has, the last lines first."""
+
+
+def log_sources(desired: Desired, proof: PoolProof, seen: Snapshot) -> tuple[Source, ...]:
+    """Name the logs that may say more: of plugin pods that crash, and of those that serve on nodes showing nothing."""
+    kind = kind_of(desired.ownership.advertiser)
+    if kind is None:
+        return ()
+    dark = {node.node: {step_of(finding) for finding in node.findings} for node in proof.per_node}
+    found = []
+    for pod in seen.pods:
+        steps = dark.get(pod.node, set())
+        if (pod.owner_kind, pod.owner) != ("DaemonSet", kind.plugin) or pod.terminating:
+            continue
+        loud = [state.name for state in pod.containers if state.waiting in _LOUD]
+        if "plugin-pod" in steps and loud:
+            found.append(Source(pod.node, pod.name, loud[0]))
+        elif "count" in steps and not any(_shown(proof, pod.node)):
+            found.append(Source(pod.node, pod.name, kind.container))
+    return tuple(found)
+
+
+def _shown(proof: PoolProof, node: str) -> list[int]:
+    return [count for item in proof.per_node if item.node == node for count in item.seen.values()]
+
+
+def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> PoolProof:
+    """Put into a node's finding what the log says; the proof as it is where the log says nothing known."""
+    told = next(((row, line) for line in reversed(list(lines)) for row in _ROWS if row.words.search(line)), None)
+    if told is None:
+        return proof
+    row, line = told
+    if any(step_of(finding) == row.step for finding in proof.all_findings):  # seen where it is, not by what it does
+        return proof
+    nodes = tuple(
+        replace(node, findings=tuple(_better(finding, row, line) for finding in node.findings))
+        if node.node == source.node
+        else node
+        for node in proof.per_node
+    )
+    return replace(proof, per_node=nodes)
+
+
+def _better(finding: Finding, row: _Row, line: str) -> Finding:
+    if step_of(finding) not in ("plugin-pod", "count"):
+        return finding
+    seen = f"{finding.seen}; its log: {line.strip()[:300]}"
+    return replace(finding, code=code_of_step(row.step), seen=seen, why=row.means, fix=row.fix or finding.fix)

@@ -1,0 +1,177 @@
+"""What the GPU Operator must have done before its plugin counts on a node: taken the node up, and cut its GPUs.
+
+Lives here: its release and its labels on one node as findings; pure. Must not live here: pods, placement, counts.
+
+Source: NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go (labels), NVIDIA/mig-parted v0.15.0
+reconfigure-mig.sh (states), NVIDIA/cloud-native-docs gpu-operator-mig. The chain on a young node: NFD sees the PCI
+device, the operator labels the node, its plugin and feature discovery start, the node proves to be MIG-capable, the MIG
+manager starts and cuts, perhaps by a reboot, and the plugin starts again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import (
+    CLUSTER_POLICY,
+    DRIVER_NAME,
+    GPU_OPERATOR,
+    MIG_MANAGER_NAME,
+    NAMESPACE,
+    OPERATOR_NAME,
+)
+from gpukube.cluster.proof.outcome import missing
+from gpukube.core.jsontree import items, text
+from gpukube.core.owners import MIG_CONFIG_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.views import NodeView, PodView
+    from gpukube.cluster.proof.outcome import Step
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired
+    from gpukube.errors import Finding, Severity
+
+STATE_LABEL: Final = "nvidia.com/mig.config.state"
+_PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
+_OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
+_FAILS: Final = (
+    "CrashLoopBackOff",
+    "Error",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+)
+_APPLY: Final = "gpukube pool create"
+_MANAGER_LOG: Final = f"kubectl -n {NAMESPACE} logs daemonset/{MIG_MANAGER_NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    severity: Severity
+    step: Step
+    means: str
+    fix: str = ""
+
+
+_STATES: Final[dict[str, _State]] = {
+    "": _State(
+        "warning", "features", "the MIG manager has not begun: it starts once the node proves to be MIG-capable"
+    ),
+    "pending": _State("warning", "geometry", "the MIG manager stops what uses the GPUs and cuts them"),
+    "rebooting": _State("warning", "geometry", "the node reboots, because its GPUs change their MIG mode no other way"),
+    "failed": _State(
+        "error",
+        "geometry",
+        "pods of users still held a GPU, the GPU knows no such profile, or its MIG mode could not be changed",
+        "{log}; stop the pods that use GPUs of the node, then cut again: kubectl label --overwrite node {node} "
+        "{label}=all-disabled, and the same with {label}={wanted}; or replace the node",
+    ),
+}
+"""Values of the state label, without success (which has nothing to say) and those not known."""
+_UNKNOWN_STATE: Final = _State("warning", "geometry", "the MIG manager is at work")
+
+
+def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
+    """Find what is missing of the release itself; the operator makes its DaemonSets with the first GPU node.
+
+    Args:
+        seen: The cluster.
+        nodes: How many nodes the pool has. Without any, an operator that does not run is worth a note: the cluster
+            may have no node at all.
+    """
+    where = f"{NAMESPACE}/{OPERATOR_NAME}"
+    operator = next(
+        (item for item in seen.deployments if (item.namespace, item.name) == (NAMESPACE, OPERATOR_NAME)), None
+    )
+    if operator is None:
+        means = "the release is not installed, or its Deployment was deleted"
+        return [missing(where, "placement", "error", "there is no Deployment of the GPU Operator", means, _APPLY)]
+    if CLUSTER_POLICY not in seen.cluster_policies:
+        said = f"there is no ClusterPolicy {CLUSTER_POLICY}"
+        return [missing(where, "placement", "error", said, "without it the operator does nothing", _APPLY)]
+    if operator.ready:
+        return []
+    means = "it starts, or no node has room for it or lets it in"
+    fix = f"kubectl -n {NAMESPACE} describe pods -l app={OPERATOR_NAME}"
+    severity: Severity = "warning" if nodes else "hint"
+    return [missing(where, "placement", severity, "the GPU Operator itself does not run", means, fix)]
+
+
+def taken_up_findings(node: NodeView) -> list[Finding]:
+    """Say whether the operator wants its plugin on a node yet."""
+    if node.labels.get(_OPERANDS_LABEL) == "false":
+        means = "the label keeps the GPU Operator off the node"
+        fix = f"kubectl label node {node.name} {_OPERANDS_LABEL}-"
+        return [missing(node.name, "placement", "error", f"label {_OPERANDS_LABEL} is false", means, fix)]
+    value = node.labels.get(_PLUGIN_LABEL, "")
+    if value == "true":
+        return []
+    if value == "false":
+        means = "the label keeps the operator's plugin off the node"
+        fix = f"kubectl label node {node.name} {_PLUGIN_LABEL}-"
+        return [missing(node.name, "placement", "error", f"label {_PLUGIN_LABEL} is false", means, fix)]
+    if value:
+        means = "the MIG manager has stopped the plugin while it cuts"
+        return [missing(node.name, "geometry", "warning", f"label {_PLUGIN_LABEL} is {value}", means)]
+    means = "NFD has not yet seen the GPU on this node, or the operator has not read that"
+    fix = f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}"
+    return [missing(node.name, "features", "warning", f"no label {_PLUGIN_LABEL}", means, fix)]
+
+
+def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
+    """Say how far the driver is on a node that a pod brings it to; empty when it is loaded, and where the image has it.
+
+    The pods of toolkit, plugin and MIG manager wait for it in their init containers.
+    """
+    installers = _installers(desired)
+    if not installers:
+        return []
+    here = [pod for pod in pods if pod.node == node.name and not pod.terminating]
+    pod = next((pod for pod in here if pod.owner in installers), None)
+    if pod is None:
+        return [missing(node.name, "driver", "warning", "no pod that installs the driver on this node yet")]
+    if pod.ready:
+        return []
+    stuck = next((state for state in pod.containers if state.waiting in _FAILS), None)
+    if stuck is None:
+        return [
+            missing(node.name, "driver", "warning", f"pod {pod.name} is not ready", "it builds and loads the driver")
+        ]
+    said = f"pod {pod.name}, container {stuck.name}: {stuck.waiting}"
+    means = "there is no driver image for the node's operating system or kernel, or the driver does not build there"
+    fix = (
+        f"kubectl -n {NAMESPACE} logs {pod.name} -c {stuck.name}; another driver.version or image of the pool may help"
+    )
+    return [missing(node.name, "driver", "error", said, means, fix)]
+
+
+def _installers(desired: Desired) -> frozenset[str]:
+    """DaemonSets of which one installs the driver on a pool's nodes: the operator's, or those beside it."""
+    if desired.ownership.driver == GPU_OPERATOR.advertiser:
+        return frozenset({DRIVER_NAME})
+    objects = items(desired.ownership.values, "extraObjects")
+    return frozenset(text(item, "metadata", "name") for item in objects if text(item, "kind") == "DaemonSet")
+
+
+def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
+    """Say how far the MIG manager is with a node; empty when it has cut it, and for pools that are not cut."""
+    wanted = desired.ownership.labels.get(MIG_CONFIG_LABEL, "")
+    if not wanted:
+        return []
+    asked = node.labels.get(MIG_CONFIG_LABEL, "")
+    if asked != wanted:
+        said = f"label {MIG_CONFIG_LABEL} is {asked or 'absent'}, not {wanted}"
+        means = "the MIG manager cuts by it; labels of the pool reach its nodes at birth"
+        fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
+        return [missing(node.name, "geometry", "error", said, means, fix)]
+    value = node.labels.get(STATE_LABEL, "")
+    if value == "success":
+        return []
+    state = _STATES.get(value, _UNKNOWN_STATE)
+    fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, wanted=wanted)
+    said = f"label {STATE_LABEL} is {value or 'absent'}"
+    return [missing(node.name, state.step, state.severity, said, state.means, fix)]

@@ -1,0 +1,157 @@
+"""What a device plugin pod's trouble on a node usually means.
+
+Lives here: a table from container states to findings, and the labels that MPS waits for. Must not live here: counts.
+
+Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the issues named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.views import GENERATION
+from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.proof.outcome import missing
+from gpukube.cluster.state.components import publishes_itself, role_of
+from gpukube.core.owners import CONFIG_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.cluster.kube.views import ContainerState, NodeView, PodView, WorkloadView
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired
+    from gpukube.errors import Finding
+
+_MPS_LABEL: Final = "nvidia.com/mps.capable"
+_CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
+_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    when: Callable[[Desired, ContainerState], bool]
+    means: str
+    fix: str
+
+
+def _of_plugin(state: ContainerState) -> bool:
+    return not state.init and not _chooses(state)
+
+
+def _chooses(state: ContainerState) -> bool:
+    """Tell the containers that choose the config entry; the chart and the operator name them differently."""
+    return "sidecar" in state.name or "config-manager" in state.name
+
+
+_ROWS: Final[tuple[_Row, ...]] = (
+    _Row(
+        lambda _desired, state: state.waiting in _NO_IMAGE,
+        "the image cannot be had from here",
+        "kubectl -n {namespace} describe pod {pod}; a mirror is set with the chart's values of its image",
+    ),
+    _Row(
+        lambda _desired, state: state.waiting in _NO_MOUNT,
+        "a config map or a host path of the pod is missing",
+        "kubectl -n {namespace} describe pod {pod}",
+    ),
+    _Row(
+        lambda _desired, state: state.waiting in _CRASHES and (state.init or _chooses(state)),
+        "the node's label {label} names an entry that is not in the config map: config-manager exits",
+        "gpukube pool create (it writes the entry), or correct the label: kubectl get node {node} --show-labels",
+    ),
+    _Row(
+        lambda desired, state: (
+            state.waiting in _CRASHES
+            and _of_plugin(state)
+            and desired.target.sharing.mig is not None
+            and desired.target.sharing.mig.strategy == "single"
+        ),
+        "under strategy single the plugin exits unless all GPUs of the node are cut alike; or there is no driver",
+        "kubectl -n {namespace} logs {pod} -c {container}; for GPUs cut differently write strategy: mixed",
+    ),
+    _Row(
+        lambda _desired, state: state.waiting in _CRASHES and _of_plugin(state),
+        "no NVIDIA driver on the node, or nvidia is not its container runtime",
+        "kubectl -n {namespace} logs {pod} -c {container}; check the pool's node image and driver",
+    ),
+)
+"""The first row that matches explains a container that does not run (#478, #1011; NVIDIA/gpu-operator#460, #603)."""
+
+
+def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
+    """Say what keeps the plugin's pod on a node from serving; empty when it does."""
+    here = [pod for pod in seen.pods if pod.node == node.name and _is_plugin(pod, kind)]
+    if not here:
+        return [missing(node.name, "plugin-pod", "warning", "no plugin pod on this node yet")]
+    pod = here[-1]
+    if not pod.scheduled:
+        said = pod.unschedulable or "the scheduler has not placed it"
+        means = "no room on the node for one more pod, or a quota of priority system-node-critical"
+        fix = f"kubectl -n {NAMESPACE} describe pod {pod.name}"
+        return [missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is Pending: {said}", means, fix)]
+    troubled = [_trouble(desired, node, pod, state) for state in pod.containers if state.waiting]
+    broken = [finding for finding in troubled if finding.severity == "error"]
+    if broken:
+        return broken[:1]
+    if not pod.ready:
+        reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
+        return [missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is not ready: {reasons}")]
+    return _former_findings(node, pod, seen.plugin_of(kind)) or _mps_findings(desired, node, seen)
+
+
+def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) -> list[Finding]:
+    """Find a pod that is about to be replaced: what it shows ends with it, and its successor may show another count."""
+    made_of = pod.labels.get(GENERATION, "")
+    if plugin is None or plugin.rolled_out or not made_of or made_of == plugin.generation:
+        return []
+    said = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
+    means = "the release was changed, and the roll-out has not reached this node"
+    fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
+    return [missing(node.name, "plugin-pod", "warning", said, means, fix)]
+
+
+def _is_plugin(pod: PodView, kind: ReleaseKind) -> bool:
+    return (pod.owner_kind, pod.owner) == ("DaemonSet", kind.plugin) and not pod.terminating
+
+
+def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:
+    row = next((row for row in _ROWS if row.when(desired, state)), None)
+    if row is None:
+        return missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is starting: {state.waiting}")
+    words = {
+        "namespace": NAMESPACE,
+        "pod": pod.name,
+        "node": node.name,
+        "container": state.name,
+        "label": CONFIG_LABEL,
+    }
+    said = f"pod {pod.name}, container {state.name}: {state.waiting} ({state.restarts} restarts)"
+    said += f": {state.message.splitlines()[0]}" if state.message else ""
+    return missing(node.name, "plugin-pod", "error", said, row.means.format(**words), row.fix.format(**words))
+
+
+def _mps_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
+    """Find the label that the MPS daemon's DaemonSet selects nodes by; GFD writes it, NFD's master puts it on."""
+    slicing = desired.target.sharing.slicing
+    if slicing is None or slicing.mode != "mps" or node.labels.get(_MPS_LABEL) == "true":
+        return []
+    return [
+        missing(
+            node.name,
+            "features",
+            "warning",
+            f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
+            f"GPU feature discovery writes it, and {_passes_on(seen)} must turn it into a label (#634, #712)",
+            f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",
+        )
+    ]
+
+
+def _passes_on(seen: Snapshot) -> str:
+    """Say who takes what feature discovery has found: up to 0.18 a file, read by a worker on the node."""
+    found = [item for item in seen.daemonsets if role_of(item) == "gfd"]
+    return "NFD's master" if all(map(publishes_itself, found)) else "an NFD worker on this node, and NFD's master,"

@@ -1,0 +1,363 @@
+"""The probe of a pool: one pod that asks for one promised device and lists what it was given.
+
+Lives here: the Job as the API takes it, what its pod's state means, what `nvidia-smi -L` wrote, and the comparison with
+the promise; pure. Must not live here: making, following and removing it (engine.probing).
+
+A Job and not a bare pod, for the cluster then cleans up after a gpukube that was killed: a pod's own deadline counts
+only from where it was placed, a Job's from its creation, and a finished Job is removed with its pod (Kubernetes
+documentation, "Jobs": activeDeadlineSeconds, ttlSecondsAfterFinished).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.proof.outcome import missing
+from gpukube.core.jsontree import items, number, text, tree
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.gpu.capacity import shared_name
+from gpukube.gpu.mig import resource_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.cluster.kube.views import NodeView, PodView
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.values import Desired, Taint
+    from gpukube.errors import Finding
+
+PROBE_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
+"""NVIDIA's smallest CUDA image, for x86 and Arm; the program itself is put in by the node's container runtime, and the
+image's PATH has the place where GKE puts it. Pinned: `latest` is deprecated for these images."""
+PROBE_LABEL: Final = "gpukube.io/probe"
+_DEADLINE_S: Final = 1800
+_KEPT_S: Final = 3600
+"""Long enough for a slow reader; a gpukube that ends in order removes the Job at once."""
+_STALE: Final = timedelta(seconds=_DEADLINE_S)
+_COMMAND: Final = ("nvidia-smi", "-L")
+_GPU: Final = re.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[^)\s]+)\)\s*")
+_MIG: Final = re.compile(r"\s+MIG (?P<name>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
+_PROFILE: Final = re.compile(r"(?P<slices>\d+g)\.(?P<gib>\d+)gb(?P<extra>.*)")
+_MIG_PREFIX: Final = "nvidia.com/mig-"
+_NAME_ROOM: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One device that `nvidia-smi -L` lists: a GPU, or a MIG instance in it.
+
+    Attributes:
+        kind: What it is.
+        name: Product ("NVIDIA A100-SXM4-40GB") or profile ("1g.5gb").
+        uuid: "GPU-..." or "MIG-...".
+    """
+
+    kind: Literal["gpu", "mig"]
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How the probe's pod fares.
+
+    Attributes:
+        pod: Its name; "" when there is none yet.
+        node: Where it is; "" while it is not placed.
+        phase: "Pending", "Running", "Succeeded" or "Failed"; "" without a pod.
+        reason, message: Of the pod, or why it is not placed, or why its container does not run.
+        exit_code: Of the container; None while it has not ended.
+    """
+
+    pod: str = ""
+    node: str = ""
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, well or not, or will not begin without a change."""
+        return self.phase in ("Succeeded", "Failed") or self.reason in _HOPELESS
+
+    def __str__(self) -> str:
+        """Say in one line where it is."""
+        return " ".join(filter(None, ("the probe's pod", self.pod or "is not there yet", self.phase, self.reason)))
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it seldom goes on from here by itself."""
+        return self.reason in _STUCK
+
+
+_HOPELESS: Final = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError")
+_STUCK: Final = ("ImagePullBackOff", "ErrImagePull", "Unschedulable")
+
+
+def probed_resource(desired: Desired) -> str:
+    """Name the resource that the probe asks for: the first of the promised ones."""
+    return min(desired.promise.per_node, default="")
+
+
+def probe_marks(desired: Desired) -> dict[str, str]:
+    """Give the labels by which the next run finds what an earlier one left."""
+    return {PROBE_LABEL: "true", OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
+
+
+def probe_job(desired: Desired, namespace: str, suffix: str, image: str = PROBE_IMAGE) -> dict[str, object]:
+    """Make the Job.
+
+    Args:
+        desired: The pool; its marks select the nodes, its effective taints are tolerated.
+        namespace: Where.
+        suffix: Tells it from earlier ones.
+        image: What to run `nvidia-smi -L` in.
+    """
+    marks = probe_marks(desired)
+    stem = f"gpukube-probe-{desired.target.pool}"[: _NAME_ROOM - len(suffix) - 1].rstrip("-.")
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{stem}-{suffix}", "namespace": namespace, "labels": marks},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": _DEADLINE_S,
+            "ttlSecondsAfterFinished": _KEPT_S,
+            "template": {"metadata": {"labels": marks}, "spec": _pod(desired, image)},
+        },
+    }
+
+
+def _pod(desired: Desired, image: str) -> dict[str, object]:
+    target = desired.target
+    return {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "nodeSelector": {OWNER_LABEL: target.owner, POOL_LABEL: target.pool},
+        "tolerations": [_toleration(taint) for taint in desired.effective_taints],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "probe",
+                "image": image,
+                "command": list(_COMMAND),
+                # The image asks for a driver of its CUDA version; listing devices needs none in particular.
+                "env": [{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}],
+                "resources": {
+                    "requests": {"cpu": "10m", "memory": "32Mi"},
+                    "limits": {"memory": "256Mi", probed_resource(desired): "1"},
+                },
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    }
+
+
+def _toleration(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+
+
+def is_left_over(job: Tree, ours: Tree) -> bool:
+    """Say whether another probe's Job of the same pool was left by a run that was killed.
+
+    It is by the API's own clock so much older than ours that no living run still waits for it; the pool may be probed
+    by two runs at once.
+    """
+    age = _created(ours) - _created(job)
+    return text(job, "metadata", "name") != text(ours, "metadata", "name") and age > _STALE
+
+
+def _created(job: Tree) -> datetime:
+    return datetime.fromisoformat(text(job, "metadata", "creationTimestamp"))
+
+
+def free_devices(resource: str, nodes: Iterable[NodeView], pods: Mapping[str, Iterable[PodView]]) -> int:
+    """Count the devices of a resource that no pod holds, on nodes that take pods; other probes' pods do not count.
+
+    Args:
+        resource: Its name.
+        nodes: Of the pool.
+        pods: Node name -> its pods.
+    """
+    free = 0
+    for node in nodes:
+        if not node.ready or node.cordoned:
+            continue
+        living = [pod for pod in pods.get(node.name, ()) if pod.phase not in ("Succeeded", "Failed")]
+        held = sum(pod.devices.get(resource, 0) for pod in living if PROBE_LABEL not in pod.labels)
+        free += max(0, node.devices.get(resource, 0) - held)
+    return free
+
+
+def read_attempt(pods: Sequence[Tree]) -> Attempt:
+    """Read the state of the probe's pod, the newest where there are several."""
+    if not pods:
+        return Attempt()
+    pod = max(pods, key=lambda item: text(item, "metadata", "creationTimestamp"))
+    status = tree(pod, "status")
+    placed = next((item for item in items(status, "conditions") if text(item, "type") == "PodScheduled"), {})
+    container = next(iter(items(status, "containerStatuses")), {})
+    waiting, ended = tree(container, "state", "waiting"), tree(container, "state", "terminated")
+    sources = [status, ended, waiting, placed if text(placed, "status") == "False" else {}]
+    said = next((item for item in sources if text(item, "reason")), {})
+    return Attempt(
+        pod=text(pod, "metadata", "name"),
+        node=text(pod, "spec", "nodeName"),
+        phase=text(status, "phase") or "Pending",
+        reason=text(said, "reason"),
+        message=text(said, "message"),
+        exit_code=number(ended, "exitCode") if ended else None,
+    )
+
+
+def parse_listing(lines: Iterable[str]) -> tuple[Listed, ...]:
+    """Read what `nvidia-smi -L` writes; other lines are passed over."""
+    found = []
+    for line in lines:
+        if gpu := _GPU.fullmatch(line):
+            found.append(Listed("gpu", gpu["name"], gpu["uuid"]))
+        elif mig := _MIG.fullmatch(line):
+            found.append(Listed("mig", mig["name"], mig["uuid"]))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    reasons: tuple[str, ...]
+    means: str
+    fix: str
+
+
+_ROWS: Final = (
+    _Row(
+        ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
+        "the probe's image cannot be had from these nodes",
+        "name one that can be: --probe-image REGISTRY/cuda:TAG",
+    ),
+    _Row(
+        ("UnexpectedAdmissionError",),
+        "the kubelet could not hand out the device: its plugin refused or was gone at that moment",
+        "kubectl -n {namespace} describe pod {pod}; then restart the plugin on node {node}",
+    ),
+    _Row(
+        ("StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"),
+        "the driver, or the NVIDIA container runtime, did not put nvidia-smi into the container",
+        "check driver and container runtime of node {node}",
+    ),
+    _Row(
+        ("Unschedulable",),
+        "no node of the pool takes a pod that asks for one device",
+        "kubectl describe nodes -l {label}={pool} shows which pods hold them",
+    ),
+    _Row(
+        ("DeadlineExceeded",),
+        "the pod did not end in time",
+        "run it again; the cluster has ended this one",
+    ),
+)
+"""The first row with the reason explains a pod that did not end well."""
+_ENDED: Final = _Row(
+    (),
+    "nvidia-smi itself ended badly: the driver does not answer, or the device is gone",
+    "check the driver of node {node}",
+)
+_NOT_ENDED: Final = _Row((), "it did not end in time", "kubectl -n {namespace} describe pod {pod}")
+
+
+def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding:
+    """Say what kept the pod from ending well.
+
+    Args:
+        desired: The pool.
+        attempt: The last look.
+        namespace: Of the pod.
+    """
+    where = attempt.node or desired.target.where.source
+    if not attempt.pod:
+        means = "a quota, a limit range or an admission policy of the namespace refuses the pod"
+        fix = f"kubectl -n {namespace} get events --sort-by=.lastTimestamp"
+        return missing(where, "probe", "error", "the probe's Job made no pod", means, fix)
+    told = ": ".join(part for part in (attempt.reason, _first_line(attempt.message)) if part)
+    ended = f" with exit code {attempt.exit_code}" if attempt.exit_code else ""
+    said = f"the probe's pod is {attempt.phase}{ended}" + (f" ({told})" if told else "")
+    words = {
+        "namespace": namespace,
+        "pod": attempt.pod,
+        "node": attempt.node,
+        "label": POOL_LABEL,
+        "pool": desired.target.pool,
+    }
+    row = next((row for row in _ROWS if attempt.reason in row.reasons), _ENDED if ended else _NOT_ENDED)
+    return missing(where, "probe", "error", said, row.means.format(**words), row.fix.format(**words))
+
+
+def _first_line(message: str) -> str:
+    return next(iter(message.splitlines()), "")
+
+
+def judge_output(desired: Desired, node: str, listed: Sequence[Listed]) -> tuple[Finding, ...]:
+    """Compare what a pod with one device sees with what the pool promises; empty when it is that.
+
+    A whole GPU, also a shared one, is one GPU and nothing else. A MIG device is one instance inside its GPU.
+    """
+    gpus = [item for item in listed if item.kind == "gpu"]
+    cuts = [item for item in listed if item.kind == "mig"]
+    wrong = _count(desired, gpus, cuts) or _type(desired, gpus, cuts)
+    return (missing(node, "probe", "error", wrong[0], wrong[1]),) if wrong else ()
+
+
+def _count(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> tuple[str, str] | None:
+    seen = f"a pod with one device sees {len(gpus)} GPUs and {len(cuts)} MIG devices"
+    mig = desired.target.sharing.mig
+    if mig is None:
+        if (len(gpus), len(cuts)) == (1, 0):
+            return None
+        if cuts:
+            return f"{seen}, not 1 and 0", "the GPUs are cut, and the pool promises whole ones"
+        few = "the driver lists no GPU" if not gpus else "the pod sees devices that it was not given"
+        return f"{seen}, not 1 and 0", few
+    if (len(gpus), len(cuts)) == (1, 1):
+        return None
+    if not cuts:
+        return f"{seen}, not 1 and 1", "the GPU is not cut, or its instance was not handed to the pod"
+    return f"{seen}, not 1 and 1", "the pod was given a whole GPU with all its instances, or sees others' devices"
+
+
+def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> tuple[str, str] | None:
+    chip = desired.target.machine.model.chip
+    if not _is_model(chip, gpus[0].name):
+        return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is another one than declared"
+    mig = desired.target.sharing.mig
+    wanted = _asked_profiles(desired)
+    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in wanted):
+        seen = f"the MIG device is {cuts[0].name}, not {' or '.join(wanted)}"
+        return seen, "the GPUs are cut another way than declared"
+    return None
+
+
+def _asked_profiles(desired: Desired) -> tuple[str, ...]:
+    """Give the profiles of the resource that the probe asks for: all of them where they share one name."""
+    sharing = desired.target.sharing
+    known = sharing.mig.profiles if sharing.mig else ()
+    named = tuple(name for name in known if shared_name(resource_name(name), sharing) == probed_resource(desired))
+    return named or known
+
+
+def _is_model(chip: str, product: str) -> bool:
+    """Find a chip in a product's name, which may be spelled with spaces: RTXPRO6000 is "RTX PRO 6000"."""
+    spelled = "[ -]?".join(map(re.escape, chip))
+    return re.search(rf"(?<![0-9A-Za-z]){spelled}(?![0-9A-Za-z])", product) is not None
+
+
+def _same_profile(wanted: str, seen: str) -> bool:
+    """Compare profiles; the memory in a name may differ by one between boards and drivers (NVIDIA/mig-parted#31)."""
+    first, second = _PROFILE.fullmatch(wanted), _PROFILE.fullmatch(seen)
+    if first is None or second is None:
+        return wanted == seen
+    alike = (first["slices"], first["extra"]) == (second["slices"], second["extra"])
+    return alike and abs(int(first["gib"]) - int(second["gib"])) <= 1

@@ -1,0 +1,85 @@
+"""What changes a node's devices behind the back of our plugin: another plugin there, or a strategy forced upon it.
+
+Lives here: findings for a node whose count is wrong, told before anything is said of its GPUs; pure. Must not live
+here: rivals that a plan refuses (advertisers), and counts by themselves (verify_count).
+
+Two plugins on a node: the kubelet keeps the last one that registered a name, so the count is the other's, and that
+one's settings are not the pool's (NVIDIA/k8s-device-plugin#255). MIG_STRATEGY in the plugin's environment beats the
+strategy of its config entry (NVIDIA/k8s-device-plugin v0.20.0: command line, environment, file).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.proof.outcome import missing
+from gpukube.cluster.state.components import role_of
+from gpukube.cluster.state.scheduling import daemon_misfits
+
+if TYPE_CHECKING:
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired
+    from gpukube.errors import Finding
+
+_PLUGINS: Final = ("plugin", "cloud-plugin")
+_STRATEGY: Final = "MIG_STRATEGY"
+
+
+def rival_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
+    """Say what else decides about the devices of a node; empty where the count is as promised, or nothing does."""
+    expected = desired.promise.per_node
+    wrong = [name for name, count in sorted(expected.items()) if node.devices.get(name, 0) != count]
+    if not wrong:
+        return []
+    name = wrong[0]
+    seen_count = f"{name} is {node.devices.get(name, 0)}, not {expected[name]}"
+    return [*_others(node, seen, kind, seen_count), *_forced(desired, node, seen, kind, seen_count)][:1]
+
+
+def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:
+    ours = (NAMESPACE, kind.plugin)
+    return [
+        missing(
+            node.name,
+            "count",
+            "error",
+            f"{count}; {item} advertises here too",
+            "two plugins on one node: the kubelet keeps the one that registered last",
+            f"{_removal(item)}; then kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}",
+        )
+        for item in seen.daemonsets
+        if role_of(item) in _PLUGINS and (item.namespace, item.name) != ours and _lands(item, node)
+    ]
+
+
+def _lands(item: WorkloadView, node: NodeView) -> bool:
+    return not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
+
+
+def _removal(item: WorkloadView) -> str:
+    release = item.labels.get("app.kubernetes.io/instance", "")
+    if release and "helm.sh/chart" in item.labels:
+        return f"remove it, or keep it off this node: helm uninstall {release} --namespace {item.namespace}"
+    if {**item.labels, **item.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
+        return "keep the operator's off this node: label its pool nvidia.com/gpu.deploy.device-plugin=false"
+    return f"remove it, or keep it off this node: kubectl delete daemonset {item.name} --namespace {item.namespace}"
+
+
+def _forced(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:
+    plugin = seen.plugin_of(kind)
+    forced = next((part.env[_STRATEGY] for part in plugin.containers if part.env.get(_STRATEGY)), "") if plugin else ""
+    mig = desired.target.sharing.mig
+    wanted = mig.strategy if mig else "none"
+    if not plugin or not forced or forced == wanted or (kind is not DEVICE_PLUGIN and mig is None):
+        return []  # the operator sets one strategy for all; uncut pools show the same under any
+    fix = (
+        f"kubectl -n {NAMESPACE} set env daemonset/{plugin.name} {_STRATEGY}-"
+        if kind is DEVICE_PLUGIN
+        else f"kubectl get clusterpolicy {CLUSTER_POLICY} --output yaml (spec.mig.strategy), and gpukube pool plan diff"
+    )
+    said = f"{count}; {_STRATEGY}={forced} is set on DaemonSet {plugin.name}"
+    means = f"the environment beats the config entry, which says {wanted}"
+    return [missing(node.name, "count", "error", said, means, fix)]

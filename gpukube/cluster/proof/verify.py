@@ -1,0 +1,269 @@
+"""Promised devices against live nodes: when the number is wrong, which step is missing.
+
+Lives here: a declared pool x one sighting of its cluster -> PoolProof; pure. Must not live here: polling, and the
+meaning of a pod's or a count's trouble, or of what the GPU Operator says (verify_pod, verify_count, verify_operator).
+
+A successful Helm run proves nothing about GPUs, with no node it ends well at once; only nodes do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
+from gpukube.cluster.proof.checks import node_checks
+from gpukube.cluster.proof.counts import count_findings
+from gpukube.cluster.proof.operator import (
+    STATE_LABEL,
+    cut_findings,
+    driver_findings,
+    operator_findings,
+    taken_up_findings,
+)
+from gpukube.cluster.proof.outcome import NodeProof, PoolProof, missing, step_of
+from gpukube.cluster.proof.pods import pod_findings
+from gpukube.cluster.proof.rivals import rival_findings
+from gpukube.cluster.state.components import role_of, title_of
+from gpukube.cluster.state.reach import live_place, needed_roles, unreached
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.gpu.capacity import pool_capacity
+from gpukube.gpu.plugin_config import plugin_config, render_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.proof.outcome import ProofStatus
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired, Nodes
+    from gpukube.errors import Finding
+
+_APPLY = "gpukube pool create"
+_MPS_PARTS = "sharing by MPS takes the MPS daemon, and GPU feature discovery, whose label the daemon waits for"
+_PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that Kubernetes and the cloud's controller put on a young or ailing node, and take off."""
+
+
+def nodes_of(desired: Desired, nodes: Sequence[NodeView]) -> tuple[NodeView, ...]:
+    """Pick the nodes that carry the pool's marks, by name."""
+    marks = (desired.target.owner, desired.target.pool)
+    picked = [node for node in nodes if (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == marks]
+    return tuple(sorted(picked, key=lambda node: node.name))
+
+
+def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
+    """Compare what a pool promises with what its nodes show.
+
+    Args:
+        desired: The pool; its promise, ownership, sharing and effective taints are read.
+        seen: One look at its cluster.
+    """
+    nodes = nodes_of(desired, seen.nodes)
+    wanted = desired.promise.nodes
+    promised = desired.promise.per_node if desired.managed else {}
+    pool_findings = (*_cluster_findings(desired, seen, len(nodes)), *_number_findings(desired, len(nodes)))
+    per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
+    total: dict[str, int] = dict.fromkeys(promised, 0)
+    for proof in per_node:
+        for name, count in proof.seen.items():
+            total[name] = total.get(name, 0) + count
+    findings = (*pool_findings, *(finding for proof in per_node for finding in proof.findings))
+    return PoolProof(
+        cluster=desired.target.cluster.key,
+        pool=desired.target.pool,
+        status=_status(findings, nodes_seen=len(nodes), managed=desired.managed),
+        nodes=wanted,
+        nodes_seen=len(nodes),
+        per_node=per_node,
+        findings=pool_findings,
+        expected=pool_capacity(promised, wanted.minimum, wanted.maximum),
+        total=total,
+    )
+
+
+def _status(findings: Sequence[Finding], *, nodes_seen: int, managed: bool) -> ProofStatus:
+    severities = {finding.severity for finding in findings}
+    if "error" in severities:
+        return "broken"
+    if "warning" in severities:
+        return "waiting"
+    if not managed:
+        return "unmanaged"
+    return "proven" if nodes_seen else "empty"
+
+
+def _number_findings(desired: Desired, present: int) -> list[Finding]:
+    wanted: Nodes = desired.promise.nodes
+    where = desired.target.where.source
+    if present < wanted.minimum:
+        return [missing(where, "node", "warning", f"{present} of {wanted.minimum} nodes are in the cluster")]
+    if present > wanted.maximum:
+        seen = f"{present} nodes are in the cluster, at most {wanted.maximum} are asked for"
+        return [missing(where, "node", "hint", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
+    return []
+
+
+def _cluster_findings(desired: Desired, seen: Snapshot, nodes: int) -> list[Finding]:
+    """Find what is missing in the cluster before any node is there; what a pool from zero is verified by."""
+    kind = kind_of(desired.ownership.advertiser)
+    if kind is None:
+        return []
+    operated = kind is GPU_OPERATOR
+    release = operator_findings(seen, nodes=nodes) if operated else _release_findings(desired, seen, kind)
+    return [*release, *_entry_findings(desired, seen, kind)]
+
+
+def _release_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
+    """Find which DaemonSets are missing that the devices depend on."""
+    if seen.plugin_of(kind) is None:
+        return [
+            missing(
+                f"{NAMESPACE}/{kind.plugin}",
+                "placement",
+                "error",
+                "there is no DaemonSet of the device plugin",
+                "the release is not installed, or its DaemonSet was deleted",
+                _APPLY,
+            )
+        ]
+    there = {role_of(item) for item in seen.daemonsets if item.namespace == NAMESPACE}
+    return [
+        missing(NAMESPACE, "features", "error", f"there is no DaemonSet of {title_of(role)}", _MPS_PARTS, _APPLY)
+        for role, vital in needed_roles(desired).items()
+        if vital and role not in there
+    ]
+
+
+def _entry_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
+    key = desired.ownership.config_key
+    entries = seen.entries_of(kind) or {}
+    where = f"{NAMESPACE}/{kind.config_map}"
+    if key not in entries:
+        has = ", ".join(sorted(entries)) or "none"
+        means = "a node label that names a missing entry makes the plugin exit on that node"
+        return [missing(where, "config-entry", "error", f"there is no entry {key}, only {has}", means, _APPLY)]
+    if entries[key].strip() != render_config(plugin_config(desired.target.sharing)).strip():
+        means = "it was edited by hand; the plugin does what it says"
+        return [
+            missing(where, "config-entry", "error", f"entry {key} is not what this pool's sharing says", means, _APPLY)
+        ]
+    return []
+
+
+def _prove_node(desired: Desired, node: NodeView, seen: Snapshot) -> NodeProof:
+    promised = desired.promise.per_node if desired.managed else {}
+    shown = {name: count for name, count in node.devices.items() if count or name in promised}
+    findings = tuple(_node_findings(desired, node, seen))
+    return NodeProof(node.name, promised, shown, findings, node_checks(desired, node, seen))
+
+
+def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
+    """Walk the steps; the first that is missing explains those after it, so it is the one told."""
+    if not node.ready:
+        seen_state = node.conditions.get("Ready", "not reported")
+        cutting = node.labels.get(STATE_LABEL) == "rebooting"
+        means = "it reboots for the cut of its GPUs" if cutting else "it boots, or reboots after its GPUs were cut"
+        return [missing(node.name, "ready", "warning", f"the node's Ready condition is {seen_state}", means)]
+    if not desired.managed:
+        return []
+    kind = kind_of(desired.ownership.advertiser)
+    before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
+    hard = [finding for finding in before if finding.severity != "hint"]
+    rivals = rival_findings(desired, node, seen, kind) if kind else []
+    return hard[:1] or [*before, *(rivals or count_findings(desired, node))]
+
+
+def _steps_before_count(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
+    plugin = seen.plugin_of(kind)
+    operated = kind is GPU_OPERATOR
+    cut = cut_findings(desired, node) if operated else []
+    begun = [finding for finding in cut if step_of(finding) != "features"]
+    return [
+        *_label_findings(desired, node, seen, kind),
+        *begun,  # while it cuts, the manager takes the plugin's pod away
+        *_part_findings(desired, node, seen),
+        *(taken_up_findings(node) if operated else ()),
+        *(driver_findings(desired, node, seen.pods) if operated else ()),
+        *(_placement_findings(node, plugin) if plugin else ()),
+        *pod_findings(desired, node, seen, kind),
+        *(finding for finding in cut if finding not in begun),
+    ]
+
+
+def _clouds_steps(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
+    """Find what keeps the cloud's own plugin off a node that shows nothing; one without a DaemonSet is not judged."""
+    if any(node.devices.values()):
+        return []
+    return [
+        missing(
+            node.name,
+            "placement",
+            "error",
+            f"{title_of(stuck.role)} may not run here: {stuck.why_not}",
+            "a label of the node, or of its pool, keeps the plugin away that the pool counts on",
+            f"kubectl get node {node.name} --show-labels, and gpukube pool plan diff",
+        )
+        for stuck in unreached(desired, [live_place(node)], seen.daemonsets)
+    ]
+
+
+def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
+    found = []
+    advertiser = node.labels.get(ADVERTISER_LABEL, "")
+    if advertiser != kind.advertiser:
+        means = "the release chooses its nodes by it; labels of the pool reach its nodes at birth"
+        said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
+        wanted = f"{ADVERTISER_LABEL}={kind.advertiser}"
+        fix = f"kubectl label node {node.name} {wanted} --overwrite, and gpukube pool plan diff"
+        found.append(missing(node.name, "advertiser-label", "error", said, means, fix))
+    key, wanted = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
+    if key != wanted:
+        known = key in (seen.entries_of(kind) or {})
+        means = (
+            "without it the node runs as whole GPUs"
+            if not key
+            else "the node runs under another sharing"
+            if known
+            else "there is no such entry: the plugin exits on this node"
+        )
+        said = f"label {CONFIG_LABEL} is {key}, not {wanted}" if key else f"no label {CONFIG_LABEL}"
+        fix = f"kubectl label node {node.name} {CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
+        found.append(missing(node.name, "config-label", "error", said, means, fix))
+    return found
+
+
+def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
+    """Find the parts beside the plugin that a taint keeps away; a label they wait for is told where it is missed."""
+    found = []
+    vital = needed_roles(desired)
+    for stuck in unreached(desired, [live_place(node)], seen.daemonsets):
+        taints = [str(taint) for taint in stuck.taints if not taint.key.startswith(_PASSING)]
+        if stuck.role == "plugin" or not taints:
+            continue
+        said = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
+        means = "without it no device is shown" if vital[stuck.role] else "without it only feature labels are missing"
+        fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
+        found.append(missing(node.name, "features", "error" if vital[stuck.role] else "hint", said, means, fix))
+    return found
+
+
+def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
+    reasons = daemon_misfits(plugin.placement, node.labels, node.taints, name=node.name)
+    if not reasons:
+        return []
+    if all(reason.taint and reason.taint.key.startswith(_PASSING) for reason in reasons):
+        names = ", ".join(str(reason.taint) for reason in reasons)
+        return [
+            missing(node.name, "ready", "warning", f"the node still carries {names}", "Kubernetes takes it off itself")
+        ]
+    taints = [str(reason.taint) for reason in reasons if reason.taint]
+    seen = "; ".join(reason.says for reason in reasons)
+    if taints:
+        means = f"the release does not tolerate {', '.join(taints)}; taints of the spec are tolerated, others are not"
+        fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
+    else:
+        means, fix = "the DaemonSet was edited by hand", _APPLY
+    return [missing(node.name, "placement", "error", f"the plugin may not run here: {seen}", means, fix)]

@@ -1,0 +1,1 @@
+"""The one release of a cluster: what it must be, how it is brought there, taken over and removed."""

@@ -1,0 +1,122 @@
+"""The charts of a run: fetched once, so that what was tried is what gets installed, and held to the digest planned.
+
+Lives here: which file a plan's chart is. Must not live here: fetching (the engines), and what a chart is (chart).
+
+A version is a name: a repository or registry can serve other content under it tomorrow. The digest is of the archive.
+What NVIDIA's own repository serves is held to the digest that is pinned with the default version, and where none is
+published, to the digest recorded in the cluster when that version was first installed. Other places (--chart) are the
+user's to trust; a saved plan holds to what it saw there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.helm.chart import ChartSource, chart_digest, local_chart
+from gpukube.cluster.names import CHART_LABEL
+from gpukube.cluster.process.scratch import Scratch
+from gpukube.errors import HelmError, StalePlan
+
+if TYPE_CHECKING:
+    from gpukube.cluster.helm.engine import Engine
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.release.plan import ReleasePlan
+
+
+class ChartCache:
+    """Charts by the plans that need them.
+
+    Args:
+        engine: Fetches.
+        source: Where the charts come from; each plan says the chart and its version.
+    """
+
+    def __init__(self, engine: Engine, source: ChartSource) -> None:
+        self._engine = engine
+        self._source = source
+        self._fetched: dict[ChartSource, Path] = {}
+        self._store = Scratch("chart")
+
+    def chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
+        """Give the chart of a plan, fetched on the first call.
+
+        Args:
+            plan: The release.
+            live: Its newest revision in the cluster, which may hold a digest to compare with.
+
+        Raises:
+            HelmError: It cannot be had, is another chart, or is not what its publisher published.
+            StalePlan: It is not the one that the plan was made with.
+        """
+        path = self._find(plan)
+        digest = chart_digest(path)
+        self._require_published(plan, digest, live)
+        if plan.digest and digest != plan.digest:
+            raise StalePlan(
+                f"chart {plan.chart} {plan.version} is {digest}, and the plan was made with {plan.digest}",
+                where=replace(self._source, chart=plan.chart).shown,
+                why="one version has had two contents: it was replaced there, or comes from somewhere else now",
+                fix="plan again, and find out who changed the chart",
+            )
+        return path
+
+    def compares(self, plan: ReleasePlan) -> bool:
+        """Whether the digest of a plan's chart is compared with one that the cluster recorded."""
+        return not self._source.location and not _pinned(plan)
+
+    def record(self, chart: Path, plan: ReleasePlan) -> dict[str, str]:
+        """Return the labels that record a chart whose digest nobody publishes; empty for all others."""
+        return {CHART_LABEL: _mark(plan, chart_digest(chart))} if self.compares(plan) else {}
+
+    def digest(self, plan: ReleasePlan) -> str:
+        """Give the digest of a plan's chart, "sha256:..."; "" for a directory.
+
+        Raises:
+            HelmError, StalePlan: As chart.
+        """
+        return chart_digest(self.chart(plan))
+
+    def close(self) -> None:
+        """Remove what was fetched."""
+        self._store.remove()
+
+    def _require_published(self, plan: ReleasePlan, digest: str, live: Release | None) -> None:
+        if self._source.location:
+            return
+        pinned, seen = _pinned(plan), _mark(plan, digest)
+        recorded = live.chart_mark if live and live.chart_mark.startswith(_mark(plan, "")) else ""
+        if pinned and pinned != digest:
+            was, why = pinned, "the digest is the one that NVIDIA published of this version"
+        elif not pinned and recorded not in ("", seen):
+            was, why = f"{recorded}...", "recorded when this cluster first got this version"
+        else:
+            return
+        raise HelmError(
+            f"chart {plan.chart} {plan.version} is {digest}, and was {was}",
+            where=replace(self._source, chart=plan.chart).shown,
+            why=why,
+            fix="find out what lies between you and the repository (a proxy, a mirror); --chart names another source",
+            code="chart-digest",
+        )
+
+    def _find(self, plan: ReleasePlan) -> Path:
+        if self._source.kind == "local":
+            return local_chart(Path(self._source.location), plan.chart).path
+        source = ChartSource(self._source.location, plan.version, plan.chart)
+        if source not in self._fetched:
+            directory = Path(tempfile.mkdtemp(dir=self._store.path))
+            self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
+        return self._fetched[source]
+
+
+def _pinned(plan: ReleasePlan) -> str:
+    """Return the published digest of a plan's chart; "" where its version is not the default one, or has none."""
+    return plan.kind.digest if plan.version == plan.kind.version else ""
+
+
+def _mark(plan: ReleasePlan, digest: str) -> str:
+    """Write a version with its digest as a label's value: 63 characters, no plus sign."""
+    return f"{plan.version.replace('+', '_')}.{digest.removeprefix('sha256:')}"[:63]

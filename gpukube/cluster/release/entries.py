@@ -1,0 +1,41 @@
+"""Config entries when several runs change one release at the same moment: what a plan drops, and what others added.
+
+Lives here: pure answers about the entries of revisions. Must not live here: which entries pools need (merging).
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.release.shared_values import put
+from gpukube.core.jsontree import tree
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.release.plan import ReleasePlan
+
+
+def dropped_entries(plan: ReleasePlan) -> frozenset[str]:
+    """List the entries that a plan knew and takes away."""
+    return frozenset(tree(plan.old_values, *plan.kind.entries).keys() - set(plan.keys))
+
+
+def unseen_entries(other: Release, plan: ReleasePlan) -> Release:
+    """Give a revision by others with only the entries that the plan did not know: those are of pools still to come.
+
+    Entries that it knew and dropped do not come back because another run carried them along.
+    """
+    known = tree(plan.old_values, *plan.kind.entries).keys()
+    return with_entries(other, plan.kind, tree(other.values, *plan.kind.entries).keys() - known)
+
+
+def with_entries(release: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:
+    """Give a revision as if it had these of its entries only."""
+    values = copy.deepcopy(dict(release.values))
+    put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
+    return replace(release, values=values)

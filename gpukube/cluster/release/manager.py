@@ -1,0 +1,402 @@
+"""Manages a cluster's one release: guards, repairs, tries and changes it through whichever Helm there is.
+
+Lives here: the order of things around a run of Helm. Must not live here: how Helm is run, and what the values are.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gpukube.cluster.helm.chart import ChartSource, chart_digest
+from gpukube.cluster.helm.choice import choose_engine
+from gpukube.cluster.helm.engine import DEADLINE_S, HelmAnswer, HelmJob
+from gpukube.cluster.helm.retry import ask_reached
+from gpukube.cluster.helm.runs import RunLog
+from gpukube.cluster.kube.releases import newest, release_history, secret_name
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS, RUN_LABEL
+from gpukube.cluster.release.charts import ChartCache
+from gpukube.cluster.release.migration import Leaving
+from gpukube.cluster.release.reach import require_reach
+from gpukube.cluster.release.reclaim import reclaim_objects
+from gpukube.cluster.release.removal import await_pods_gone, forget_release, kubeconfig_file, uninstall_release
+from gpukube.cluster.release.rendered import read_manifest, require_rendered
+from gpukube.cluster.release.rollback import fallback_of, kept_error, rolled_back_error
+from gpukube.cluster.release.shared_values import put
+from gpukube.errors import Conflict, FieldConflict, GpukubeError, HelmError, HelmTimeout, WaitTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from gpukube.cluster.helm.engine import Engine, EngineChoice
+    from gpukube.cluster.helm.runs import Mark
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.core.values import Desired, KubeAccess
+
+_CUT_OFF_S: Final = DEADLINE_S + 15
+"""A change that has been pending for longer cannot be a living run of ours."""
+_LOOK_AGAIN_S: Final = 1.0
+_SAID_EVERY_S: Final = 15
+_ATTEMPTS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time, as an argument.
+
+    Attributes:
+        now: The present.
+        pause: Waits some seconds; raises when the run was stopped.
+        stopped: Whether the run is to end: the user asked to stop, or its timeout is over.
+    """
+
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    pause: Callable[[float], None] = time.sleep
+    stopped: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster as Helm needs it: how to reach it, and its API for what Helm is not asked."""
+
+    access: KubeAccess
+    kube: Kube
+
+
+def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
+    cluster: Cluster,
+    environ: Mapping[str, str],
+    chart: ChartSource | None = None,
+    choice: EngineChoice = "auto",
+    *,
+    clock: Clock | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> ReleaseManager:
+    """Choose a Helm for a cluster; no call of the cluster yet.
+
+    Args:
+        cluster: The cluster.
+        environ: Environment that Helm shall see; what names a cluster in it is dropped.
+        chart: Where the charts come from; NVIDIA's repositories when not given.
+        choice: Force the helm command or the embedded Helm.
+        clock: Time.
+        notify: Told what is waited for.
+
+    Raises:
+        MissingExtra: There is no Helm.
+    """
+    said = notify or (lambda _message: None)
+    engine = choose_engine(environ, choice, clock.stopped if clock else None, said)
+    return ReleaseManager(cluster, engine, chart or ChartSource(), clock, notify)
+
+
+class Changes(Protocol):
+    """The two changes of a release that `apply_release` makes; ReleaseManager has them."""
+
+    def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
+        """Bring the release to the plan, once."""
+
+    def remove(self, leaving: Leaving) -> None:
+        """Take away what another release is to follow."""
+
+
+def apply_release(
+    manager: Changes, kube: Kube, plan: ReleasePlan, replan: Callable[[Sequence[Release]], ReleasePlan]
+) -> HelmAnswer | None:
+    """Bring the release to what is needed, also when others change it at the same time; what leaves goes first.
+
+    Helm reports success even where it could not write that its change has ended (helm.sh/helm 4.2 pkg/action: it
+    logs "failed to record the release"); the record is read, and the change is made again.
+
+    Args:
+        manager: Changes the release.
+        kube: Its cluster.
+        plan: The plan shown to the user.
+        replan: Plans again from the cluster as it is now; gets the revisions that were replaced unseen.
+
+    Returns:
+        Helm's last answer; None when nothing was to do.
+
+    Raises:
+        Conflict: Others kept changing it, or the plan is one.
+        HelmError: As Helm; or its record stays open.
+        AccessError, ClusterError: As Helm.
+    """
+    answer: HelmAnswer | None = None
+    taken = [item for item in plan.leaves if item.kind is None]
+    for attempt in range(_ATTEMPTS):
+        _require_no_conflict(plan)
+        if plan.action not in ("install", "upgrade"):
+            return answer
+        for leaving in plan.leaves:
+            manager.remove(leaving)
+        try:
+            answer = manager.install_or_upgrade(plan, plan.revision)
+        except Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            plan = replan(())
+            continue
+        history = release_history(kube, plan.name, plan.namespace)
+        missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
+        is_open = any(item.pending and item.revision == answer.revision for item in history)
+        if not missed and not is_open:
+            for leaving in taken:
+                forget_release(kube, leaving)
+            return answer
+        if is_open and attempt == _ATTEMPTS - 1:
+            raise HelmError(
+                f"Helm changed the release and could not note it {_ATTEMPTS} times",
+                where=plan.kind.address,
+                fix=f"check that Secrets of namespace {NAMESPACE} can be updated; then run again",
+                code="release-open",
+            )
+        plan = replan(missed)
+    return answer
+
+
+def _require_no_conflict(plan: ReleasePlan) -> None:
+    if plan.action == "conflict":
+        raise Conflict.of(plan.diagnostics, plan.reason)
+
+
+class ReleaseManager:
+    """The one release of a cluster, changed by an engine.
+
+    Args:
+        cluster: Where the release is.
+        engine: Runs Helm.
+        chart: Where the charts come from.
+        clock: Time.
+        notify: Told what is waited for.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        engine: Engine,
+        chart: ChartSource,
+        clock: Clock | None = None,
+        notify: Callable[[str], None] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._engine = engine
+        self._clock = clock or Clock()
+        self._notify = notify or (lambda _message: None)
+        self._runs = RunLog(_CUT_OFF_S)
+        self._contested = False
+        self._shelf = ChartCache(engine, chart)
+
+    def version(self) -> str:
+        """Name the Helm in use."""
+        return self._engine.version()
+
+    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
+        """Fetch the chart, render it for this cluster, check that it does what the plan asks; nothing is written.
+
+        Args:
+            plan: The release.
+            pools: Declared pools, on whose nodes the rendered pods must land.
+
+        Returns:
+            The digest of the chart, "sha256:...", "" for a directory.
+
+        Raises:
+            HelmError: No chart, or it refuses or ignores the values, or its pods would not land.
+            StalePlan: The chart is not the one that the plan was made with.
+            AccessError, ClusterError: The cluster.
+        """
+        self._cluster.kube.version()
+        chart = self._chart(plan, self._live(plan.kind) if self._shelf.compares(plan) else None)
+        installed = plan.revision > 0 and not plan.pending
+        trial = _trial_of(plan)
+        try:
+            answer = self._run(trial, chart, installed=installed, dry_run=True)
+        except FieldConflict:
+            self._contested = True  # taken back before the real run; what the chart renders can be seen without
+            answer = self._run(trial, chart, installed=installed, dry_run=True, offline=True)
+        require_rendered(answer.manifest, plan)
+        require_reach(read_manifest(answer.manifest, plan), plan, pools)
+        return chart_digest(chart)
+
+    def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
+        """Bring the release to the plan, once. When Helm fails half-way, the last deployed revision is put back.
+
+        Raises:
+            Conflict: The live revision is not the expected one; plan again.
+            HelmError, AccessError, ClusterError: As dry_run.
+        """
+        kube = self._cluster.kube
+        live = self._live(plan.kind)
+        found = live.revision if live else 0
+        if found != expected_revision:
+            raise Conflict(
+                f"the release is at revision {found}, the plan was made from {expected_revision}",
+                where=plan.kind.address,
+                fix="run again: it starts from what is there now",
+                code="release-moved",
+            )
+        live = self._repaired(live, plan.kind)
+        kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
+        if live and (plan.drift or self._contested):
+            reclaim_objects(kube, live)
+        self._contested = False
+        chart = self._chart(plan, live)
+        try:
+            return self._change(plan, chart, live)
+        except (Conflict, WaitTimeout):
+            raise
+        except GpukubeError as error:
+            raise self._go_back(plan.kind, error) from error
+
+    def _change(self, plan: ReleasePlan, chart: Path, live: Release | None) -> HelmAnswer:
+        try:
+            return self._run(plan, chart, installed=live is not None, dry_run=False)
+        except FieldConflict:
+            # Helm has noted the attempt as failed; nothing else may change the release between that and our next one.
+            if live is None or not reclaim_objects(self._cluster.kube, live):
+                raise
+        return self._run(plan, chart, installed=True, dry_run=False)
+
+    def _go_back(self, kind: ReleaseKind, error: GpukubeError) -> GpukubeError:
+        """Put back the last deployed revision where Helm has noted a failure; the error, with what came of it."""
+        try:
+            former = fallback_of(release_history(self._cluster.kube, kind.name, NAMESPACE))
+        except GpukubeError:
+            return error  # the cluster does not answer: nothing can be said, and the next run looks first
+        if former is None:
+            return error
+        self._notify(f"rolls back to revision {former.revision}")
+        try:
+            with kubeconfig_file(self._cluster.access) as path:
+                self._engine.rollback(path, kind.name, NAMESPACE, former.revision)
+        except GpukubeError as cause:
+            return kept_error(error, former, cause)
+        return rolled_back_error(error, former)
+
+    def uninstall(self, kind: ReleaseKind) -> bool:
+        """Remove one of our releases; False when it was not there."""
+        leaving = Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
+        return uninstall_release(self._engine, self._cluster.access, self._cluster.kube, leaving)
+
+    def remove(self, leaving: Leaving) -> None:
+        """Take away what another release is to follow, and wait until its plugin is gone from all nodes.
+
+        Raises:
+            Conflict: Pods of it do not go.
+            HelmError, AccessError, ClusterError: As dry_run.
+        """
+        kube = self._cluster.kube
+        if leaving.there:
+            self._notify(f"uninstalls {leaving.address}")
+            with self._stoppable():
+                uninstall_release(self._engine, self._cluster.access, kube, leaving)
+        await_pods_gone(kube, leaving, self._clock.pause, self._notify)
+
+    def close(self) -> None:
+        """Remove the fetched chart."""
+        self._shelf.close()
+
+    def _live(self, kind: ReleaseKind) -> Release | None:
+        return newest(release_history(self._cluster.kube, kind.name, NAMESPACE))
+
+    def _chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
+        with self._stoppable():
+            return self._shelf.chart(plan, live)
+
+    def _run(
+        self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
+    ) -> HelmAnswer:
+        def ask() -> HelmAnswer:
+            return self._run_once(plan, chart, installed=installed, dry_run=dry_run, offline=offline)
+
+        return ask_reached(ask, self._clock.pause)
+
+    def _run_once(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool) -> HelmAnswer:
+        with kubeconfig_file(self._cluster.access) as path, self._stoppable():
+            job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
+            if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
+                offline = offline or (plan.kind is GPU_OPERATOR and not installed)
+                return self._engine.upgrade(replace(job, offline=offline))
+            with self._runs.run() as mark:
+                try:
+                    labels = self._shelf.record(chart, plan) | ({RUN_LABEL: mark.name} if mark else {})
+                    return self._engine.upgrade(replace(job, mark=mark, labels=labels))
+                except HelmTimeout:
+                    self._forget_cut_off(plan, mark)
+                    raise
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Tell a Helm that was ended because the run is to end from one that took too long."""
+        try:
+            yield
+        except HelmTimeout:
+            self._clock.pause(0.0)  # raises when the run is to end
+            raise
+
+    def _forget_cut_off(self, plan: ReleasePlan, mark: Mark | None) -> None:
+        """Drop the record of a change that we have just ended ourselves; nobody needs to wait for it.
+
+        A helm older than 3.13 writes no mark: there the values tell. Where the cluster does not answer, the next run
+        repairs it.
+        """
+        kube = self._cluster.kube.cleaning()
+        with suppress(GpukubeError):
+            live = newest(release_history(kube, plan.name, plan.namespace))
+            if live is None or not live.pending or live.revision <= plan.revision:
+                return
+            ours = live.run == mark.name if live.run and mark else live.values == plan.values
+            if ours:
+                kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
+
+    def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:
+        """Give a release that Helm will change: Helm refuses one whose last change was cut off.
+
+        A change that is still under way is waited for. One that has been cut off leaves a record that says pending;
+        without it the release stands as the revision before left it, and the next change sets every object right.
+        Whether it was cut off is known at once of runs of this machine, and by their age of all others.
+        """
+        while live and live.pending and not self._runs.is_dead(live.run):
+            left = _CUT_OFF_S - self._age_s(live)
+            if left <= 0:
+                break
+            most = math.ceil(left / _SAID_EVERY_S) * _SAID_EVERY_S
+            self._notify(f"waits: another Helm run may be changing the release, {most} s at most")
+            self._clock.pause(_LOOK_AGAIN_S)
+            live = self._live(kind)
+        if live and live.pending:
+            self._cluster.kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
+            return self._live(kind)
+        if live and live.status == "uninstalling":
+            self.uninstall(kind)
+            return self._live(kind)
+        return live
+
+    def _age_s(self, live: Release) -> float:
+        try:
+            since = datetime.fromisoformat(live.deployed_at)
+            return (self._clock.now() - since).total_seconds()
+        except (ValueError, TypeError):
+            return math.inf
+
+
+def _trial_of(plan: ReleasePlan) -> ReleasePlan:
+    """Rename, for the dry run, the account that the bundled NFD has in both charts while the other release stands.
+
+    Its name is fixed (nfd.master.serviceAccount.name in both values.yaml), both releases are in our namespace, and Helm
+    refuses objects of another release. Everything else of the chart is tried as it will be installed.
+    """
+    if not any(item.there for item in plan.leaves):
+        return plan
+    values = dict(plan.values)
+    put(values, (plan.kind.nfd, "master", "serviceAccount", "name"), f"{plan.name}-trial")
+    return replace(plan, values=values)

@@ -1,0 +1,54 @@
+"""The file of the GPU Operator's MIG manager, where pools are cut by a layout.
+
+Lives here: pools and live values -> the chart's value migManager.config; pure. Must not live here: the entries (gpu),
+the other values (operator).
+
+Only pools with layouts need a file; without one the manager generates its entries from each node's hardware. Layouts
+stay when their pools are gone: a node that is still there may name one, and one that nobody names does nothing. The
+ConfigMap is named by its content, so that the manager's pods are made again and read it: a volume is refreshed a minute
+or more later, and a label that names an entry which is not there yet fails for good (NVIDIA/gpu-operator#891).
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpukube.cluster.release.shared_values import put
+from gpukube.core.jsontree import text, tree
+from gpukube.gpu.mig_parted import DISABLED, cut_name, layout_entry, standard_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.release.shared_values import Surroundings
+    from gpukube.core.values import Desired
+
+FILE: Final = "config.yaml"
+"""Key of the ConfigMap (NVIDIA/gpu-operator v26.7.0, templates: migManager.config.data)."""
+_PATH: Final = ("migManager", "config")
+_NAME_LENGTH: Final = 10
+
+
+def put_layouts(values: dict[str, object], pools: Sequence[Desired], around: Surroundings) -> None:
+    """Write the manager's file where these pools, or live values, have layouts; else leave it to the manager."""
+    standard = standard_entries()
+    cuts = [pool.target.sharing.mig for pool in pools]
+    asked = {cut_name(cut): layout_entry(cut.layout) for cut in cuts if cut and cut.layout}
+    older = [_entries(source) for source in (*around.missed, around.live)]
+    kept = {name: entry for entries in older for name, entry in entries.items() if name not in standard}
+    if not asked and not kept:
+        return
+    content = {"version": "v1", "mig-configs": {**standard, **dict(sorted({**kept, **asked}.items()))}}
+    written = yaml.safe_dump(content, sort_keys=False, width=120)
+    name = f"gpukube-mig-{sha256(written.encode()).hexdigest()[:_NAME_LENGTH]}"
+    put(values, _PATH, {"create": True, "name": name, "default": DISABLED, "data": {FILE: written}})
+
+
+def _entries(values: Mapping[str, object]) -> dict[str, object]:
+    try:
+        return tree(yaml.safe_load(text(values, *_PATH, "data", FILE)), "mig-configs")
+    except yaml.YAMLError:  # edited by hand; what cannot be read is written anew
+        return {}

@@ -1,0 +1,142 @@
+"""Going from one release to the other: what has to leave, whom that would strand, and the words for it.
+
+Lives here: a sighting and pools -> what leaves and what stands against it; pure. Must not live here: taking it away
+(release_removal), and the plan of the release that comes (release_plan).
+
+Never two advertisers on a node at once: the one that leaves is uninstalled, and its plugin's pods are gone, before the
+other is installed. The nodes go over when their pools' labels move, which the apply of the pools does afterwards. A run
+that was killed between any two of these steps sees what is left of them, and does the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
+from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.errors import Finding, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired, Observed
+
+_AWAY: Final = "uninstalled"
+"""Status of a release that only its history is left of (helm uninstall --keep-history)."""
+_SHARED_BY: Final = "nvidia.com/gpu.sharing-strategy"
+"""Node label of GFD (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery)."""
+_WHY_ONE: Final = "both would advertise GPUs, and a cluster has one release"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A release that has to be gone before another one comes.
+
+    Attributes:
+        name, namespace: Of the release.
+        title: For people.
+        plugin: Its DaemonSet that advertises.
+        kind: Which of ours it is; None for somebody else's that is taken over.
+        there: Whether the release is still there; else only pods of its plugin are, and they are waited for.
+    """
+
+    name: str
+    namespace: str
+    title: str
+    plugin: str
+    kind: ReleaseKind | None
+    there: bool = True
+
+    @property
+    def address(self) -> str:
+        """Where it is, as messages name it."""
+        return f"{self.namespace}/{self.name}"
+
+
+def is_there(release: Release | None) -> bool:
+    """Say whether more than its history is left of a release."""
+    return release is not None and release.status != _AWAY
+
+
+def find_leaving(kind: ReleaseKind, seen: Snapshot) -> tuple[Leaving, ...]:
+    """Find what is left of our other release where `kind` shall be the cluster's: the release, or its plugin's pods."""
+    found = []
+    for other in RELEASE_KINDS:
+        there = is_there(seen.release_of(other))
+        pods = any(pod.owner_kind == "DaemonSet" and pod.owner == other.plugin for pod in seen.pods)
+        if other is not kind and (there or pods or seen.plugin_of(other) is not None):
+            found.append(Leaving(other.name, NAMESPACE, other.title, other.plugin, other, there))
+    return tuple(found)
+
+
+def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Finding:
+    """Refuse to go from one release to the other unasked, naming both ways out."""
+    names = ", ".join(pool.target.pool for pool in served)
+    stays = (
+        "to keep the chart, put the pools that are cut on another cluster"
+        if kind is GPU_OPERATOR
+        else "to keep the operator, give these pools in one run with the pool that is cut (-f both files), so that it "
+        "serves them all"
+    )
+    return Finding(
+        "release-migration",
+        _where(served),
+        f"{kind.title} shall advertise for {names}, and release {other.address} ({other.title}) is there",
+        why=f"{_WHY_ONE}; between taking the one away and installing the other, new pods get no GPU",
+        fix=f"{stays}; or, to change over: --migrate-release uninstalls it first",
+    )
+
+
+def refuse_stranding(
+    leaving: Sequence[Leaving], served: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed]
+) -> list[Finding]:
+    """Refuse a migration that would leave pools or nodes of others without a plugin.
+
+    Args:
+        leaving: What goes.
+        served: Declared pools; their labels move with the migration.
+        seen: The cluster.
+        live_pools: All its pools.
+    """
+    declared = {(pool.target.owner, pool.target.pool) for pool in served}
+    found = []
+    for item in leaving:
+        if item.kind is None:
+            continue
+        pools = [pool for pool in live_pools if pool.labels.get(ADVERTISER_LABEL) == item.kind.advertiser]
+        nodes = [node for node in seen.nodes if node.labels.get(ADVERTISER_LABEL) == item.kind.advertiser]
+        marks = declared | {(pool.owner, pool.pool) for pool in pools}
+        names = [f"pool {pool.name}" for pool in pools if (pool.owner, pool.pool) not in declared]
+        names += [f"node {n.name}" for n in nodes if (n.labels.get(OWNER_LABEL), n.labels.get(POOL_LABEL)) not in marks]
+        if names:
+            found.append(_stranding(item, _where(served), sorted(names)))
+    return found
+
+
+def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Finding:
+    return Finding(
+        "release-migration",
+        where,
+        f"release {item.address} ({item.title}) also serves {', '.join(names)}, which would be left without a plugin",
+        why=f"the label {ADVERTISER_LABEL} chooses the release, and only the apply of a pool's own spec moves it",
+        fix="give all their specs in one run (-f of each file), without --pool; or delete these pools first",
+    )
+
+
+def say_leaving(leaving: Sequence[Leaving], seen: Snapshot) -> str:
+    """Tell in one line what goes, and what its absence means."""
+    gone = [f"uninstalls {item.address} ({item.title})" for item in leaving if item.there]
+    going = [f"waits until the pods of {item.plugin} are gone" for item in leaving if not item.there]
+    shared = any(node.labels.get(_SHARED_BY) == "mps" for node in seen.nodes)
+    keep = "running pods keep theirs" + (", save those that share one by MPS" if shared else "")
+    gap = f"until the nodes have the new plugin, new pods get no GPU; {keep}"
+    return "; ".join([*gone, *going, gap])
+
+
+def _where(served: Sequence[Desired]) -> Where:
+    return Where(served[0].target.cluster.key)

@@ -1,0 +1,89 @@
+"""Gives nodes back the labels and taints that they have lost.
+
+Lives here: the order of the calls. Must not live here: what a node has lost (nodes_drift).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.api_types import NODES
+from gpukube.core.jsontree import items, pointer, text, texts
+from gpukube.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.state.node_drift import NodeRepair
+    from gpukube.core.jsontree import Tree
+
+_ATTEMPTS: Final = 5
+
+
+def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair, ...]:
+    """Patch each node with what it has lost: one read and one write a node, guarded by the node's version.
+
+    A node that is gone is skipped, and so is what somebody has changed since it was seen: that is another drift, which
+    the next plan shows. Doing it again changes nothing.
+
+    Returns:
+        The repairs that were made.
+
+    Raises:
+        AccessError: Nodes may not be patched; on AKS also where the cluster guards what its pool API owns.
+        ClusterError: The API did not answer, or a node changed all the time.
+    """
+    done: list[NodeRepair] = []
+    for name in sorted({repair.node for repair in repairs}):
+        done += _repair(kube, name, [repair for repair in repairs if repair.node == name])
+    return tuple(done)
+
+
+def _repair(kube: Kube, name: str, repairs: Sequence[NodeRepair]) -> list[NodeRepair]:
+    for _ in range(_ATTEMPTS):
+        node = kube.find_object(NODES, name)
+        still = [repair for repair in repairs if node is not None and _seen_on(node, repair) == repair.live]
+        if node is None or not still:
+            return []
+        if kube.change_object(NODES, node, _operations(node, still)):
+            return still
+    raise ClusterError(
+        f"node {name} changed each time its labels were to be mended",
+        where=kube.server,
+        fix="look who writes to it (kubectl get node --show-managed-fields), then run again",
+        code="cluster-answer",
+    )
+
+
+def _seen_on(node: Tree, repair: NodeRepair) -> str | None:
+    if repair.kind == "label":
+        return texts(node, "metadata", "labels").get(repair.key)
+    at = _position(node, repair)
+    return None if at is None else text(items(node, "spec", "taints")[at], "value")
+
+
+def _position(node: Tree, repair: NodeRepair) -> int | None:
+    """Find the place of a taint in the node's list: key and effect name it."""
+    named = [(text(item, "key"), text(item, "effect")) for item in items(node, "spec", "taints")]
+    wanted = (repair.key, repair.effect)
+    return named.index(wanted) if wanted in named else None
+
+
+def _operations(node: Tree, repairs: Sequence[NodeRepair]) -> list[Tree]:
+    """Write the patch: labels one by one, taints at their place or at the end, so that all others stay."""
+    found: list[Tree] = []
+    missing = []
+    for repair in repairs:
+        at = _position(node, repair)
+        if repair.kind == "label":
+            found.append({"op": "add", "path": pointer("metadata", "labels", repair.key), "value": repair.wanted})
+        elif at is None:
+            missing.append({"key": repair.key, "value": repair.wanted, "effect": repair.effect})
+        else:
+            found.append({"op": "add", "path": pointer("spec", "taints", at, "value"), "value": repair.wanted})
+    if missing and items(node, "spec", "taints"):
+        found += [{"op": "add", "path": "/spec/taints/-", "value": taint} for taint in missing]
+    elif missing:
+        found.append({"op": "add", "path": "/spec/taints", "value": missing})
+    return found

@@ -1,0 +1,312 @@
+"""Values of the GPU Operator's chart for the pools it serves, and whether its operands keep to their nodes.
+
+Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's release
+(release_plan), and what both charts have in common (merging).
+
+What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
+- driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it brings both to
+  all nodes that it serves or to none, so a release is changed from one to the other while it serves no node;
+- `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
+  leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
+  all cut pools say. Uncut ones show the same under either, but MPS does not go with mixed;
+- `daemonsets.tolerations` replaces the list of every operand; it reaches neither NFD nor the operator itself;
+- the operator takes up every node on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by
+  another one's labels it would go to all, save those labelled nvidia.com/gpu.deploy.operands=false;
+- on A100 and A30 in a virtual machine the MIG mode changes with a reboot only: WITH_REBOOT (NVIDIA/gpu-operator#668,
+  #1606; NVIDIA/mig-parted reconfigure-mig.sh);
+- `operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on when the version moves.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.release.chart_settings import asked_values, lay_over
+from gpukube.cluster.release.mig_layouts import put_layouts
+from gpukube.cluster.release.shared_values import (
+    CONTROL_PLANE,
+    DEFAULT_KEY,
+    GPU_TAINTS,
+    cover_taints,
+    merged_entries,
+    put,
+)
+from gpukube.core.jsontree import at, text, texts, tree
+from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.errors import Finding, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.views import NodeView, Toleration
+    from gpukube.cluster.release.shared_values import Surroundings
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired, Observed
+
+REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
+"""Environment of the MIG manager."""
+_NFD: Final = GPU_OPERATOR.nfd
+_TOLERATION_LISTS: Final[tuple[tuple[tuple[str, ...], tuple[Toleration, ...]], ...]] = (
+    (("daemonsets", "tolerations"), (GPU_TAINTS,)),
+    (("operator", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    ((_NFD, "worker", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    ((_NFD, "master", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    ((_NFD, "gc", "tolerations"), (GPU_TAINTS,)),
+)
+"""Every list of tolerations that must cover the pools' taints, with the entries of the chart's own default (for the
+parts that run anywhere nvidia.com/gpu besides: a cluster may have no other nodes)."""
+_FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
+    (("driver", "enabled"), False),
+    (("toolkit", "enabled"), False),
+    (("devicePlugin", "enabled"), True),
+    (("gfd", "enabled"), True),
+    (("migManager", "enabled"), True),
+    (("clusterPolicy", "deployCR"), True),
+    (("gpuCluster", "deployCR"), False),
+    (("sandboxWorkloads", "enabled"), False),
+    ((_NFD, "worker", "nodeSelector"), {ADVERTISER_LABEL: GPU_OPERATOR.advertiser}),
+)
+_OF_DRIVER: Final = (
+    ("hostPaths", "driverInstallDir"),
+    ("toolkit", "installDir"),
+    ("toolkit", "env"),
+    ("extraObjects",),
+)
+"""Values that come with a way to the driver, where the operator brings the toolkit too."""
+_BANNED: Final = ("nameOverride", "fullnameOverride")
+"""Values that would undo ours (the operands' managed-by label is made of the name): taken out of the live ones, refused
+in a spec."""
+_ANYWHERE_BUT_GPUS: Final = [
+    {
+        "weight": 1,
+        "preference": {
+            "matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "In", "values": [""]}]
+        },
+    },
+    {
+        "weight": 100,
+        "preference": {"matchExpressions": [{"key": ADVERTISER_LABEL, "operator": "DoesNotExist"}]},
+    },
+]
+"""Where the operator itself goes: the chart's own preference, and rather not where a cut reboots the node under it."""
+_SEEN_BY_NFD: Final = tuple(
+    f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
+)
+"""Labels by which the operator knows a GPU node (state_manager.go, gpuNodeLabels)."""
+_OPT_OUT: Final = "nvidia.com/gpu.deploy.operands"
+_MOST_NAMED: Final = 3
+
+
+def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
+    """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
+    values = copy.deepcopy(dict(around.live))
+    lay_over(values, asked_values(pools))
+    for name in _BANNED:
+        values.pop(name, None)
+    if at(values, "toolkit", "enabled") is True:
+        _forget_driver_values(values)
+    for path, value in _FIXED:
+        put(values, path, new=copy.deepcopy(value))
+    config = {
+        "create": True,
+        "name": GPU_OPERATOR.config_map,
+        "default": DEFAULT_KEY,
+        "data": merged_entries(pools, around, GPU_OPERATOR.entries),
+    }
+    put(values, ("devicePlugin", "config"), new=config)
+    put(values, ("mig", "strategy"), new=_strategy(mig_strategies(pools, around)))
+    put(values, ("migManager", "env"), new=_with_reboot(around))
+    put_layouts(values, pools, around)
+    put(values, ("nfd", "enabled"), new=around.bundle_nfd)
+    preferred = ("operator", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
+    put(values, preferred, new=copy.deepcopy(_ANYWHERE_BUT_GPUS))
+    moved_before = tree(around.live, "operator").get("upgradeCRD") is True
+    put(values, ("operator", "upgradeCRD"), new=around.moves or moved_before)
+    cover_taints(values, _TOLERATION_LISTS, pools, around)
+    for name, own in (item for pool in pools for item in pool.ownership.values.items()):
+        put(values, tuple(name.split(".")), new=own)
+    return values
+
+
+def _forget_driver_values(values: dict[str, object]) -> None:
+    """Take out what belongs to a way to the driver; the pools bring their own, and a release may go another way."""
+    for path in _OF_DRIVER:
+        branch = tree(values, *path[:-1])
+        if path[-1] in branch:
+            del branch[path[-1]]
+            if path[:-1]:
+                put(values, path[:-1], branch)
+            else:
+                del values[path[-1]]
+
+
+def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[str]:
+    """Give the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
+    asked = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
+    live = texts(around.live, *GPU_OPERATOR.entries)
+    named = {_strategy_of(live[key]) for key in around.by_others if key in live}
+    return frozenset(asked | named) - {"", "none"}
+
+
+def _strategy_of(entry: str) -> str:
+    try:
+        return text(yaml.safe_load(entry), "flags", "migStrategy")
+    except yaml.YAMLError:  # edited by hand; the plugin says so on its node
+        return ""
+
+
+def _strategy(strategies: frozenset[str]) -> str:
+    """Choose the one value; "single" shows whole GPUs as they are where nothing is cut."""
+    return min(strategies, default="single")
+
+
+def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
+    """Refuse declared pools that one MIG strategy cannot serve, each at its place in the spec.
+
+    Args:
+        pools: Those of one cluster that the operator serves.
+    """
+    cut = [pool.target for pool in pools if pool.target.sharing.mig]
+    found = []
+    for target in cut[1:]:
+        first, mine = cut[0].sharing.mig, target.sharing.mig
+        if first and mine and first.strategy != mine.strategy:
+            where = target.locator.at("sharing.mig.strategy")
+            said = f"{target.where} has MIG strategy {mine.strategy}, and {cut[0].where} has {first.strategy}"
+            found.append(_one_strategy(where, said, f"write strategy: {first.strategy}"))
+    mixed = next((target for target in cut if target.sharing.mig and target.sharing.mig.strategy == "mixed"), None)
+    for target in (pool.target for pool in pools):
+        if mixed and target.sharing.slicing and target.sharing.slicing.mode == "mps":
+            said = f"{target.where} is shared by MPS, and {mixed.where} has MIG strategy mixed"
+            fix = f"write sharing.timeSlicing here, or strategy: single for {mixed.where}"
+            found.append(_one_strategy(target.locator.at("sharing.mps"), said, fix))
+    return found
+
+
+def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Where) -> list[Finding]:
+    """Refuse pools that one MIG strategy for the whole cluster cannot serve.
+
+    Args:
+        pools: Those the operator serves.
+        around: The live release, and the entries named by other pools.
+        where: The cluster, for the message.
+    """
+    strategies = mig_strategies(pools, around)
+    if len(strategies) > 1:
+        said = "pools of MIG strategy single and of mixed are on one cluster"
+        return [_one_strategy(where, said, "write one sharing.mig.strategy for all its pools")]
+    slicings = {pool.target.pool: pool.target.sharing.slicing for pool in pools}
+    shared = sorted(name for name, slicing in slicings.items() if slicing and slicing.mode == "mps")
+    if shared and "mixed" in strategies:
+        said = f"{', '.join(shared)} is shared by MPS, and a pool of MIG strategy mixed is on the same cluster"
+        return [_one_strategy(where, said, "write strategy: single for the pools that are cut")]
+    return []
+
+
+def check_drivers(
+    pools: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed], where: Where
+) -> list[Finding]:
+    """Refuse to let a live operator begin or end to bring the driver while it serves nodes, and systems it cannot mix.
+
+    Args:
+        pools: Those the operator serves.
+        seen: The cluster.
+        live_pools: All pools of the cluster.
+        where: The cluster, for the messages.
+    """
+    brings = pools[0].ownership.driver == "operator"
+    images = sorted({pool.target.image or "the default image" for pool in pools}) if brings else []
+    found = [_one_system(where, images)] if len(images) > 1 else []
+    release = seen.release_of(GPU_OPERATOR)
+    served = _served_names(seen, live_pools)
+    if release and served and (at(release.values, "driver", "enabled") is True) != brings:
+        does = "does not bring the driver" if brings else "brings the driver"
+        found.append(
+            Finding(
+                "operator-driver",
+                where,
+                f"the GPU Operator of the cluster {does}, and serves {_some(served)}",
+                why="it brings driver and container toolkit to all nodes that it serves or to none, and nodes that are "
+                "there would get a second driver or lose theirs",
+                fix="delete the pools that it serves first (gpukube pool delete), or use another cluster",
+            )
+        )
+    return found
+
+
+def _one_system(where: Where, images: Sequence[str]) -> Finding:
+    return Finding(
+        "operator-driver",
+        where,
+        f"the GPU Operator is to bring the driver to pools of {' and of '.join(images)}",
+        why="it builds the driver for one operating system of a cluster "
+        "(NVIDIA/cloud-native-docs, gpu-driver-configuration)",
+        fix="write the same image for all of them, or put them on another cluster",
+    )
+
+
+def _served_names(seen: Snapshot, live_pools: Sequence[Observed]) -> list[str]:
+    pools = [f"pool {item.name}" for item in live_pools if item.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser]
+    nodes = [f"node {item.name}" for item in seen.nodes if item.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser]
+    return pools or nodes
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _one_strategy(where: Where, said: str, fix: str) -> Finding:
+    why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not go with mixed"
+    return Finding("operator-strategy", where, said, why=why, fix=f"{fix}, or put them on another cluster")
+
+
+def _with_reboot(around: Surroundings) -> list[object]:
+    """Keep the MIG manager's other settings, those of overwritten revisions too, each name once."""
+    others = {text(item, "name"): item for item in around.listed(("migManager", "env"))}
+    others.pop(REBOOT["name"], None)
+    return [dict(REBOOT), *(others[name] for name in sorted(others))]
+
+
+def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()) -> list[Finding]:
+    """Refuse when the operator's operands would go to nodes that are not ours to serve.
+
+    Args:
+        seen: The cluster.
+        where: The cluster, for the message.
+        served: Declared pools: their nodes are no strays, whichever release their labels still name.
+    """
+    ours = {(pool.target.owner, pool.target.pool) for pool in served}
+    strays = [node for node in seen.nodes if _is_stray(node) and _marks(node) not in ours]
+    if not strays:
+        return []
+    names = [node.name for node in strays]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return [
+        Finding(
+            "operator-strays",
+            where,
+            f"the GPU Operator would also take over {', '.join(names[:_MOST_NAMED])}{more}, which no pool of it holds",
+            why="it goes to every node on which node-feature-discovery has seen an NVIDIA device, and makes a second "
+            "plugin where there is one",
+            fix=f"keep it off them: kubectl label node {' '.join(names)} {_OPT_OUT}=false (and in their pools, for "
+            "nodes to come); or put the pools that are cut on another cluster",
+        )
+    ]
+
+
+def _marks(node: NodeView) -> tuple[str, str]:
+    return node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")
+
+
+def _is_stray(node: NodeView) -> bool:
+    return (
+        node.labels.get(ADVERTISER_LABEL) != GPU_OPERATOR.advertiser
+        and any(node.labels.get(key) == "true" for key in _SEEN_BY_NFD)
+        and node.labels.get(_OPT_OUT) != "false"
+    )

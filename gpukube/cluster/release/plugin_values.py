@@ -1,0 +1,88 @@
+"""Values of the device plugin's chart for the pools it serves.
+
+Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's release
+(release_plan), and what both charts have in common (merging).
+
+What the values take care of (NVIDIA/k8s-device-plugin v0.20.0, chart and README):
+- the chart's `migStrategy` overrides flags.migStrategy of every entry, so it is never set;
+- helm merges maps, so `affinity: {}` keeps the chart's default terms; the list nodeSelectorTerms is replaced;
+- `tolerations` replaces the default list; it does not reach NFD, whose workers tolerate
+  nvidia.com/gpu=present:NoSchedule only (#734), and whose master and collector tolerate no GPU taint.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.views import Toleration
+from gpukube.cluster.names import DEVICE_PLUGIN
+from gpukube.cluster.release.chart_settings import asked_values, lay_over
+from gpukube.cluster.release.shared_values import (
+    CONTROL_PLANE,
+    DEFAULT_KEY,
+    GPU_TAINTS,
+    cover_taints,
+    merged_entries,
+    put,
+)
+from gpukube.core.owners import ADVERTISER_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.release.shared_values import Surroundings
+    from gpukube.core.values import Desired
+
+_AFFINITY: Final = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {
+                    "matchExpressions": [
+                        {"key": ADVERTISER_LABEL, "operator": "In", "values": [DEVICE_PLUGIN.advertiser]}
+                    ]
+                }
+            ]
+        }
+    }
+}
+_PLUGIN_DEFAULTS: Final = (Toleration("CriticalAddonsOnly", "Exists"), GPU_TAINTS)
+_WORKER_DEFAULTS: Final = (
+    Toleration("node-role.kubernetes.io/master", effect="NoSchedule"),
+    CONTROL_PLANE,
+    GPU_TAINTS,
+)
+_TOLERATION_LISTS: Final[tuple[tuple[tuple[str, ...], tuple[Toleration, ...]], ...]] = (
+    (("tolerations",), _PLUGIN_DEFAULTS),
+    (("nfd", "worker", "tolerations"), _WORKER_DEFAULTS),
+    (("nfd", "master", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
+    (("nfd", "gc", "tolerations"), (GPU_TAINTS,)),
+)
+"""Every list of tolerations that must cover the pools' taints, with the entries of the chart's own default (for NFD's
+workers nvidia.com/gpu whatever its value)."""
+_BANNED: Final = (
+    "migStrategy",
+    "nodeSelector",
+    "devicePlugin",
+    "nameOverride",
+    "fullnameOverride",
+    "namespaceOverride",
+    "selectorLabelsOverride",
+)
+"""Values that would undo ours: taken out of the live ones, refused in a spec."""
+
+
+def chart_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
+    """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
+    values = copy.deepcopy(dict(around.live))
+    lay_over(values, asked_values(pools))
+    for name in _BANNED:
+        values.pop(name, None)
+    values["config"] = {"default": DEFAULT_KEY, "map": merged_entries(pools, around, DEVICE_PLUGIN.entries)}
+    values["affinity"] = copy.deepcopy(_AFFINITY)
+    put(values, ("gfd", "enabled"), new=True)
+    put(values, ("nfd", "enabled"), new=around.bundle_nfd)
+    put(values, ("nfd", "worker", "nodeSelector"), new={ADVERTISER_LABEL: DEVICE_PLUGIN.advertiser})
+    cover_taints(values, _TOLERATION_LISTS, pools, around)
+    return values

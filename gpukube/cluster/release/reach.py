@@ -1,0 +1,131 @@
+"""The proof before anything is sent: the pods that a pool's devices depend on will land on its nodes.
+
+Lives here: planned values or a rendered manifest x declared pools -> Diagnostics; pure. Must not live here: the
+judgement itself (reach), what the values should be (plugin, operator).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.views import WorkloadView, placement_of
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.state.components import Role, daemonsets_of, title_of
+from gpukube.cluster.state.reach import coming_place, needed_roles, unreached
+from gpukube.core.jsontree import at, tree
+from gpukube.errors import Finding, HelmError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.cluster.state.reach import Place, Reach
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.values import Desired
+
+_DEPLOY: Final = "nvidia.com/gpu.deploy."
+_APPS: Final[Mapping[Role, str]] = {
+    "plugin": "nvidia-device-plugin-daemonset",
+    "gfd": "gpu-feature-discovery",
+    "mps": "nvidia-device-plugin-mps-control-daemon",
+    "nfd-worker": "nfd-worker",
+    "mig-manager": "nvidia-mig-manager",
+}
+_CHART: Final[tuple[tuple[Role, tuple[str, ...], Mapping[str, str]], ...]] = (
+    ("plugin", (), {}),
+    ("gfd", (), {}),
+    ("mps", (), {"nvidia.com/mps.capable": "true"}),
+    ("nfd-worker", ("nfd", "worker"), {}),
+)
+_OPERATOR: Final[tuple[tuple[Role, tuple[str, ...], Mapping[str, str]], ...]] = (
+    ("plugin", ("daemonsets",), {f"{_DEPLOY}device-plugin": "true"}),
+    ("gfd", ("daemonsets",), {f"{_DEPLOY}gpu-feature-discovery": "true"}),
+    ("mps", ("daemonsets",), {f"{_DEPLOY}device-plugin": "true", "nvidia.com/mps.capable": "true"}),
+    ("mig-manager", ("daemonsets",), {f"{_DEPLOY}mig-manager": "true"}),
+    ("nfd-worker", ("node-feature-discovery", "worker"), {}),
+)
+"""Role, where its placement stands in the values, and the node selector that the chart or the operator adds (rendered
+charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0; NVIDIA/gpu-operator assets/state-*)."""
+
+
+def planned_daemonsets(plan: ReleasePlan) -> tuple[WorkloadView, ...]:
+    """Say which DaemonSets a release will have, and where its values send their pods; placement and name only."""
+    table = _OPERATOR if plan.kind is GPU_OPERATOR else _CHART
+    bundled = _features_are_bundled(plan)
+    return tuple(
+        _workload(role, tree(plan.values, *path), selector)
+        for role, path, selector in table
+        if bundled or role != "nfd-worker"
+    )
+
+
+def _workload(role: Role, values: Tree, selector: Mapping[str, str]) -> WorkloadView:
+    placement = placement_of({**values, "nodeSelector": {**tree(values, "nodeSelector"), **selector}})
+    labels = {"app": _APPS[role]}
+    return WorkloadView("DaemonSet", _APPS[role], NAMESPACE, labels, labels, placement, (), 0, 0)
+
+
+def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
+    """Find pools that a planned release would not reach; one that is refused or unknown is not judged.
+
+    An NFD of others, on which ours then relies, is judged for itself (nfd).
+    """
+    if plan.action in ("conflict", "unknown") or not plan.values:
+        return []
+    return _diagnostics(pools, planned_daemonsets(plan), plan)
+
+
+def check_rendered_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
+    """As check_reach, for the DaemonSets of the manifest that a dry run rendered.
+
+    The GPU Operator makes its own DaemonSets later; for those the values speak.
+    """
+    made = planned_daemonsets(plan) if plan.kind is GPU_OPERATOR else ()
+    later = tuple(item for item in made if item.name != _APPS["nfd-worker"])
+    return _diagnostics(pools, (*daemonsets_of(objects, NAMESPACE), *later), plan)
+
+
+def require_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> None:
+    """Refuse a release whose rendered pods would not land where devices depend on them.
+
+    Raises:
+        HelmError: They would not; holds a finding for each pool and part.
+    """
+    stuck = [found for found in check_rendered_reach(objects, plan, pools) if found.severity == "error"]
+    if stuck:
+        raise HelmError.of(stuck)
+
+
+def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], plan: ReleasePlan) -> list[Finding]:
+    features = _features_are_bundled(plan)
+    return [
+        _told(pool, found, plan)
+        for pool in pools
+        if pool.ownership.advertiser == plan.kind.advertiser
+        for found in unreached(pool, [_place(pool, bundled=features)], daemonsets)
+    ]
+
+
+def _features_are_bundled(plan: ReleasePlan) -> bool:
+    return at(plan.values, "nfd", "enabled") is not False
+
+
+def _place(pool: Desired, *, bundled: bool) -> Place:
+    """Predict a pool's nodes; where others bring NFD, with what its workers write."""
+    place = coming_place(pool)
+    return place if bundled else replace(place, labels={**place.written["nfd-worker"], **place.labels})
+
+
+def _told(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
+    said = f"{title_of(found.role)} would not land on these nodes: {found.why_not}"
+    where = pool.target.where
+    if needed_roles(pool)[found.role]:
+        why = "the promised devices depend on it"
+        return Finding("reach", where, said, why=why, fix=_fix(plan))
+    why = "these nodes would get no feature labels (GPUs are advertised all the same)"
+    return Finding("reach-features", where, said, why=why, fix=_fix(plan), severity="warning")
+
+
+def _fix(plan: ReleasePlan) -> str:
+    return f"helm get values {plan.name} --namespace {NAMESPACE} shows what somebody added; take it out there"

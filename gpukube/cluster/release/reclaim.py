@@ -1,0 +1,118 @@
+"""Takes the objects of our release back from other hands, so that Helm can set every field again.
+
+Lives here: what has to go from a live object before Helm runs; the patches. Must not live here: Helm, and which objects
+differ (drift).
+
+Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused, and
+neither Helm nor its library can take such fields (the command alone has an option). Neither Helm 3 nor 4 removes what
+somebody added. So the other managers' entries are dropped from managedFields, as client-go's csaupgrade does when a
+client moves to server-side apply, and the additions are removed; values stay for Helm to write. Custom resources under
+Helm 3 are an exception: it compares its old manifest with its new one and does not look at the live object
+(helm.sh/helm v3.6.2 pkg/kube/client.go, createPatch), so their values are put back here. Only objects that the
+release's own manifest names are touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.api_types import RELEASE_TYPES
+from gpukube.cluster.state.release_drift import find_drift, identity, manifest_objects
+from gpukube.cluster.state.release_objects import live_objects
+from gpukube.core.jsontree import at, items, pointer, text, tree
+from gpukube.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.state.release_drift import Drift
+    from gpukube.core.jsontree import Tree
+
+_RELEASE_NAME: Final = "meta.helm.sh/release-name"
+_CUSTOM: Final = frozenset(kind.kind for kind in RELEASE_TYPES.values() if kind.group == "nvidia.com")
+
+
+def reclaim_objects(kube: Kube, release: Release) -> int:
+    """Make every object of a release Helm's alone again.
+
+    Args:
+        kube: The cluster.
+        release: Its newest revision.
+
+    Returns:
+        How many objects were changed; 0 when nobody else holds anything.
+
+    Raises:
+        Conflict: An object changed at the same moment; plan again.
+        AccessError: Objects may not be patched.
+        ClusterError: The API did not answer.
+    """
+    changed = 0
+    wanted = {identity(obj): obj for obj in manifest_objects(release.manifest)}
+    found = live_objects(kube, release)
+    manager = next((text(entry, "manager") for obj in found for entry in _applied(obj)), "")
+    for live in found:
+        owner = text(live, "metadata", "annotations", _RELEASE_NAME)
+        operations = _operations(wanted[identity(live)], live, manager) if owner in ("", release.name) else []
+        if not operations:
+            continue
+        if not kube.change_object(RELEASE_TYPES[text(live, "kind")], live, operations):
+            raise Conflict(
+                f"{text(live, 'kind')} {text(live, 'metadata', 'name')} changed at the same moment",
+                where=f"{release.namespace}/{release.name}",
+                fix="run again: it starts from what is there now",
+                code="release-moved",
+            )
+        changed += 1
+    return changed
+
+
+def _operations(wanted: Tree, live: Tree, manager: str) -> list[Tree]:
+    """Write the patch: additions away, the last item of a list first, and the others' claims."""
+    drift = find_drift([wanted], [live])
+    added = [item for item in drift if item.wanted is None]
+    found: list[Tree] = [] if manager or text(live, "kind") not in _CUSTOM else _put_back(drift)
+    found += [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
+    claims = items(live, "metadata", "managedFields")
+    kept = _helms(claims, _applied(live), wanted, manager) if manager else claims
+    if any(entry not in claims for entry in kept) or len(kept) != len(claims):
+        found.append({"op": "replace", "path": "/metadata/managedFields", "value": kept})
+    return found
+
+
+def _put_back(drift: Sequence[Drift]) -> list[Tree]:
+    """Write the values of the manifest; what is missing at the end of a list goes there."""
+    lost = [item for item in drift if item.wanted is not None]
+    return [
+        {"op": "add" if item.live is None else "replace", "path": pointer(*item.path), "value": item.wanted}
+        for item in lost
+    ]
+
+
+def _applied(live: Tree) -> list[object]:
+    """Find the claims that Helm's apply on the server has made; Helm 3 makes none, and no conflict either."""
+    annotation = ("fieldsV1", "f:metadata", "f:annotations", f"f:{_RELEASE_NAME}")
+    claims = items(live, "metadata", "managedFields")
+    return [entry for entry in claims if text(entry, "operation") == "Apply" and at(entry, *annotation) is not None]
+
+
+def _last_first(item: Drift) -> list[tuple[bool, int, str]]:
+    return [(isinstance(step, str), -step if isinstance(step, int) else 0, str(step)) for step in item.path]
+
+
+def _helms(claims: list[object], applied: list[object], wanted: Tree, manager: str) -> list[object]:
+    """Keep the claims of Helm's apply and those of statuses.
+
+    Helm gets back its claim to the entries of a ConfigMap: an edit took it, and what Helm does not own it never drops.
+    An object that somebody deleted and made again is claimed for Helm as it is.
+    """
+    statuses = [entry for entry in claims if text(entry, "subresource")]
+    others = [entry for entry in claims if entry not in applied and entry not in statuses]
+    if not applied:
+        return [*({**tree(entry), "manager": manager, "operation": "Apply"} for entry in others[:1]), *statuses]
+    data: dict[str, object] = {f"f:{key}": {} for key in tree(wanted, "data")}
+    fields = tree(applied[0], "fieldsV1")
+    owning = {**tree(applied[0]), "fieldsV1": {**fields, "f:data": {**tree(fields, "f:data"), **data}}}
+    return [owning if data else applied[0], *applied[1:], *statuses]

@@ -1,0 +1,169 @@
+"""Whether our chart understood its values: a look at what a dry run rendered, before anything is paid for.
+
+Lives here: reading the rendered manifest and comparing it with the plan; pure. Must not live here: running Helm.
+
+A chart ignores values it does not know, and a chart directory whose dependencies were not fetched renders without NFD
+and without a word, so a dry run that ended well says little by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpukube.cluster.kube.views import placement_of, workload_view
+from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, OPERATOR_NAME
+from gpukube.cluster.release.operator_values import REBOOT
+from gpukube.cluster.state.manifest import documents
+from gpukube.core.jsontree import at, items, text, texts, tree
+from gpukube.errors import HelmError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.core.jsontree import Tree
+
+_OLDEST: Final = {"nvidia-device-plugin": "0.17.4", "gpu-operator": "v26.7.0"}
+_FIX: Final = "use the chart {chart} {oldest} or newer, whole (helm pull, not a bare source tree)"
+
+
+def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
+    """Split the rendered manifest of a plan into objects.
+
+    Raises:
+        HelmError: It is not YAML.
+    """
+    try:
+        return documents(manifest)
+    except yaml.YAMLError as error:
+        raise HelmError(
+            "the chart renders something that is not YAML",
+            where=plan.kind.address,
+            why=str(error).splitlines()[0],
+            fix=_fix(plan),
+            code="chart-rendered",
+        ) from error
+
+
+def require_rendered(manifest: str, plan: ReleasePlan) -> None:
+    """Check that the rendered objects do what the plan's values ask for.
+
+    Raises:
+        HelmError: They do not; names the first thing that is missing.
+    """
+    objects = read_manifest(manifest, plan)
+    found = _missing(objects, plan)
+    if found:
+        raise HelmError(
+            f"the chart does not do what it was told: {found[0]}",
+            where=plan.kind.address,
+            why="a chart ignores values it does not know",
+            fix=_fix(plan),
+            code="chart-rendered",
+        )
+
+
+def _missing(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    own = _missing_operator if plan.kind is GPU_OPERATOR else _missing_plugin
+    return [*own(objects, plan), *_missing_entries(objects, plan), *_missing_nfd(objects, plan)]
+
+
+def _fix(plan: ReleasePlan) -> str:
+    return _FIX.format(chart=plan.chart, oldest=_OLDEST[plan.chart])
+
+
+def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    plugin = _named(objects, "DaemonSet", plan.kind.plugin)
+    if plugin is None:
+        return [f"it renders no DaemonSet {plan.kind.plugin}"]
+    got, wanted = workload_view(plugin, "DaemonSet").placement, placement_of(plan.values)
+    found = [] if got.affinity == wanted.affinity else ["the plugin's affinity is not the one given"]
+    lost = set(wanted.tolerations) - set(got.tolerations)
+    found += [f"the plugin lacks the toleration of {item.key}" for item in sorted(lost)]
+    names = (text(env, "name") for part in _containers(plugin) for env in items(part, "env"))
+    return [*found, "it sets MIG_STRATEGY for all entries"] if "MIG_STRATEGY" in names else found
+
+
+def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    """Look at the ClusterPolicy, which is what the operator works by, and at the operator itself."""
+    policy = tree(_named(objects, "ClusterPolicy", CLUSTER_POLICY), "spec")
+    if not policy:
+        return [f"it renders no ClusterPolicy {CLUSTER_POLICY}"]
+    found = [
+        f"ClusterPolicy {'.'.join(path)} is {text(policy, *path) or 'absent'}, not {wanted or 'absent'}"
+        for path, wanted in _policy(plan)
+        if text(policy, *path) != wanted
+    ]
+    if REBOOT not in [texts(item) for item in items(policy, "migManager", "env")]:
+        found.append(f"ClusterPolicy migManager.env lacks {REBOOT['name']}")
+    operands = placement_of(tree(policy, "daemonsets"))
+    lost = set(placement_of(tree(plan.values, "daemonsets")).tolerations) - set(operands.tolerations)
+    found += [f"the operands lack the toleration of {item.key}" for item in sorted(lost)]
+    return [*found, *_missing_deployment(objects, plan), *_missing_extra(objects, plan)]
+
+
+def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
+    return (
+        (("driver", "enabled"), text(plan.values, "driver", "enabled")),
+        (("toolkit", "enabled"), text(plan.values, "toolkit", "enabled")),
+        (("devicePlugin", "enabled"), "true"),
+        (("gfd", "enabled"), "true"),
+        (("migManager", "enabled"), "true"),
+        (("mig", "strategy"), text(plan.values, "mig", "strategy")),
+        (("devicePlugin", "config", "name"), plan.kind.config_map),
+        (("devicePlugin", "config", "default"), text(plan.values, "devicePlugin", "config", "default")),
+    )
+
+
+def _missing_extra(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    """Look for the objects that nodes need besides; charts before v26.3 do not know the value."""
+    wanted = [(text(item, "kind"), text(item, "metadata", "name")) for item in items(plan.values, "extraObjects")]
+    return [f"it renders no {kind} {name}" for kind, name in wanted if _named(objects, kind, name) is None]
+
+
+def _missing_deployment(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    operator = _named(objects, "Deployment", OPERATOR_NAME)
+    if operator is None:
+        return [f"it renders no Deployment {OPERATOR_NAME}"]
+    got = workload_view(operator, "Deployment").placement.tolerations
+    lost = set(placement_of(tree(plan.values, "operator")).tolerations) - set(got)
+    return [f"the operator lacks the toleration of {item.key}" for item in sorted(lost)]
+
+
+def _containers(workload: Tree) -> list[object]:
+    return items(workload, "spec", "template", "spec", "containers")
+
+
+def _missing_entries(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    config_map = _named(objects, "ConfigMap", plan.kind.config_map)
+    wanted = texts(plan.values, *plan.kind.entries)
+    if config_map is None:
+        return [f"it renders no ConfigMap {plan.kind.config_map}"]
+    got = texts(config_map, "data")
+    return [
+        f"config entry {key} is missing" for key in sorted(wanted) if got.get(key, "").strip() != wanted[key].strip()
+    ]
+
+
+def _missing_nfd(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    worker = next((item for item in objects if _is_nfd_worker(item)), None)
+    asked = at(plan.values, "nfd", "enabled") is True
+    if asked and worker is None:
+        return ["nfd.enabled is true, and it renders no node-feature-discovery (its dependency is missing)"]
+    if not asked:
+        return [] if worker is None else ["nfd.enabled is false, and it renders node-feature-discovery"]
+    wanted = placement_of(tree(plan.values, plan.kind.nfd, "worker")).tolerations
+    lost = set(wanted) - set(workload_view(worker or {}, "DaemonSet").placement.tolerations)
+    return [f"the NFD workers lack the toleration of {item.key}" for item in sorted(lost)]
+
+
+def _is_nfd_worker(item: Tree) -> bool:
+    name = text(item, "metadata", "name")
+    return text(item, "kind") == "DaemonSet" and "node-feature-discovery" in name and name.endswith("worker")
+
+
+def _named(objects: Sequence[Tree], kind: str, name: str) -> Tree | None:
+    wanted = (kind, name)
+    return next((item for item in objects if (text(item, "kind"), text(item, "metadata", "name")) == wanted), None)

@@ -1,0 +1,131 @@
+"""What the values of both charts have in common: config entries, tolerations, and what is live already.
+
+Lives here: merging into trees of values; pure. Must not live here: where a chart wants something (plugin, operator),
+and the content of a config entry (gpu.plugin_config).
+
+A node label that names a missing entry makes the plugin exit on that node, so entries are only ever added, or retired
+when nothing names them. A list of tolerations replaces the chart's own, whose entries are therefore repeated.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.views import Toleration, placement_of
+from gpukube.cluster.state.scheduling import tolerates
+from gpukube.core.jsontree import items, texts, tree
+from gpukube.gpu.plugin_config import KEY_LENGTH, UNSHARED, config_key, plugin_config, render_config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.core.values import Desired, Taint
+
+DEFAULT_KEY: Final = config_key(UNSHARED)
+"""The entry of nodes without a label: whole GPUs."""
+GPU_TAINTS: Final = Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule")
+CONTROL_PLANE: Final = Toleration("node-role.kubernetes.io/control-plane", effect="NoSchedule")
+_OF_OURS: Final = re.compile(rf"c-[0-9a-f]{{{KEY_LENGTH}}}")
+"""How gpukube names its entries (config_key); entries of other names were made by people and are never dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the values must go along with, beside the pools asked for.
+
+    Attributes:
+        live: User values of the live release; what is not ours in them stays.
+        taints: Taints of other live pools that the release serves.
+        named: Entries that live pools and nodes name.
+        by_others: Those of them that others than the pools asked for name: these are about to name what they declare.
+        bundle_nfd: Whether the chart brings NFD.
+        retire: Whether entries of ours go that no pool and no node names.
+        missed: Values of revisions that were overwritten unseen.
+        moves: Whether a live release goes to another version of its chart.
+    """
+
+    live: Mapping[str, object] = field(default_factory=dict)
+    taints: frozenset[Taint] = frozenset()
+    named: frozenset[str] = frozenset()
+    by_others: frozenset[str] = frozenset()
+    bundle_nfd: bool = True
+    retire: bool = False
+    missed: tuple[Mapping[str, object], ...] = ()
+    moves: bool = False
+
+    def all_taints(self, pools: Sequence[Desired]) -> frozenset[Taint]:
+        """Give the taints of every pool served: those asked for and the live ones."""
+        return self.taints | {taint for pool in pools for taint in pool.effective_taints}
+
+    def listed(self, path: tuple[str, ...]) -> list[object]:
+        """Give the items that live and overwritten values have in a list."""
+        return [item for source in (*self.missed, self.live) for item in items(source, *path)]
+
+
+def merged_entries(pools: Sequence[Desired], around: Surroundings, path: tuple[str, ...]) -> dict[str, str]:
+    """Give the entries these pools need, the default one, and those of others that are there, sorted by key."""
+    configs = [UNSHARED, *(plugin_config(pool.target.sharing) for pool in pools)]
+    entries = {config_key(config): render_config(config).strip() for config in configs}
+    dropped = unneeded_entries(around, path, entries) if around.retire else frozenset()
+    older = [texts(source, *path) for source in (*around.missed, around.live)]
+    carried = {key: entry for source in older for key, entry in source.items() if key not in dropped}
+    return dict(sorted((carried | entries).items()))
+
+
+def unneeded_entries(around: Surroundings, path: tuple[str, ...], needed: Iterable[str] = ()) -> frozenset[str]:
+    """Find live entries of ours that no pool and no node names, the default one never.
+
+    Args:
+        around: The live release, what names entries, and what was overwritten unseen: the run that wrote it may be
+            about to make a pool that needs it.
+        path: Of the entries in the values.
+        needed: Entries that declared pools need.
+    """
+    kept = {DEFAULT_KEY, *needed, *around.named, *(key for source in around.missed for key in texts(source, *path))}
+    return frozenset(key for key in texts(around.live, *path) if _OF_OURS.fullmatch(key) and key not in kept)
+
+
+def cover_taints(
+    values: dict[str, object],
+    lists: Iterable[tuple[tuple[str, ...], tuple[Toleration, ...]]],
+    pools: Sequence[Desired],
+    around: Surroundings,
+) -> None:
+    """Write every list of tolerations: path in the values, and the entries of the chart's own default."""
+    hard = around.all_taints(pools)
+    for path, defaults in lists:
+        put(values, path, _tolerations(defaults, around.listed(path), hard))
+
+
+def _tolerations(defaults: Sequence[Toleration], present: Sequence[object], taints: Iterable[Taint]) -> list[object]:
+    """Put the chart's defaults first, then what others added, then what our taints lack, the latter two sorted."""
+    others = {_read(item): item for item in present}
+    added = {item for item in others if item not in defaults}
+    for taint in sorted(taints):
+        if taint.effect != "PreferNoSchedule" and not tolerates((*defaults, *added), taint):
+            added.add(Toleration(taint.key, "Equal", taint.value, taint.effect))
+    return [others.get(item, _write(item)) for item in (*defaults, *sorted(added))]
+
+
+def _read(item: object) -> Toleration:
+    return placement_of({"tolerations": [item]}).tolerations[0]
+
+
+def _write(item: Toleration) -> dict[str, object]:
+    if item.operator == "Exists":
+        written: dict[str, object] = {"key": item.key, "operator": "Exists"}
+    else:
+        written = {"key": item.key, "operator": "Equal", "value": item.value}
+    return {**written, "effect": item.effect} if item.effect else written
+
+
+def put(values: dict[str, object], path: tuple[str, ...], new: object) -> None:
+    """Set one value, without touching the trees that `values` was made from."""
+    branch = values
+    for key in path[:-1]:
+        below = tree(branch, key)
+        branch[key] = below
+        branch = below
+    branch[path[-1]] = new

@@ -1,0 +1,361 @@
+"""Who else registers nvidia.com/* in a cluster, and whether that could happen on our nodes.
+
+Lives here: the recognition of foreign advertisers in a sighting, as a table, and the refusal it leads to. Must not
+live here: I/O, and who should advertise (core.owners).
+
+Two plugins on one node: the kubelet keeps the last registration of a resource name, and removing either leaves 0
+until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.state.reach import FEATURE_LABELS, coming_place, may_appear
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.errors import Finding
+from gpukube.provider import in_cluster_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.in_cluster import NodePlugin
+    from gpukube.core.values import Desired
+
+_PLUGIN_CHART: Final = "nvidia-device-plugin"
+_DRA_CHARTS: Final = ("dra-driver-nvidia-gpu-", "nvidia-dra-driver-gpu-")
+_DRA_DRIVER: Final = "gpu.nvidia.com"
+_OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
+_PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
+_NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
+_TWO_PLUGINS: Final = (
+    "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count falls to 0 "
+    "when either restarts"
+)
+_OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
+"""Labels that a foreign NFD or GPU Operator may put on a node that does not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignAdvertiser:
+    """Something that is not ours and registers nvidia.com/*.
+
+    Attributes:
+        name, namespace: Of the object; namespace "" for what belongs to nodes or to the cluster.
+        kind: What it is, in one word: plugin-release, gpu-operator, ..., or a cloud's own word.
+        form: "DaemonSet", "service on the node", "DRA driver", ...
+        evidence: What was seen.
+        consequence: What would happen beside our plugin.
+        fixes: Two ways to have one advertiser only.
+        lands_on: Pools asked about whose nodes it could run on, by name; empty when it stays away from them.
+        is_clouds_own: Whether a cloud brings it to its own nodes.
+    """
+
+    name: str
+    namespace: str
+    kind: str
+    form: str
+    evidence: str
+    consequence: str
+    fixes: tuple[str, str]
+    lands_on: tuple[str, ...]
+    is_clouds_own: bool = False
+
+    @property
+    def title(self) -> str:
+        """Name it for people."""
+        return f"{self.form} {self.namespace}/{self.name}" if self.namespace else f"{self.form} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    kind: str
+    matches: Callable[[WorkloadView], str]
+    keep: str
+    remove: str
+    is_clouds_own: bool = False
+
+
+def _plugin_release(daemonset: WorkloadView) -> str:
+    chart = daemonset.labels.get("helm.sh/chart", "")
+    named = daemonset.labels.get("app.kubernetes.io/name") == _PLUGIN_CHART or chart.startswith(f"{_PLUGIN_CHART}-")
+    return f"labels helm.sh/chart={chart or '?'}, app.kubernetes.io/name={_PLUGIN_CHART}" if named else ""
+
+
+def _operator(daemonset: WorkloadView) -> str:
+    labels = {**daemonset.labels, **daemonset.pod_labels}
+    if labels.get("app.kubernetes.io/managed-by") == "gpu-operator" and labels.get("app") == _OPERATOR_DAEMONSET:
+        return f"labels app={_OPERATOR_DAEMONSET}, app.kubernetes.io/managed-by=gpu-operator"
+    return ""
+
+
+def _static_manifest(daemonset: WorkloadView) -> str:
+    if daemonset.pod_labels.get("name") == "nvidia-device-plugin-ds" and "helm.sh/chart" not in daemonset.labels:
+        return "pod label name=nvidia-device-plugin-ds and no labels of Helm"
+    return ""
+
+
+def _has_app(app: str, daemonset: WorkloadView) -> str:
+    label = {**daemonset.labels, **daemonset.pod_labels}.get("k8s-app", "")
+    return f"label k8s-app={label}" if label == app else ""
+
+
+def _unknown_plugin(daemonset: WorkloadView) -> str:
+    images = [image for image in daemonset.images if any(name in image for name in _PLUGIN_IMAGES)]
+    return f"image {images[0]}" if images else ""
+
+
+_OPERATOR_ROW: Final = _Row(
+    "gpu-operator",
+    _operator,
+    keep="let the operator advertise: write devicePlugin.owner: none for these pools",
+    remove='keep its operands away: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
+)
+_OTHER_ROWS: Final[tuple[_Row, ...]] = (
+    _Row(
+        "plugin-release",
+        _plugin_release,
+        keep="let it advertise: write devicePlugin.owner: none for these pools",
+        remove="take it over: --adopt-release; or remove it: helm uninstall {instance} --namespace {namespace}",
+    ),
+    _Row(
+        "static-manifest",
+        _static_manifest,
+        keep="let it advertise: write devicePlugin.owner: none for these pools",
+        remove="remove it: kubectl delete daemonset {name} --namespace {namespace} (eksctl installs it again "
+        "unless told --install-nvidia-plugin=false)",
+    ),
+    _Row(
+        "unknown-plugin",
+        _unknown_plugin,
+        keep="let it advertise: write devicePlugin.owner: none for these pools",
+        remove="remove it: kubectl delete daemonset {name} --namespace {namespace}",
+    ),
+)
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    """List who DaemonSets may be of, in order: the first row that matches names the DaemonSet.
+
+    The operator's and the static manifest's DaemonSets have one name, so labels decide (NVIDIA/gpu-operator
+    assets/state-device-plugin, k8s-device-plugin deployments/static). A cloud's plugin comes before them that are known
+    by their image, which it may share.
+    """
+    clouds = [
+        _Row(plugin.kind, partial(_has_app, plugin.app), plugin.keep, plugin.remove, is_clouds_own=True)
+        for facts in in_cluster_facts()
+        if (plugin := facts.plugin)
+    ]
+    return (_OPERATOR_ROW, *clouds, *_OTHER_ROWS)
+
+
+def find_advertisers(seen: Snapshot, pools: Sequence[Desired]) -> tuple[ForeignAdvertiser, ...]:
+    """Find every foreign advertiser, and on which of these pools it could run.
+
+    Args:
+        seen: The cluster.
+        pools: Pools of this cluster; those with advertiser "none" are not asked about.
+    """
+    asked = [pool for pool in pools if pool.ownership.advertiser != "none"]
+    found = [
+        *(
+            row
+            for daemonset in seen.daemonsets
+            if not _is_ours(daemonset, seen)
+            for row in _daemonset(daemonset, asked)
+        ),
+        *_cluster_policies(seen, asked),
+        *_node_services(seen.nodes, asked),
+        *_dra(seen, asked),
+    ]
+    return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
+
+
+def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desired]) -> list[Finding]:
+    """Refuse, pool by pool, foreign advertisers that could run on the pool's nodes; the others pass."""
+    by_name = {pool.target.where.source: pool for pool in pools}
+    return [
+        Finding(
+            "foreign-advertiser",
+            by_name[name].target.where,
+            f"{item.title} could advertise GPUs on these nodes too ({item.evidence})",
+            why=item.consequence,
+            fix=f"{item.fixes[0]}; or {item.fixes[1]}",
+        )
+        for item in found
+        for name in item.lands_on
+        if name in by_name
+    ]
+
+
+def _is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
+    """Tell what our releases made: the chart names the release, the operator's operands only its namespace."""
+    if daemonset.namespace != NAMESPACE:
+        return False
+    named = daemonset.labels.get("app.kubernetes.io/instance") == DEVICE_PLUGIN.name
+    return named or (seen.release_of(GPU_OPERATOR) is not None and bool(_operator(daemonset)))
+
+
+def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    if _is_companion(daemonset):
+        return []
+    row, evidence = next(((row, said) for row in _rows() if (said := row.matches(daemonset))), (None, ""))
+    if row is None:
+        return []
+    words = {
+        "name": daemonset.name,
+        "namespace": daemonset.namespace,
+        "instance": daemonset.labels.get("app.kubernetes.io/instance", daemonset.name),
+    }
+    return [
+        ForeignAdvertiser(
+            daemonset.name,
+            daemonset.namespace,
+            row.kind,
+            "DaemonSet",
+            evidence,
+            _TWO_PLUGINS,
+            (row.keep.format(**words), _remove(row, pools).format(**words)),
+            tuple(_name(pool) for pool in _rivals(row, pools) if _could_run(daemonset, pool)),
+            row.is_clouds_own,
+        )
+    ]
+
+
+def _remove(row: _Row, pools: Sequence[Desired]) -> str:
+    """A label that keeps a foreign operator away from pools would keep ours away too."""
+    operated = any(pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools)
+    if operated and row is _OPERATOR_ROW:
+        return "remove it (helm list --all-namespaces names its release): a cluster has one GPU Operator"
+    return row.remove
+
+
+def _is_companion(daemonset: WorkloadView) -> bool:
+    """Tell the DaemonSets of GFD and MPS, which use the plugin's image and labels but advertise nothing."""
+    first_words = [container.command[0] for container in daemonset.containers if container.command]
+    return daemonset.name.endswith(_NOT_PLUGINS) or (
+        bool(first_words) and all(word.rsplit("/")[-1] in _NOT_PLUGINS for word in first_words)
+    )
+
+
+def _rivals(row: _Row, pools: Sequence[Desired]) -> list[Desired]:
+    """Leave out pools for which this very advertiser is the wanted one."""
+    return _without_served(pools) if row.is_clouds_own else list(pools)
+
+
+def _without_served(pools: Sequence[Desired]) -> list[Desired]:
+    return [pool for pool in pools if pool.ownership.advertiser != "cloud"]
+
+
+def _could_run(daemonset: WorkloadView, pool: Desired) -> bool:
+    labels = {**FEATURE_LABELS, **coming_place(pool).labels}
+    return not daemon_misfits(daemonset.placement, labels, pool.effective_taints, unknown=_may_appear)
+
+
+def _may_appear(key: str) -> bool:
+    return may_appear(key) or key.startswith(_OTHERS_DOMAINS)
+
+
+def _name(pool: Desired) -> str:
+    return pool.target.where.source
+
+
+def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    """Report an operator whose device plugin DaemonSet is not there yet: it comes with the first GPU node."""
+    if not seen.cluster_policies or any(_operator(daemonset) for daemonset in seen.daemonsets):
+        return []
+    off = "nvidia.com/gpu.deploy.device-plugin"
+    ours = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
+    return [
+        ForeignAdvertiser(
+            name,
+            "",
+            "gpu-operator",
+            "ClusterPolicy",
+            f"ClusterPolicy {name} exists; its device plugin starts with the first GPU node",
+            _TWO_PLUGINS,
+            (_OPERATOR_ROW.keep, _remove(_OPERATOR_ROW, pools)),
+            tuple(_name(pool) for pool in pools if pool.labels.get(off, "true") == "true"),
+        )
+        for name in seen.cluster_policies
+        if name not in ours
+    ]
+
+
+def _node_services(nodes: Sequence[NodeView], pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    found = []
+    for plugin in (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins):
+        carriers = {node.name: said for node in nodes if (said := node_plugin_evidence(plugin, node))}
+        if not carriers:
+            continue
+        theirs = [node for node in nodes if node.name in carriers]
+        first = theirs[0].name
+        found.append(
+            ForeignAdvertiser(
+                f"on {len(theirs)} nodes" if len(theirs) > 1 else f"on {first}",
+                "",
+                plugin.kind,
+                plugin.title,
+                f"node {first}: {carriers[first]}",
+                _TWO_PLUGINS,
+                (plugin.keep, plugin.remove),
+                tuple(_name(pool) for pool in _without_served(pools) if any(_is_of(node, pool) for node in theirs)),
+                is_clouds_own=True,
+            )
+        )
+    return found
+
+
+def node_plugin_evidence(plugin: NodePlugin, node: NodeView) -> str:
+    """Tell by what a node shows that it runs a plugin of its cloud's; "" when it does not."""
+    if plugin.label and node.labels.get(plugin.label[0]) == plugin.label[1]:
+        return f"label {'='.join(plugin.label)}"
+    if plugin.condition and plugin.condition in node.conditions:
+        return f"condition {plugin.condition}"
+    if plugin.os_image and node.os_image.startswith(plugin.os_image):
+        devices = next((f"{name}={count}" for name, count in sorted(node.devices.items()) if count > 0), "")
+        return f"{node.os_image} advertises {devices} by itself" if devices else ""
+    return ""
+
+
+def _is_of(node: NodeView, pool: Desired) -> bool:
+    marks: Mapping[str, str] = node.labels
+    return (marks.get(OWNER_LABEL), marks.get(POOL_LABEL)) == (pool.target.owner, pool.target.pool)
+
+
+def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
+    drivers = [item for item in seen.daemonsets if item.labels.get("helm.sh/chart", "").startswith(_DRA_CHARTS)]
+    sliced = {node for driver, node in seen.slices if driver == _DRA_DRIVER}
+    if _DRA_DRIVER not in seen.device_classes and not sliced:
+        return []
+    on_nodes = [node for node in seen.nodes if node.name in sliced]
+    lands = [
+        _name(pool)
+        for pool in pools
+        if pool.ownership.advertiser != "dra"
+        and (any(_could_run(driver, pool) for driver in drivers) or any(_is_of(node, pool) for node in on_nodes))
+    ]
+    evidence = f"ResourceSlices of {len(sliced)} nodes" if sliced else f"DeviceClass {_DRA_DRIVER}"
+    first = drivers[0] if drivers else None
+    return [
+        ForeignAdvertiser(
+            first.name if first else _DRA_DRIVER,
+            first.namespace if first else "",
+            "dra-driver",
+            "DaemonSet" if first else "DRA driver",
+            evidence,
+            "the DRA driver and the plugin would hand the same GPUs to two pods",
+            (
+                "let DRA hand out these GPUs: write devicePlugin.owner: none for these pools",
+                "turn its GPUs off: helm upgrade of dra-driver-nvidia-gpu with resources.gpus.enabled=false",
+            ),
+            tuple(lands),
+        )
+    ]

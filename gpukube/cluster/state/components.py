@@ -1,0 +1,152 @@
+"""What a DaemonSet of the NVIDIA stack is, told by its program, labels or name.
+
+Lives here: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Must not live here: whose it is, and
+whether two of them fight (advertisers), where its pods go (reach).
+
+Source: charts nvidia-device-plugin 0.20.0 and node-feature-discovery 0.19.0 as rendered; NVIDIA/gpu-operator v26.7.0
+assets/state-*.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.kube.views import workload_view
+from gpukube.core.jsontree import text
+from gpukube.provider import in_cluster_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.cluster.kube.views import WorkloadView
+    from gpukube.core.jsontree import Tree
+
+Role = Literal[
+    "plugin",
+    "gfd",
+    "mps",
+    "nfd-worker",
+    "mig-manager",
+    "dcgm",
+    "validator",
+    "toolkit",
+    "driver",
+    "cloud-plugin",
+    "cloud-driver",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    role: Role
+    title: str
+    programs: tuple[str, ...] = ()
+    apps: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+_ROWS: Final = (
+    _Row("cloud-plugin", "the cloud's device plugin"),
+    _Row("cloud-driver", "the cloud's driver installer"),
+    _Row(
+        "mps",
+        "the MPS daemon",
+        ("mps-control-daemon",),
+        ("nvidia-device-plugin-mps-control-daemon",),
+        ("mps-control-daemon",),
+    ),
+    _Row(
+        "gfd",
+        "GPU feature discovery",
+        ("gpu-feature-discovery",),
+        ("gpu-feature-discovery",),
+        ("gpu-feature-discovery",),
+    ),
+    _Row(
+        "nfd-worker",
+        "the NFD worker",
+        ("nfd-worker",),
+        ("nfd-worker",),
+        ("node-feature-discovery-worker", "nfd-worker"),
+    ),
+    _Row("mig-manager", "the MIG manager", ("nvidia-mig-manager",), ("nvidia-mig-manager",)),
+    _Row("dcgm", "DCGM", (), ("nvidia-dcgm", "nvidia-dcgm-exporter")),
+    _Row("validator", "the operator's validator", (), ("nvidia-operator-validator",)),
+    _Row("toolkit", "the container toolkit", (), ("nvidia-container-toolkit-daemonset",)),
+    _Row("driver", "the driver container", (), ("nvidia-driver-daemonset",)),
+    _Row(
+        "plugin",
+        "the device plugin",
+        ("nvidia-device-plugin",),
+        ("nvidia-device-plugin-daemonset",),
+        ("nvidia-device-plugin", "nvidia-device-plugin-daemonset", "nvidia-device-plugin-ds"),
+    ),
+)
+"""In order: the first row that matches. The plugin comes last, since GFD and MPS use its image and its labels."""
+
+
+@cache
+def _rows() -> tuple[_Row, ...]:
+    """Give the rows, with what the clouds call the DaemonSets of their own."""
+    apps = {
+        "cloud-plugin": tuple(facts.plugin.app for facts in in_cluster_facts() if facts.plugin),
+        "cloud-driver": tuple(facts.driver_app for facts in in_cluster_facts() if facts.driver_app),
+    }
+    return tuple(replace(row, apps=apps.get(row.role, row.apps)) for row in _ROWS)
+
+
+_TITLES: Final = {row.role: row.title for row in _ROWS}
+_PLUGIN_IMAGE: Final = "k8s-device-plugin"
+_PUBLISHES_FROM: Final = (0, 19)
+_APP_LABELS: Final = ("app", "k8s-app", "name")
+
+
+def title_of(role: Role) -> str:
+    """Name a role for people."""
+    return _TITLES[role]
+
+
+def role_of(workload: WorkloadView) -> Role | None:
+    """Say what a DaemonSet does in the stack; None when it is not of it."""
+    if workload.kind != "DaemonSet":
+        return None
+    programs = {word.rsplit("/", 1)[-1] for part in workload.containers for word in part.command[:1]}
+    apps = {labels[key] for labels in (workload.pod_labels, workload.labels) for key in _APP_LABELS if key in labels}
+    for row in _rows():
+        if programs & {*row.programs} or apps & {*row.apps} or workload.name.endswith(row.names):
+            return row.role
+    return "plugin" if any(_PLUGIN_IMAGE in image for image in workload.images) and not programs else None
+
+
+def publishes_itself(gfd: WorkloadView) -> bool:
+    """Say whether a GPU feature discovery hands its features to NFD's master by itself.
+
+    Up to 0.18 it writes a file, which an NFD worker on the node passes on, unless nfd.enableNodeFeatureApi is set; from
+    0.19 on it makes NodeFeature objects (NVIDIA/k8s-device-plugin v0.19.0 cmd/gpu-feature-discovery/main.go,
+    use-node-feature-api). An image that names no version is taken for a current one.
+    """
+    for container in gfd.containers:
+        version = re.search(rf"{_PLUGIN_IMAGE}[^:]*:v?(\d+)\.(\d+)", container.image)
+        if version and (int(version[1]), int(version[2])) < _PUBLISHES_FROM:
+            return container.env.get("USE_NODE_FEATURE_API") == "true"
+    return True
+
+
+def daemonsets_of(objects: Iterable[Tree], namespace: str = "") -> tuple[WorkloadView, ...]:
+    """Take the DaemonSets out of a manifest as rendered.
+
+    Args:
+        objects: The manifest's objects.
+        namespace: Of those that name none.
+    """
+    found = []
+    for obj in objects:
+        if text(obj, "kind") != "DaemonSet":
+            continue
+        meta = obj.get("metadata")
+        named = {"namespace": namespace, **meta} if isinstance(meta, dict) else {}
+        found.append(workload_view({**obj, "metadata": named}, "DaemonSet"))
+    return tuple(found)

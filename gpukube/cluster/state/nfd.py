@@ -1,0 +1,96 @@
+"""Whether Node Feature Discovery already runs in a cluster, and whether it will reach our nodes.
+
+Lives here: recognition of a foreign NFD. Must not live here: what we then write into chart values (plugin).
+
+NFD installed twice: two masters fight over labels (NVIDIA/cloud-native-docs, gpu-operator/getting-started). What helm
+leaves behind (the CRDs) is no sign of a running one, so workloads decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.errors import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gpukube.cluster.kube.views import WorkloadView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired
+
+_NAME: Final = "node-feature-discovery"
+_SHORT: Final = "nfd"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignNfd:
+    """An NFD that is not of our release.
+
+    Attributes:
+        masters, workers: Its parts; either may be missing from view.
+    """
+
+    masters: tuple[WorkloadView, ...]
+    workers: tuple[WorkloadView, ...]
+
+    def __str__(self) -> str:
+        """Name its first part."""
+        return str((*self.masters, *self.workers)[0])
+
+
+def find_nfd(seen: Snapshot, going: Collection[tuple[str, str]] = ()) -> ForeignNfd | None:
+    """Find a foreign NFD; None when there is none.
+
+    Args:
+        seen: The cluster.
+        going: Namespace and name of releases that are about to go, and their NFD with them.
+    """
+    ours = {*going, *((NAMESPACE, kind.name) for kind in RELEASE_KINDS)}
+    masters = tuple(item for item in seen.deployments if _is_part(item, "master") and _release(item) not in ours)
+    workers = tuple(item for item in seen.daemonsets if _is_part(item, "worker") and _release(item) not in ours)
+    return ForeignNfd(masters, workers) if masters or workers else None
+
+
+def _is_part(item: WorkloadView, role: str) -> bool:
+    named = item.labels.get("app.kubernetes.io/name", "") == _NAME or item.labels.get("app") in (_SHORT, f"nfd-{role}")
+    runs = any(f"nfd-{role}" in word for part in item.containers for word in part.command)
+    return (named and (item.name.endswith(role) or _role(item) == role)) or runs or item.name == f"nfd-{role}"
+
+
+def _role(item: WorkloadView) -> str:
+    return item.labels.get("role", "") or item.pod_labels.get("role", "")
+
+
+def _release(item: WorkloadView) -> tuple[str, str]:
+    return item.namespace, item.labels.get("app.kubernetes.io/instance", "")
+
+
+def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Finding]:
+    """Tell of pools that the workers of a foreign NFD do not reach: no features, so no labels of GFD there.
+
+    The plugin's chart does not depend on it: our nodes carry the label its affinity asks for from birth. The GPU
+    Operator does: it takes up no node on which NFD has not seen the GPU (controllers/nodelabeling_controller.go).
+    """
+    if nfd is None:
+        return []
+    found = []
+    for pool in pools:
+        stuck = [daemon_misfits(item.placement, pool.labels, pool.effective_taints) for item in nfd.workers]
+        taints = sorted({str(miss.taint) for reasons in stuck for miss in reasons if miss.taint})
+        if stuck and all(stuck) and taints:
+            found.append(_out_of_reach(nfd.workers[0], pool, ", ".join(taints)))
+    return found
+
+
+def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Finding:
+    where, said = pool.target.where, f"{worker} does not tolerate {taints}"
+    fix = f"add tolerations for {taints} to that DaemonSet's release"
+    if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
+        why = "the GPU Operator takes up only nodes that NFD has labelled: these would show no GPU"
+        return Finding("operator-nfd", where, said, why=why, fix=fix)
+    why = "feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)"
+    return Finding("nfd-taint", where, said, why=why, fix=fix, severity="warning")

@@ -1,0 +1,131 @@
+"""Labels and taints of ours that a pool's API declares and a live node has lost: drift inside the cluster.
+
+Lives here: pool plans and a sighting -> repairs; pure. Must not live here: patching nodes (repairing), and differences
+between spec and pool API (core.diff).
+
+The three clouds give a node labels and taints when it registers, and again when the pool's own API changes them; what
+somebody changes on the node in between stays so (the kubelet sets --node-labels at registration; UpdateNodegroupConfig
+of EKS and UpdateNodePool of GKE hand their change to the nodes). AKS says that labels and taints of the pool API are
+its own and warns against edits on nodes (docs: aks/use-labels, aks/use-node-taints; Azure/AKS#2832): a repair therefore
+only brings back what the pool's API says at this moment, never anything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.provider import in_cluster_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired, Observed, PoolPlan
+
+_UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+"""Taint of a node that the cloud has not finished yet (k8s.io/cloud-provider api/well_known_taints.go)."""
+_CUT_LABEL: Final = "nvidia.com/mig.config"
+_WRITTEN_BY_OPERATOR: Final = frozenset({"nvidia.com/gpu.present"})
+"""Labels that the GPU Operator sets by what NFD sees, over any other value (NVIDIA/gpu-operator
+controllers/nodelabeling_controller.go): not ours on the nodes that it serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRepair:
+    """One label or taint that a node lacks, or has with another value.
+
+    Attributes:
+        node: Name of the node.
+        pool: Name of its pool in the spec.
+        kind: What it is.
+        key: Of the label or taint.
+        wanted: Value that spec and pool API declare.
+        live: Value on the node; None when it is not there.
+        effect: Of a taint; "" for a label.
+    """
+
+    node: str
+    pool: str
+    kind: Literal["label", "taint"]
+    key: str
+    wanted: str
+    live: str | None
+    effect: str = ""
+
+    @property
+    def field(self) -> str:
+        """Name it as fields of pools are named: "labels[team]", "taints[dedicated:NoSchedule]"."""
+        return f"taints[{self.key}:{self.effect}]" if self.kind == "taint" else f"labels[{self.key}]"
+
+    @property
+    def disruptive(self) -> bool:
+        """Whether pods on the node suffer: a new cut stops all users of its GPUs, NoExecute evicts."""
+        return (self.kind == "label" and self.key == _CUT_LABEL) or self.effect == "NoExecute"
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"node {self.node}: {self.field} is {self.live if self.live is not None else 'gone'}, not {self.wanted}"
+
+
+def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair, ...]:
+    """Find what nodes of our ready pools have lost, in the order of pools, nodes and keys.
+
+    Only what spec and pool API agree on counts: where they differ, the planned update brings it to the nodes. Labels
+    and taints of others are nobody's drift.
+
+    Args:
+        pools: Plans of one cluster.
+        seen: Its inside.
+    """
+    found: list[NodeRepair] = []
+    for plan in pools:
+        desired, live = plan.desired, plan.observed
+        if desired is None or live is None or live.state != "ready" or not _is_ours(desired, live):
+            continue
+        for node in sorted(nodes_of_pool(seen, live), key=lambda node: node.name):
+            if all(taint.key != _UNINITIALIZED for taint in node.taints):
+                found += [*_labels(desired, live, node), *_taints(desired, live, node)]
+    return tuple(found)
+
+
+def nodes_of_pool(seen: Snapshot, pool: Observed) -> tuple[NodeView, ...]:
+    """Find the nodes of a live pool by our marks, or by the cloud's own label where a node has lost them."""
+    return tuple(node for node in seen.nodes if _belongs(node, pool))
+
+
+def _belongs(node: NodeView, pool: Observed) -> bool:
+    # The label finds a node that has lost our marks. A cloud without one is matched by our marks alone.
+    keys = (facts.pool_label for facts in in_cluster_facts() if facts.pool_label)
+    if named := next((node.labels[key] for key in keys if node.labels.get(key)), ""):
+        return named == pool.name
+    return bool(pool.owner) and (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == (pool.owner, pool.pool)
+
+
+def _is_ours(desired: Desired, live: Observed) -> bool:
+    return (live.owner, live.pool) == (desired.target.owner, desired.target.pool)
+
+
+def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair]:
+    operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser
+    return [
+        NodeRepair(node.name, desired.target.pool, "label", key, wanted, node.labels.get(key))
+        for key, wanted in sorted(desired.labels.items())
+        if live.labels.get(key) == wanted
+        and node.labels.get(key) != wanted
+        and not (operated and key in _WRITTEN_BY_OPERATOR)
+    ]
+
+
+def _taints(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair]:
+    present = {(taint.key, taint.effect): taint.value for taint in node.taints}
+    agreed = sorted(set(desired.effective_taints) & set(live.effective_taints))
+    return [
+        NodeRepair(node.name, desired.target.pool, "taint", taint.key, taint.value, value, taint.effect)
+        for taint in agreed
+        if (value := present.get((taint.key, taint.effect))) != taint.value
+    ]

@@ -1,0 +1,232 @@
+"""Which pods of the NVIDIA stack land on which nodes, and which predicate keeps the others away.
+
+Lives here: places (live nodes, or those a pool will have) x DaemonSets (live, as rendered, or as values say) -> Reach;
+pure. Must not live here: the predicates themselves (scheduling), what a DaemonSet is (stack), how a finding is told.
+
+A place to be is given the labels it will get after birth by whoever writes them, and only if that writer lands there
+itself: a node on which no NFD worker runs gets no feature label, so nothing that asks for one lands either. That is how
+a taint of a pool's own leaves it without devices (NVIDIA/k8s-device-plugin#734).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.state.components import role_of, title_of
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.provider import in_cluster_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.state.components import Role
+    from gpukube.cluster.state.scheduling import Misfit
+    from gpukube.core.values import Desired, Taint
+
+FEATURE_LABELS: Final[Mapping[str, str]] = {
+    "feature.node.kubernetes.io/pci-10de.present": "true",
+    "feature.node.kubernetes.io/pci-0302_10de.present": "true",
+    "feature.node.kubernetes.io/pci-0300_10de.present": "true",
+}
+"""What a worker of NFD, however configured, may say of a node with a GPU (NVIDIA/k8s-device-plugin#1213)."""
+_BORN_WITH: Final[Mapping[str, str]] = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
+"""What every kubelet of ours says of itself."""
+_CLOUD_DOMAINS: Final = (
+    "node.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "kubernetes.io/",
+    "beta.kubernetes.io/",
+)
+"""What the clouds' controllers write on every cloud; each cloud's own domains are in its `Provider.in_cluster`."""
+_OPERANDS: Final = "nvidia.com/gpu.deploy."
+_MPS: Final = "nvidia.com/mps.capable"
+
+
+_OPERAND_NAMES: Final = (
+    "device-plugin",
+    "gpu-feature-discovery",
+    "dcgm",
+    "dcgm-exporter",
+    "mig-manager",
+    "operator-validator",
+    "container-toolkit",
+    "driver",
+    "node-status-exporter",
+)
+"""The operator labels a node with these once NFD has seen its GPU (NVIDIA/gpu-operator v26.7.0
+controllers/state_manager.go); the driver and toolkit ones only matter where it runs those."""
+_WRITERS: Final[tuple[Role, ...]] = ("nfd-worker", "gfd")
+"""Who writes labels that others ask for, in the order in which they depend on each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node, or the nodes that a pool will have.
+
+    Attributes:
+        name: For people: the node's name, or "cluster/pool".
+        labels: Those that are there, or that it is born with.
+        node: Name of the live node; "" for nodes to come.
+        written: Role -> labels that its pod will write once it lands; empty for live nodes, which are as they are.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    node: str = ""
+    written: Mapping[Role, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def coming(self) -> bool:
+        """Whether it does not exist yet."""
+        return not self.node
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Whether the pods of one DaemonSet land at one place.
+
+    Attributes:
+        place: Its name.
+        role: What the DaemonSet is.
+        workload: The DaemonSet.
+        misfits: What stands against it; empty when its pods land there.
+    """
+
+    place: str
+    role: Role
+    workload: WorkloadView
+    misfits: tuple[Misfit, ...]
+
+    @property
+    def lands(self) -> bool:
+        """Whether its pods land there."""
+        return not self.misfits
+
+    @property
+    def why_not(self) -> str:
+        """Say what stands against it; "" when nothing does."""
+        return "; ".join(misfit.says for misfit in self.misfits)
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Give the taints that are not tolerated."""
+        return tuple(misfit.taint for misfit in self.misfits if misfit.taint)
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        title = title_of(self.role)
+        return f"{title} lands" if self.lands else f"{title} does not land: {self.why_not}"
+
+
+def live_place(node: NodeView) -> Place:
+    """Take a node as it is."""
+    return Place(node.name, node.labels, node.taints, node.name)
+
+
+def coming_place(pool: Desired) -> Place:
+    """Predict the nodes of a pool: its labels, its effective taints, and what the stack will write on them."""
+    shares = pool.target.sharing.slicing
+    mps = str(shares is not None and shares.mode == "mps").lower()
+    deploys = {f"{_OPERANDS}{operand}": "true" for operand in _OPERAND_NAMES}
+    operated = deploys if pool.labels.get(f"{_OPERANDS}operands") != "false" else {}
+    return Place(
+        name=pool.target.where.source,
+        labels={**_BORN_WITH, **pool.labels},
+        taints=pool.effective_taints,
+        written={
+            "nfd-worker": {
+                **FEATURE_LABELS,
+                **{key: value for key, value in operated.items() if key not in pool.labels},
+            },
+            "gfd": {_MPS: mps},
+        },
+    )
+
+
+def may_appear(key: str) -> bool:
+    """Say whether a label that a spec does not set may be on a node that does not exist yet, put there by its cloud."""
+    return key.startswith(_CLOUD_DOMAINS) or any(
+        key in facts.label_keys or key.startswith(facts.label_domains) for facts in in_cluster_facts()
+    )
+
+
+def reach(places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:
+    """Say for every place and every DaemonSet of the NVIDIA stack whether its pods land there.
+
+    Args:
+        places: Live nodes or nodes to come.
+        daemonsets: Any; those that are not of the stack are left out.
+    """
+    stack = [(role, item) for item in daemonsets if (role := role_of(item)) is not None]
+    return tuple(found for place in places for found in _reach_place(place, stack))
+
+
+def reach_one(place: Place, daemonset: WorkloadView) -> tuple[Misfit, ...]:
+    """Say what keeps the pods of one DaemonSet, of the stack or not, from a place as it is or is born."""
+    unknown: Callable[[str], bool] | None = may_appear if place.coming else None
+    return daemon_misfits(daemonset.placement, place.labels, place.taints, name=place.node, unknown=unknown)
+
+
+def _reach_place(place: Place, stack: Sequence[tuple[Role, WorkloadView]]) -> list[Reach]:
+    labels = dict(place.labels)
+    for writer in _WRITERS:
+        grown = Place(place.name, labels, place.taints, place.node)
+        if any(role == writer and not reach_one(grown, item) for role, item in stack):
+            labels = {**place.written.get(writer, {}), **labels}
+    grown = Place(place.name, labels, place.taints, place.node)
+    return [Reach(place.name, role, item, reach_one(grown, item)) for role, item in stack]
+
+
+def needed_roles(pool: Desired) -> Mapping[Role, bool]:
+    """Say which parts of our release, or of the cloud, must land on a pool's nodes.
+
+    Returns:
+        Role -> whether the promised devices depend on it; False where only labels do. Empty for pools that others
+        serve.
+    """
+    advertiser = pool.ownership.advertiser
+    if advertiser == "cloud":
+        return {"cloud-plugin": True}
+    if advertiser not in ("chart", "operator"):
+        return {}
+    operated = advertiser == GPU_OPERATOR.advertiser
+    shares = pool.target.sharing.slicing
+    mps = shares is not None and shares.mode == "mps"
+    needed: dict[Role, bool] = {"plugin": True, "gfd": mps, "nfd-worker": operated}
+    if mps:
+        needed["mps"] = True
+    if operated and pool.target.sharing.mig is not None:
+        needed["mig-manager"] = True
+    return needed
+
+
+_ANYBODYS: Final = ("nfd-worker", "cloud-plugin")
+
+
+def _distance(found: Reach) -> int:
+    """Count what would have to be otherwise."""
+    return sum(len(misfit.keys) or 1 for misfit in found.misfits)
+
+
+def unreached(pool: Desired, places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:
+    """Find the parts that a pool needs, whose DaemonSets are there, and whose pods land on a place by none of them.
+
+    A part may have several DaemonSets (NFD's workers of two installations, GKE's plugin by size and system of nodes):
+    one that lands is enough, and of those that do not the one is told that comes nearest. Only DaemonSets of our
+    namespace count as plugin, GFD, MPS daemon and MIG manager: others' are not ours to count on. What has no DaemonSet
+    at all (a service of the node) is not told here.
+    """
+    needed = needed_roles(pool)
+    counted = [item for item in daemonsets if item.namespace == NAMESPACE or role_of(item) in _ANYBODYS]
+    found: list[Reach] = []
+    for place in places:
+        at_place = reach([place], counted)
+        for role in needed:
+            of_role = [item for item in at_place if item.role == role]
+            if of_role and not any(item.lands for item in of_role):
+                found.append(min(of_role, key=_distance))
+    return tuple(found)

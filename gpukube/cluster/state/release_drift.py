@@ -1,0 +1,225 @@
+"""What somebody changed by hand in the objects of our release, behind values that are right.
+
+Lives here: manifest of a release x live objects -> drift; pure. Must not live here: reading objects (release_objects),
+what to do about it (release_plan, reclaim), and anything that a status says: that is health.
+
+Each object is compared field by field with what the release's own manifest says. What the API server fills in, and what
+controllers and people add elsewhere, is no drift; but some additions change what the object does (a node selector where
+the chart sends none, an argument, one more config entry), and those count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import yaml
+
+from gpukube.cluster.kube.api_types import RELEASE_TYPES
+from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.state.manifest import documents
+from gpukube.core.jsontree import Tree, text, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Json: TypeAlias = object
+Path: TypeAlias = tuple[str | int, ...]
+Identity: TypeAlias = tuple[str, str, str]
+"""Kind, namespace ("" for the whole cluster) and name."""
+
+_COMPARED_WHOLE: Final = frozenset(
+    {"affinity", "binaryData", "data", "nodeSelector", "rules", "subjects", "tolerations"}
+)
+"""Fields below which everything counts that the manifest does not say: the API server adds nothing there."""
+_ADDITIONS: Final = _COMPARED_WHOLE | {
+    "args",
+    "command",
+    "env",
+    "envFrom",
+    "hostNetwork",
+    "initContainers",
+    "nodeName",
+    "paused",
+    "runtimeClassName",
+}
+"""Fields that count although the manifest is silent about them."""
+_ITEM_KEYS: Final = ("mountPath", "name")
+"""What tells the items of a list apart, if all have it and none twice (list-map-keys of core/v1)."""
+_UNITS: Final[dict[str, Decimal]] = {
+    "": Decimal(1),
+    "m": Decimal("0.001"),
+    **{unit: Decimal(1000) ** power for power, unit in enumerate(("k", "M", "G", "T"), 1)},
+    **{unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti"), 1)},
+}
+"""Suffixes of quantities, which the API server rewrites ("1000m" to "1"; k8s.io/apimachinery pkg/api/resource)."""
+_MOST_SAID: Final = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Drift:
+    """One field of one object that is not as the release made it.
+
+    Attributes:
+        object: Kind and name, "DaemonSet gpukube-nvidia-device-plugin".
+        field: Dotted, items of lists by their key: "spec.template.spec.containers[main].image"; "" when the whole
+            object is gone.
+        wanted: What the release's manifest says; None when it says nothing.
+        live: What is there; None when it is not.
+        path: Where the live value is, list positions as numbers, for taking it away.
+    """
+
+    object: str
+    field: str
+    wanted: Json
+    live: Json
+    path: Path = dataclasses.field(default=(), repr=False, compare=False)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the whole object is missing."""
+        return not self.field
+
+
+def manifest_objects(manifest: str) -> tuple[Tree, ...]:
+    """Read the objects of a release's manifest that we compare; empty when it is not YAML, which Helm never writes."""
+    try:
+        found = documents(manifest)
+    except yaml.YAMLError:
+        return ()
+    return tuple(document for document in found if text(document, "kind") in RELEASE_TYPES)
+
+
+def identity(obj: Tree) -> Identity:
+    """Tell an object from all others; a document without a namespace goes to the release's."""
+    kind = text(obj, "kind")
+    namespaced = kind in RELEASE_TYPES and RELEASE_TYPES[kind].namespaced
+    namespace = (text(obj, "metadata", "namespace") or NAMESPACE) if namespaced else ""
+    return kind, namespace, text(obj, "metadata", "name")
+
+
+def find_drift(wanted: Iterable[Tree], live: Iterable[Tree]) -> tuple[Drift, ...]:
+    """Compare the objects of a manifest with the live ones, in the manifest's order; other live ones do not matter."""
+    there = {identity(obj): obj for obj in live}
+    found: list[Drift] = []
+    for obj in wanted:
+        name = f"{text(obj, 'kind')} {text(obj, 'metadata', 'name')}"
+        present = there.get(identity(obj))
+        if present is None:
+            found.append(Drift(name, "", "the object", None))
+            continue
+        found += [
+            Drift(name, "".join(said).removeprefix("."), old, new, path)
+            for path, said, old, new in _object_differences(obj, present)
+        ]
+    return tuple(found)
+
+
+def say_drift(found: Sequence[Drift]) -> list[str]:
+    """Say drift in one line per object: "DaemonSet x is gone", "ConfigMap y: data[c-1] differs"."""
+    lines = []
+    for name in dict.fromkeys(item.object for item in found):
+        fields = [_short(item.field) for item in found if item.object == name and not item.gone]
+        more = f" and {len(fields) - _MOST_SAID} more" if len(fields) > _MOST_SAID else ""
+        verb = "differ" if len(fields) > 1 else "differs"
+        lines.append(f"{name}: {', '.join(fields[:_MOST_SAID])}{more} {verb}" if fields else f"{name} is gone")
+    return lines
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("spec.template.spec.").removeprefix("spec.")
+
+
+_Difference: TypeAlias = tuple[Path, tuple[str, ...], object, object]
+
+
+def _object_differences(wanted: Tree, live: Tree) -> Iterator[_Difference]:
+    for key in ("labels", "annotations"):
+        start: tuple[Path, tuple[str, ...]] = ("metadata", key), (".metadata", f".{key}")
+        yield from _differences(tree(wanted, "metadata", key), tree(live, "metadata", key), *start, whole=False)
+    ours = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    theirs = {key: value for key, value in live.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    yield from _differences(ours, theirs, (), (), whole=False)
+
+
+def _differences(
+    wanted: object, live: object, path: Path, said: tuple[str, ...], *, whole: bool
+) -> Iterator[_Difference]:
+    if wanted is None and not whole:
+        return
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        yield from _of_maps(wanted, live, path, said, whole=whole)
+    elif isinstance(wanted, list) and isinstance(live, list):
+        yield from _of_lists(wanted, live, path, said, whole=whole)
+    elif not _same(wanted, live):
+        yield path, said, wanted, live
+
+
+def _of_maps(wanted: Tree, live: Tree, path: Path, said: tuple[str, ...], *, whole: bool) -> Iterator[_Difference]:
+    for key, value in wanted.items():
+        below = whole or key in _COMPARED_WHOLE
+        yield from _differences(value, live.get(key), (*path, key), (*said, _step(key, said)), whole=below)
+    for key, value in live.items():
+        if key not in wanted and (whole or key in _ADDITIONS) and not _is_empty(value):
+            yield (*path, key), (*said, _step(key, said)), None, value
+
+
+def _step(key: str, said: tuple[str, ...]) -> str:
+    """Write one step of a field's name; keys of people's choosing stand in brackets."""
+    chosen = bool(said) and said[-1] in (".data", ".labels", ".annotations", ".nodeSelector")
+    return f"[{key}]" if chosen else f".{key}"
+
+
+def _of_lists(
+    wanted: list[object], live: list[object], path: Path, said: tuple[str, ...], *, whole: bool
+) -> Iterator[_Difference]:
+    key = _item_key(wanted, live)
+    if key:
+        names = [text(item, key) for item in live]
+        for item in wanted:
+            name = text(item, key)
+            at = names.index(name) if name in names else len(names)
+            there = live[at] if name in names else None
+            yield from _differences(item, there, (*path, at), (*said, f"[{name}]"), whole=whole)
+        known = {text(item, key) for item in wanted}
+        for at, name in enumerate(names):
+            if name not in known:
+                yield (*path, at), (*said, f"[{name}]"), None, live[at]
+    elif len(wanted) != len(live) or any(
+        list(_differences(one, other, (), (), whole=whole)) for one, other in zip(wanted, live, strict=True)
+    ):
+        yield path, said, wanted, live
+
+
+def _item_key(*lists: list[object]) -> str:
+    """Find what tells the items of both lists apart, "" when nothing does."""
+    for key in _ITEM_KEYS:
+        named = [[text(item, key) for item in items] for items in lists]
+        if all(names and all(names) and len({*names}) == len(names) for names in named):
+            return key
+    return ""
+
+
+def _same(wanted: object, live: object) -> bool:
+    if wanted == live or (_is_empty(wanted) and _is_empty(live)):
+        return True
+    sizes = _quantity(wanted), _quantity(live)
+    return None not in sizes and sizes[0] == sizes[1]
+
+
+def _is_empty(value: object) -> bool:
+    """Say whether a value says nothing: the API server drops such fields, or writes them out."""
+    if isinstance(value, Mapping):
+        return all(_is_empty(item) for item in value.values())
+    return value is None or value is False or value in ("", 0) or value == []
+
+
+def _quantity(value: object) -> Decimal | None:
+    """Read "500m", "0.5" or 2 as a number; None for anything else."""
+    written = text({"value": value}, "value") if not isinstance(value, bool) else ""
+    number = written.rstrip("mkMGTKi")
+    unit = _UNITS.get(written[len(number) :])
+    plain = number.replace(".", "", 1)
+    return Decimal(number) * unit if unit is not None and plain.isascii() and plain.isdigit() else None

@@ -1,0 +1,180 @@
+"""Whether a pod may go to a node, and if not, why: node selector, node affinity, taints.
+
+Lives here: the predicates of the Kubernetes scheduler that look at labels and taints, as pure functions. Must not
+live here: resources, topology spread, priorities, and knowledge of NVIDIA or of a cloud.
+
+Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.kube.views import CORDON, Toleration
+from gpukube.core.jsontree import at, items, text, tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gpukube.cluster.kube.views import Placement
+    from gpukube.core.values import Taint
+
+DAEMON_TOLERATIONS: Final = (
+    Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/unreachable", "Exists", effect="NoExecute"),
+    Toleration("node.kubernetes.io/disk-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/memory-pressure", "Exists", effect="NoSchedule"),
+    Toleration("node.kubernetes.io/pid-pressure", "Exists", effect="NoSchedule"),
+    Toleration(CORDON, "Exists", effect="NoSchedule"),
+)
+"""What the DaemonSet controller adds to its pods (Kubernetes documentation, "DaemonSet")."""
+_SOFT: Final = "PreferNoSchedule"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+"""What Gt and Lt can compare (strconv.ParseInt; Python's int takes more)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """One reason why a pod does not go to a node.
+
+    Attributes:
+        kind: What stands in the way.
+        says: For people, with the values seen.
+        taint: The taint that is not tolerated.
+        keys: Label keys that are asked for and not as asked; of an affinity those of all its terms.
+    """
+
+    kind: Literal["selector", "affinity", "taint"]
+    says: str
+    taint: Taint | None = None
+    keys: tuple[str, ...] = ()
+
+
+def misfits(
+    placement: Placement,
+    labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    *,
+    name: str = "",
+    unknown: Callable[[str], bool] | None = None,
+) -> tuple[Misfit, ...]:
+    """Say why a pod does not go to a node; empty when it may.
+
+    Args:
+        placement: The pod's selector, affinity and tolerations.
+        labels: The node's.
+        taints: The node's.
+        name: The node's; "" when it does not exist yet.
+        unknown: Says of a label key that is absent whether the node may carry it all the same; such a key is
+            taken to match. For nodes that do not exist yet.
+    """
+    open_keys = unknown or (lambda _key: False)
+    found = [
+        Misfit("selector", f"nodeSelector wants {key}={value}, the node has {_seen(labels, key)}", keys=(key,))
+        for key, value in placement.node_selector.items()
+        if labels.get(key) != value and not (key not in labels and open_keys(key))
+    ]
+    terms = _terms(placement)
+    if terms is not None and not any(_term_matches(term, labels, name, open_keys) for term in terms):
+        said = f"node affinity wants {' or '.join(map(_term_text, terms)) or 'nothing'}"
+        found.append(Misfit("affinity", said, keys=_failing_keys(terms, labels, name, open_keys)))
+    found += [
+        Misfit("taint", f"taint {taint} is not tolerated", taint)
+        for taint in taints
+        if taint.effect != _SOFT and not tolerates(placement.tolerations, taint)
+    ]
+    return tuple(found)
+
+
+def daemon_misfits(
+    placement: Placement,
+    labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    *,
+    name: str = "",
+    unknown: Callable[[str], bool] | None = None,
+) -> tuple[Misfit, ...]:
+    """As `misfits`, for a pod of a DaemonSet, which tolerates the node's troubles by itself."""
+    hard = [taint for taint in taints if not tolerates(DAEMON_TOLERATIONS, taint)]
+    return misfits(placement, labels, hard, name=name, unknown=unknown)
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Say whether one of the tolerations covers a taint."""
+    return any(_covers(toleration, taint) for toleration in tolerations)
+
+
+def _covers(toleration: Toleration, taint: Taint) -> bool:
+    """Match one toleration: no effect is every effect, and no key, which only Exists may have, every key."""
+    if toleration.effect not in ("", taint.effect):
+        return False
+    if toleration.operator == "Exists":
+        return toleration.key in ("", taint.key)
+    return toleration.operator in ("", "Equal") and (toleration.key, toleration.value) == (taint.key, taint.value)
+
+
+def _terms(placement: Placement) -> list[object] | None:
+    path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    if at(placement.affinity, *path) is None:
+        return None
+    return items(placement.affinity, *path, "nodeSelectorTerms")
+
+
+def _term_matches(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> bool:
+    """Match one term: all of its expressions; an empty term matches no node."""
+    present = bool(items(term, "matchExpressions") or items(term, "matchFields"))
+    return present and not _failing(term, labels, name, unknown)
+
+
+def _failing(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> list[str]:
+    """List the keys of a term's expressions that do not hold; the name of a node to come may be any."""
+    fields = {"metadata.name": name} if name else {}
+    expressions = [(item, labels, unknown) for item in items(term, "matchExpressions")]
+    expressions += [(item, fields, lambda _key: not name) for item in items(term, "matchFields")]
+    return [text(item, "key") for item, values, may in expressions if not _expression_matches(item, values, may)]
+
+
+def _failing_keys(
+    terms: Iterable[object], labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]
+) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for term in terms for key in _failing(term, labels, name, unknown)))
+
+
+def _expression_matches(item: object, labels: Mapping[str, str], unknown: Callable[[str], bool]) -> bool:
+    key, operator = text(item, "key"), text(item, "operator")
+    values = [text(value) for value in items(item, "values")]
+    if key not in labels:
+        return operator in ("NotIn", "DoesNotExist") or unknown(key)
+    value = labels[key]
+    answers: dict[str, Callable[[], bool]] = {
+        "In": lambda: value in values,
+        "NotIn": lambda: value not in values,
+        "Exists": lambda: True,
+        "DoesNotExist": lambda: False,
+        "Gt": lambda: _is_beyond(value, values, sign=1),
+        "Lt": lambda: _is_beyond(value, values, sign=-1),
+    }
+    return operator in answers and answers[operator]()
+
+
+def _is_beyond(value: str, values: list[str], *, sign: int) -> bool:
+    """Compare two whole numbers; nothing else can be beyond anything, and there is exactly one to compare with."""
+    if len(values) != 1 or not all(_INTEGER.fullmatch(number) for number in (value, *values)):
+        return False
+    return sign * (int(value) - int(values[0])) > 0
+
+
+def _term_text(term: object) -> str:
+    parts = [_expression_text(item) for item in (*items(term, "matchExpressions"), *items(term, "matchFields"))]
+    return " and ".join(parts) or "(an empty term)"
+
+
+def _expression_text(item: object) -> str:
+    values = ",".join(text(value) for value in items(tree(item), "values"))
+    return f"{text(item, 'key')} {text(item, 'operator')}" + (f" [{values}]" if values else "")
+
+
+def _seen(labels: Mapping[str, str], key: str) -> str:
+    return f"{key}={labels[key]}" if key in labels else "no such label"

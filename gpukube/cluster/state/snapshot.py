@@ -1,0 +1,123 @@
+"""One look at a cluster: everything the pure modules of this room need, read at once.
+
+Lives here: `Snapshot` and `look`. Must not live here: conclusions.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.state.release_objects import live_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView
+    from gpukube.cluster.names import ReleaseKind
+    from gpukube.core.jsontree import Tree
+
+_AT_ONCE = 5
+"""Calls under way in one look; each waits for the network, not for us."""
+_DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a cluster looked like.
+
+    Attributes:
+        history: Revisions of our release of the plugin's chart, oldest first; empty when it is not there.
+        config_map: Entries of that release's ConfigMap; None when it does not exist.
+        operator_history: As history, of our release of the GPU Operator.
+        operator_config_map: As config_map, of that release.
+        pods: Pods of our namespace.
+        cluster_policies: ClusterPolicy objects of the GPU Operator.
+        objects: Live objects of our releases, of those that are deployed; None when they were not read.
+        device_classes: DeviceClasses of DRA.
+        slices: (driver, node) of DRA's ResourceSlices.
+    """
+
+    nodes: tuple[NodeView, ...] = ()
+    daemonsets: tuple[WorkloadView, ...] = ()
+    deployments: tuple[WorkloadView, ...] = ()
+    pods: tuple[PodView, ...] = ()
+    history: tuple[Release, ...] = ()
+    config_map: Mapping[str, str] | None = None
+    operator_history: tuple[Release, ...] = ()
+    operator_config_map: Mapping[str, str] | None = None
+    cluster_policies: tuple[str, ...] = ()
+    device_classes: tuple[str, ...] = ()
+    slices: tuple[tuple[str, str], ...] = ()
+    objects: tuple[Tree, ...] | None = None
+
+    def release_of(self, kind: ReleaseKind) -> Release | None:
+        """Give the newest revision of one of our releases; None when it is not there."""
+        return newest(self.operator_history if kind is GPU_OPERATOR else self.history)
+
+    def entries_of(self, kind: ReleaseKind) -> Mapping[str, str] | None:
+        """Give the config entries of one of our releases; None when it has no ConfigMap."""
+        return self.operator_config_map if kind is GPU_OPERATOR else self.config_map
+
+    def plugin_of(self, kind: ReleaseKind) -> WorkloadView | None:
+        """Give the DaemonSet that advertises for one of our releases; None when it is not there."""
+        wanted = (NAMESPACE, kind.plugin)
+        return next((item for item in self.daemonsets if (item.namespace, item.name) == wanted), None)
+
+
+def look(kube: Kube) -> Snapshot:
+    """Read a cluster: ten calls, none of them for all pods, and one for each type of object of a deployed release.
+
+    Raises:
+        AccessError: A list is forbidden; the message names which.
+        ClusterError: The API did not answer.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        nodes = threads.submit(kube.nodes)
+        daemonsets = threads.submit(kube.daemonsets)
+        deployments = threads.submit(kube.deployments)
+        pods = threads.submit(kube.pods, NAMESPACE)
+        history = threads.submit(release_history, kube, "", NAMESPACE)
+        config_map = threads.submit(kube.config_map, NAMESPACE, DEVICE_PLUGIN.config_map)
+        operator_map = threads.submit(kube.config_map, NAMESPACE, GPU_OPERATOR.config_map)
+        policies = threads.submit(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",))
+        classes = threads.submit(kube.object_names, "resource.k8s.io", "deviceclasses", _DRA_VERSIONS)
+        slices = threads.submit(kube.resource_slices)
+    found = history.result()
+    releases = [newest(_of(found, kind)) for kind in RELEASE_KINDS]
+    deployed = [release for release in releases if release and release.status == DEPLOYED]
+    objects = tuple(obj for release in deployed for obj in live_objects(kube, release)) if deployed else None
+    return Snapshot(
+        nodes=nodes.result(),
+        daemonsets=daemonsets.result(),
+        deployments=deployments.result(),
+        pods=pods.result(),
+        history=_of(found, DEVICE_PLUGIN),
+        config_map=config_map.result(),
+        operator_history=_of(found, GPU_OPERATOR),
+        operator_config_map=operator_map.result(),
+        cluster_policies=policies.result() or (),
+        device_classes=classes.result() or (),
+        slices=slices.result(),
+        objects=objects,
+    )
+
+
+def has_entry(kube: Kube, kind: ReleaseKind, key: str) -> bool:
+    """Say by one call whether a release has a config entry right now.
+
+    To be asked right before nodes get a label that names it: a label without its entry makes the plugin exit there.
+
+    Raises:
+        AccessError, ClusterError: As look.
+    """
+    return key in (kube.config_map(NAMESPACE, kind.config_map) or {})
+
+
+def _of(releases: Sequence[Release], kind: ReleaseKind) -> tuple[Release, ...]:
+    return tuple(release for release in releases if release.name == kind.name)

@@ -1,0 +1,44 @@
+"""Checks of the cloud's side: what a cloud package knows of its pools, and what holds on all clouds.
+
+Lives here: the list of all checks of this side. Must not live here: the checks themselves (access, pool_states,
+pool_marks, machines, scaling; the providers' diagnosis).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.doctor.check import Check
+from gpukube.doctor.checks import access, machines, pool_marks, pool_states, scaling
+from gpukube.doctor.cloud_view import view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.cloud_check import CloudCheck
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence
+    from gpukube.provider import Provider
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *access.CHECKS,
+    *pool_states.CHECKS,
+    *pool_marks.CHECKS,
+    *machines.CHECKS,
+    *scaling.CHECKS,
+)
+"""Checks of what every cloud says."""
+
+
+def cloud_checks(provider: Provider) -> tuple[Check, ...]:
+    """List the checks that only this cloud has; none where its package brings no diagnosis."""
+    diagnosis = provider.diagnosis
+    return tuple(_check(each) for each in diagnosis.checks) if diagnosis else ()
+
+
+def _check(row: CloudCheck) -> Check:
+    def find(evidence: Evidence) -> Iterator[Fault]:
+        view = view_of(evidence)
+        return row.find(view) if view else iter(())
+
+    return Check(row.id, row.title, row.consequence, row.link, find, ("cloud", "pools"), row.severity)

@@ -1,0 +1,333 @@
+"""Checks of the parts of the stack themselves: gone, edited by hand, stopped, or with pods that do not start.
+
+Lives here: pure checks of DaemonSets and Deployments against their release, of the operator, and of pods that wait.
+Must not live here: containers that fail (plugins), nodes without a plugin (placement).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.releases import DEPLOYED
+from gpukube.cluster.kube.views import workload_view
+from gpukube.cluster.names import CLUSTER_POLICY, NAMESPACE
+from gpukube.cluster.state.release_drift import identity, manifest_objects
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.faults import Reconcile, fault
+from gpukube.core.jsontree import at, text
+from gpukube.doctor.check import Checks
+from gpukube.doctor.gpu_stack import (
+    gpu_nodes,
+    is_failing,
+    lands_on,
+    parts_of,
+    plugins,
+    pods_of_deployment,
+    workloads_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.kube.views import WorkloadView
+    from gpukube.core.faults import Fault
+    from gpukube.core.jsontree import Tree
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+_SLOW_S: Final = 300.0
+"""A pod of the stack starts in seconds; a large image over a slow line takes minutes."""
+_MANY_RESTARTS: Final = 10
+_PLACING: Final = ("nodeSelector", "affinity")
+_APPLY: Final = "gpukube pool apply -f SPEC"
+
+WITHOUT: Final = {
+    "gfd": "feature discovery says nothing of this node: no labels for product, memory and MIG, and no MPS",
+    "mps": "the plugin waits for the daemon and shows no GPU",
+    "mig-manager": "the GPUs of this node are not cut",
+    "operator": "new nodes get no plugin, and changes of its ClusterPolicy do nothing",
+    "nfd-worker": "nothing tells that this node has a GPU: what waits for that label does not come",
+    "nfd-master": "features of nodes do not become labels: no new GPU node is known",
+}
+"""Part -> what its absence means, where that is another thing than a node without a plugin."""
+_ZERO: Final = "the plugin does not run on the node: it shows no GPU"
+
+CHECKS: Final = Checks(needs=("nodes", "daemonsets", "deployments", "pods"))
+
+
+@lru_cache(maxsize=16)
+def _workloads_in(manifest: str) -> tuple[Tree, ...]:
+    objects = manifest_objects(manifest)
+    return tuple(item for item in objects if text(item, "kind") in ("DaemonSet", "Deployment"))
+
+
+def _declared(release: Release) -> Iterator[tuple[Tree, WorkloadView]]:
+    """Give the parts of the stack that a release consists of."""
+    for obj in _workloads_in(release.manifest) if release.status == DEPLOYED else ():
+        kind, _, name = identity(obj)
+        metadata = {"labels": at(obj, "metadata", "labels"), "name": name}
+        placed = {**obj, "metadata": {**metadata, "namespace": text(obj, "metadata", "namespace") or release.namespace}}
+        view = workload_view(placed, kind)
+        if parts_of(view):
+            yield placed, view
+
+
+def _live(evidence: Evidence, wanted: WorkloadView) -> WorkloadView | None:
+    everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
+    key = (wanted.kind, wanted.namespace, wanted.name)
+    return next((item for item in everything if (item.kind, item.namespace, item.name) == key), None)
+
+
+def _is_ours(evidence: Evidence, release: Release) -> bool:
+    return release.namespace == NAMESPACE and bool(evidence.desired)
+
+
+def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
+    for release in evidence.releases:
+        for _obj, wanted in _declared(release):
+            if _live(evidence, wanted) is None and not ("plugin" in parts_of(wanted) and not plugins(evidence)):
+                yield release, wanted
+
+
+def is_part_gone(evidence: Evidence, *parts: str) -> bool:
+    """Say whether a release has lost one of these parts: that explains what depends on it."""
+    return any(parts_of(wanted) & {*parts} for _release, wanted in _gone(evidence))
+
+
+@CHECKS.add(
+    "stack-part-gone",
+    title="DaemonSets and Deployments of the stack that their release consists of, and that are gone",
+    consequence="what depends on it fails, at the latest on the next node",
+    link="https://helm.sh/docs/helm/helm_rollback/",
+    needs=("daemonsets", "deployments", "releases"),
+)
+def _part_gone(evidence: Evidence) -> Iterator[Fault]:
+    for release, wanted in _gone(evidence):
+        ours = _is_ours(evidence, release)
+        yield fault(
+            str(wanted),
+            f"release {release.namespace}/{release.name} consists of it, and it is gone",
+            _APPLY
+            if ours
+            else f"helm rollback {release.name} {release.revision} --namespace {release.namespace} makes it again",
+            mend=Reconcile() if ours else None,
+        )
+
+
+def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
+    """Give the fields that choose nodes and are not as the release says, with what it says; None if nothing."""
+    for release in evidence.releases:
+        for obj, wanted in _declared(release):
+            if (wanted.kind, wanted.namespace, wanted.name) != (item.kind, item.namespace, item.name):
+                continue
+            live = {"nodeSelector": item.placement.node_selector, "affinity": item.placement.affinity}
+            declared = {
+                "nodeSelector": wanted.placement.node_selector,
+                "affinity": wanted.placement.affinity,
+            }
+            pod = ("spec", "template", "spec")
+            return {key: at(obj, *pod, key) or None for key in _PLACING if dict(live[key]) != dict(declared[key])}
+    return {}
+
+
+def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
+    """Write the command that gives fields of a pod's template back what the release says."""
+    operations = [
+        {"op": "remove", "path": f"/spec/template/spec/{key}"}
+        if value is None
+        else {"op": "add", "path": f"/spec/template/spec/{key}", "value": value}
+        for key, value in edits.items()
+    ]
+    name = f"{item.kind.lower()} {item.name} --namespace {item.namespace}"
+    return f"kubectl patch {name} --type json --patch '{json.dumps(operations)}'"
+
+
+@CHECKS.add(
+    "stack-part-edited",
+    title="parts of the stack that were sent away from GPU nodes by hand",
+    consequence="these nodes lose their labels and what waits for them, at the latest when they are made anew",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
+    needs=("nodes", "daemonsets", "deployments", "releases"),
+)
+def _part_edited(evidence: Evidence) -> Iterator[Fault]:
+    """Find parts that were sent elsewhere by hand; the plugin's own absence from a node is told by its cause."""
+    for item in (*evidence.seen.daemonsets, *evidence.seen.deployments):
+        if not parts_of(item) or "plugin" in parts_of(item) or not (edits := edits_of(evidence, item)):
+            continue
+        missed = [node.name for node in gpu_nodes(evidence) if node.ready and not lands_on(item, node)]
+        if not missed:
+            continue
+        yield fault(
+            str(item),
+            f"its {' and '.join(edits)} were changed by hand, and it does not go to {', '.join(missed[:3])}",
+            patch_back(item, edits),
+            tuple(
+                reason.says
+                for node in gpu_nodes(evidence)
+                if node.name in missed[:1]
+                for reason in daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
+            ),
+        )
+
+
+@CHECKS.add(
+    "operator-down",
+    title="a GPU Operator that does not run, or has no ClusterPolicy",
+    consequence=WITHOUT["operator"],
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/troubleshooting.html",
+    needs=("daemonsets", "deployments", "pods", "releases", "policies"),
+)
+def _operator_down(evidence: Evidence) -> Iterator[Fault]:
+    operators = workloads_of(evidence, "operator")
+    installed = [item for item in evidence.releases if item.chart == "gpu-operator" and item.status == DEPLOYED]
+    if not operators and evidence.seen.cluster_policies and not is_part_gone(evidence, "operator"):
+        yield fault(
+            f"ClusterPolicy {evidence.seen.cluster_policies[0]}",
+            "it tells a GPU Operator what to run, and there is no Deployment of one",
+            _APPLY
+            if any(_is_ours(evidence, item) for item in installed)
+            else "helm list --all-namespaces names its "
+            "release, if it has one: upgrade it; else install the chart gpu-operator again",
+        )
+    for item in operators:
+        place = f"--namespace {item.namespace}"
+        if not item.asked:
+            yield fault(str(item), "it is scaled to 0", f"kubectl scale deployment {item.name} {place} --replicas=1")
+        elif not item.ready and not any(_is_told(evidence, pod) for pod in pods_of_deployment(evidence, item)):
+            yield fault(
+                str(item),
+                "none of its pods is ready",
+                f"kubectl describe deployment {item.name} {place}, and kubectl describe pods {place} --selector "
+                "app=gpu-operator: their events say why",
+            )
+        elif CLUSTER_POLICY not in evidence.seen.cluster_policies and not evidence.troubles.get("policies"):
+            ours = any(_is_ours(evidence, release) for release in installed)
+            yield fault(
+                str(item),
+                f"there is no ClusterPolicy {CLUSTER_POLICY}: it does nothing without",
+                _APPLY
+                if ours
+                else f"helm rollback RELEASE {place} makes it again"
+                if not installed
+                else f"helm rollback {installed[0].name} {installed[0].revision} --namespace "
+                f"{installed[0].namespace} makes it again",
+                mend=Reconcile() if ours else None,
+            )
+
+
+def _is_told(evidence: Evidence, pod: PodFacts) -> bool:
+    """Say whether another check tells of a pod: its containers fail, no node takes it, or it has only begun."""
+    age = evidence.age_s(pod.created)
+    return (
+        any(is_failing(state) for state in pod.view.containers)
+        or bool(pod.view.unschedulable)
+        or (age is not None and age < _SLOW_S)
+    )
+
+
+def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
+    """Give the pods of the stack's parts; of those that go to all nodes, the ones on GPU nodes."""
+    with_gpus = {node.name for node in gpu_nodes(evidence) if node.ready}
+    for item in evidence.seen.daemonsets:
+        if parts_of(item):
+            yield from ((item, pod) for pod in evidence.pods_of(item) if pod.view.node in with_gpus)
+    for item in evidence.seen.deployments:
+        if parts_of(item):
+            yield from ((item, pod) for pod in pods_of_deployment(evidence, item))
+
+
+@CHECKS.add(
+    "stack-pod-unplaced",
+    title="pods of the stack that the scheduler does not place",
+    consequence=_ZERO,
+    link="https://kubernetes.io/docs/tasks/debug/debug-application/debug-pods/#my-pod-stays-pending",
+)
+def _unplaced(evidence: Evidence) -> Iterator[Fault]:
+    for item, pod in _stack_pods(evidence):
+        said = pod.view.unschedulable
+        if pod.view.scheduled or not said:
+            continue
+        where = f" for node {pod.view.node}" if pod.view.node else ""
+        yield fault(
+            f"pod {pod}",
+            f"the scheduler does not place it{where}: {said}",
+            _room(item, pod),
+            (f"it is of {item}",),
+            why="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
+        )
+
+
+def _room(item: WorkloadView, pod: PodFacts) -> str:
+    said, node = pod.view.unschedulable, pod.view.node
+    if "Insufficient" in said or "Too many pods" in said:
+        named = f"kubectl describe node {node}" if node else "kubectl describe nodes"
+        return f"make room for it: {named} lists what asks for how much; its priority class may push others out"
+    if "taint" in said:
+        return f"add tolerations for the taints named to the release of {item}"
+    return f"kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
+
+
+@CHECKS.add(
+    "stack-pod-not-starting",
+    title="pods of the stack that stay in ContainerCreating",
+    consequence=_ZERO,
+    link="https://kubernetes.io/docs/concepts/containers/runtime-class/#usage",
+)
+def _not_starting(evidence: Evidence) -> Iterator[Fault]:
+    for item, pod in _stack_pods(evidence):
+        age = evidence.age_s(pod.created)
+        view = pod.view
+        if not view.scheduled or view.phase != "Pending" or age is None or age < _SLOW_S:
+            continue
+        if any(is_failing(state) for state in view.containers):
+            continue
+        runtime = text(evidence.manifest(item), "spec", "template", "spec", "runtimeClassName")
+        states = sorted({state.waiting for state in view.containers if state.waiting}) or ["nothing"]
+        yield fault(
+            f"pod {pod}",
+            f"it has not started on node {view.node} for {_minutes(age)}; its containers say {', '.join(states)}",
+            f"kubectl describe pod {view.name} --namespace {view.namespace}: its events say what is missing"
+            + (
+                _RUNTIME.format(runtime=runtime, kind=item.kind.lower(), name=item.name, place=view.namespace)
+                if runtime
+                else " (a ConfigMap, a host path, an address of the pod network)"
+            ),
+            (f"it is of {item}",),
+            why="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
+        )
+
+
+_RUNTIME: Final = (
+    '; "no runtime for {runtime} is configured" means that the container runtime of the node lacks a handler of '
+    "RuntimeClass {runtime}: use a node image with NVIDIA's container toolkit, or do without the class: kubectl patch "
+    '{kind} {name} --namespace {place} --type json --patch \'[{{"op": "remove", "path": '
+    '"/spec/template/spec/runtimeClassName"}}]\', and take the value out of its release'
+)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds // 60)} min"
+
+
+@CHECKS.add(
+    "stack-pod-restarting",
+    title="pods of the stack that were restarted many times, though they run now",
+    consequence="each time the node shows no GPU for a moment, and pods that start then are refused",
+    link="https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/",
+    severity="warning",
+)
+def _restarting(evidence: Evidence) -> Iterator[Fault]:
+    """Find containers that run now and ended again and again; those that wait to be restarted are told elsewhere."""
+    for item, pod in _stack_pods(evidence):
+        worst = max(pod.view.containers, key=lambda state: state.restarts, default=None)
+        if worst is None or worst.restarts < _MANY_RESTARTS or any(is_failing(state) for state in pod.view.containers):
+            continue
+        yield fault(
+            f"pod {pod}",
+            f"container {worst.name} on node {pod.view.node} was restarted {worst.restarts} times",
+            f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous says why it "
+            f"ended; once that is mended: kubectl delete pod {pod.view.name} --namespace {pod.view.namespace}",
+            (f"it is of {item}",),
+        )

@@ -1,0 +1,265 @@
+"""Checks of the plugin's config entries: what nodes name, what is there, and what is in it.
+
+Lives here: pure checks, and which entry serves a node. Must not live here: pods that fail for it (plugins).
+
+Source: NVIDIA/k8s-device-plugin v0.20.0 README, api/config/v1 and cmd/config-manager.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpukube.core.faults import Reconcile, fault
+from gpukube.core.jsontree import at, items, number, text, tree
+from gpukube.core.owners import CONFIG_LABEL
+from gpukube.core.values import OWNER_LABEL
+from gpukube.doctor.check import Checks
+from gpukube.doctor.checks.placement import lost_labels
+from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence
+
+_STRATEGIES: Final = ("", "none", "single", "mixed")
+_MOST_MPS: Final = 48
+_FALLBACK: Final = "default"
+
+_README: Final = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md"
+
+CHECKS: Final = Checks(needs=("nodes", "daemonsets", "config-maps"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which entry a node asks a plugin for.
+
+    Attributes:
+        key: As the node's label names it, or the plugin's default; "" for none.
+        labelled: Whether the label names it.
+        wrong: Whether there is no such entry.
+    """
+
+    key: str
+    labelled: bool
+    wrong: bool
+
+
+def config_key_of(evidence: Evidence, node: NodeView, plugin: WorkloadView) -> Choice:
+    """Say which entry a node asks a plugin for, and whether there is one."""
+    entries = entries_for(evidence, plugin)
+    if entries is None:
+        return Choice("", labelled=False, wrong=False)
+    label = node.labels.get(CONFIG_LABEL, "")
+    key = label or _default_of(evidence, plugin, entries)
+    return Choice(key, bool(label), bool(key) and key not in entries)
+
+
+def _default_of(evidence: Evidence, plugin: WorkloadView, entries: Mapping[str, str]) -> str:
+    """Give the default: of the config-manager's environment, else a key of that name, else the only one."""
+    told = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
+    if told:
+        return told
+    return _FALLBACK if _FALLBACK in entries else next(iter(entries)) if len(entries) == 1 else ""
+
+
+def entry_of(evidence: Evidence, node: NodeView) -> Mapping[str, object]:
+    """Give the config entry under which a node's devices are advertised, read; empty when it has none."""
+    for plugin in plugins(evidence):
+        choice = config_key_of(evidence, node, plugin)
+        if lands_on(plugin, node) and choice.key and not choice.wrong:
+            return _parsed((entries_for(evidence, plugin) or {})[choice.key])
+    return {}
+
+
+def shares_by_mps(evidence: Evidence, node: NodeView) -> bool:
+    """Say whether a node's entry shares by MPS."""
+    return bool(tree(entry_of(evidence, node), "sharing", "mps"))
+
+
+def _parsed(written: str) -> dict[str, object]:
+    try:
+        return tree(yaml.safe_load(written))
+    except yaml.YAMLError:
+        return {}
+
+
+@CHECKS.add(
+    "config-key-unknown",
+    title="nodes whose label names a config entry that does not exist",
+    consequence="config-manager exits: a new plugin pod stays in Init:CrashLoopBackOff, a running one keeps the "
+    "old sharing",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
+)
+def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
+    lost = {item.node: item for item in lost_labels(evidence) if item.key == CONFIG_LABEL}
+    for plugin in plugins(evidence):
+        entries = entries_for(evidence, plugin) or {}
+        for node in gpu_nodes(evidence):
+            choice = config_key_of(evidence, node, plugin)
+            if not choice.wrong or not choice.labelled or not lands_on(plugin, node) or node.name in lost:
+                continue
+            ours = OWNER_LABEL in node.labels
+            yield fault(
+                f"node {node.name}",
+                f"label {CONFIG_LABEL} names {choice.key}, and {plugin} has no such entry",
+                "gpukube pool apply -f SPEC (it writes the entry)"
+                if ours
+                else f"kubectl label node {node.name} {CONFIG_LABEL}={next(iter(sorted(entries)), 'KEY')} --overwrite",
+                (f"entries: {', '.join(sorted(entries)) or 'none'}",),
+                mend=Reconcile() if ours else None,
+            )
+
+
+@CHECKS.add(
+    "config-default-unknown",
+    title="a config.default that names no entry",
+    consequence="the plugin does not start on nodes without a label of their own; Helm does not check it",
+    link=f"{_README}#passing-configuration-to-the-plugin-via-a-configmap",
+)
+def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
+    for plugin in plugins(evidence):
+        entries = entries_for(evidence, plugin)
+        told = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
+        if entries is not None and told and told not in entries:
+            yield fault(
+                str(plugin),
+                f"its config.default is {told}, and there is no such entry",
+                f"set config.default to one of {', '.join(sorted(entries))} in its release",
+            )
+
+
+@CHECKS.add(
+    "config-map-missing",
+    title="a ConfigMap that the plugin mounts and that is gone",
+    consequence="new pods of the plugin stay in ContainerCreating",
+    link="https://kubernetes.io/docs/concepts/configuration/configmap/#optional-configmaps",
+)
+def _missing_map(evidence: Evidence) -> Iterator[Fault]:
+    for plugin in plugins(evidence):
+        pod = tree(evidence.manifest(plugin), "spec", "template", "spec")
+        for volume in items(pod, "volumes"):
+            name = text(volume, "configMap", "name")
+            optional = text(volume, "configMap", "optional") == "true"
+            if not name or optional or (plugin.namespace, name) in evidence.config_maps:
+                continue
+            ours = any(OWNER_LABEL in node.labels and lands_on(plugin, node) for node in evidence.nodes)
+            yield fault(
+                str(plugin),
+                f"it mounts the ConfigMap {name}, and there is none",
+                f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
+                mend=Reconcile() if ours else None,
+            )
+
+
+@CHECKS.add(
+    "config-entry-refused",
+    title="config entries that the plugin refuses",
+    consequence="the plugin exits on every node that names the entry",
+    link=f"{_README}#shared-access-to-gpus",
+)
+def _refused(evidence: Evidence) -> Iterator[Fault]:
+    for plugin in plugins(evidence):
+        for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
+            for said in _faults(written):
+                yield fault(
+                    str(plugin),
+                    f"config entry {key}: {said}",
+                    f"correct config.map.{key} in its release (for entries of ours: gpukube pool apply -f SPEC)",
+                    mend=Reconcile() if key.startswith("c-") and evidence.desired else None,
+                )
+
+
+def _faults(written: str) -> Iterator[str]:
+    """Say why the plugin would exit with this entry."""
+    try:
+        entry: object = yaml.safe_load(written)
+    except yaml.YAMLError:
+        yield "it is no YAML"
+        return
+    if text(entry, "version") not in ("", "v1"):
+        yield f'version "{text(entry, "version")}" is unknown; write v1'
+    strategy = text(entry, "flags", "migStrategy")
+    if strategy not in _STRATEGIES:
+        yield f'migStrategy "{strategy}" is none of none, single, mixed'
+    for kind in ("timeSlicing", "mps"):
+        if at(entry, "sharing", kind) is not None:
+            yield from _sharing_faults(entry, kind)
+    if strategy == "mixed" and tree(entry, "sharing", "mps"):
+        yield "mps does not go with migStrategy mixed"
+
+
+def _sharing_faults(entry: object, kind: str) -> Iterator[str]:
+    resources = items(entry, "sharing", kind, "resources")
+    if not resources:
+        yield f"sharing.{kind} names no resources"
+    for resource in resources:
+        replicas = number(resource, "replicas")
+        if replicas < 2:  # noqa: PLR2004 - "number of replicas must be >= 2"
+            yield f"{text(resource, 'name')} has {replicas} replicas; at least 2"
+        if kind == "mps" and replicas > _MOST_MPS:
+            yield f"{text(resource, 'name')} has {replicas} replicas by MPS; at most {_MOST_MPS}"
+
+
+@CHECKS.add(
+    "config-entry-ignored",
+    title="settings of config entries that do nothing",
+    consequence="devices are not shared or named as the entry seems to say",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/628",
+    severity="warning",
+)
+def _ineffective(evidence: Evidence) -> Iterator[Fault]:
+    for plugin in plugins(evidence):
+        for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
+            for said in _idle(_parsed(written)):
+                yield fault(
+                    str(plugin),
+                    f"config entry {key}: {said}",
+                    f"take it out of config.map.{key} in its release",
+                )
+
+
+def _idle(entry: Mapping[str, object]) -> Iterator[str]:
+    """Name what the plugin reads and ignores."""
+    strategy = text(entry, "flags", "migStrategy")
+    if tree(entry, "resources"):
+        yield "resources.gpus and resources.mig rename nothing"
+    if tree(entry, "sharing", "mps") and tree(entry, "sharing", "timeSlicing"):
+        yield "with mps and timeSlicing both given, mps wins"
+    for kind in ("timeSlicing", "mps"):
+        for resource in items(entry, "sharing", kind, "resources"):
+            name = text(resource, "name")
+            yield from (
+                f"{field} of {name} does nothing" for field in ("rename", "devices") if at(resource, field) is not None
+            )
+            if "mig-" in name and strategy != "mixed":
+                yield f"{name} matches nothing under migStrategy {strategy or 'none'}; write nvidia.com/gpu"
+
+
+@CHECKS.add(
+    "config-entry-unused",
+    title="config entries that nothing names",
+    consequence="they mislead whoever reads the release",
+    link=f"{_README}#multiple-config-file-example",
+    severity="warning",
+    needs=("nodes", "daemonsets", "config-maps", "pools"),
+)
+def _unused(evidence: Evidence) -> Iterator[Fault]:
+    named = {node.labels.get(CONFIG_LABEL, "") for node in evidence.nodes}
+    named |= {pool.labels.get(CONFIG_LABEL, "") for pool in evidence.live}
+    named |= {wanted.ownership.config_key for wanted in evidence.desired}
+    for plugin in plugins(evidence):
+        entries = entries_for(evidence, plugin) or {}
+        default = _default_of(evidence, plugin, entries)
+        for key in sorted(set(entries) - named - {default}):
+            yield fault(
+                str(plugin),
+                f"config entry {key} is named by no node and no pool",
+                "gpukube pool apply -f SPEC drops it where it is ours; else take it out of config.map in its release",
+            )

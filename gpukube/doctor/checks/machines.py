@@ -1,0 +1,232 @@
+"""Checks of what the nodes of a pool are: machine, versions, and who brings the driver.
+
+Lives here: pure checks that hold on every cloud. Must not live here: images of one cloud (its diagnose.py), and the
+plugin's pods (plugins).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.state.components import role_of, title_of
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.faults import fault
+from gpukube.core.fields import DRIVER
+from gpukube.core.live import live_machine
+from gpukube.core.owners import MIG_CONFIG_LABEL
+from gpukube.doctor.check import Checks
+from gpukube.doctor.cloud_view import diagnosed_pools
+from gpukube.doctor.gpu_stack import environment_of
+from gpukube.gpu.catalogue import catalogue_date, refuse_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.core.cloud_check import CloudView, Diagnosis
+    from gpukube.core.faults import Fault
+    from gpukube.core.values import Observed
+    from gpukube.doctor.evidence import Evidence
+
+_SKEW: Final = 3
+"""Minor versions that a kubelet may be older than the API server (kubernetes.io: releases/version-skew-policy)."""
+_DRA: Final = "gpu.nvidia.com"
+_DRA_FLOOR: Final = (1, 34, 2)
+"""What the documentation of the DRA driver asks for (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
+_OFF: Final = "all-disabled"
+_SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
+_MOST_NAMED: Final = 5
+
+CHECKS: Final = Checks(needs=("cloud", "pools"))
+
+
+@CHECKS.add(
+    "machine-retired",
+    title="machines that are retired or have no NVIDIA GPU",
+    consequence="no further node comes, and the present ones go when the cloud takes the type away",
+    link="https://learn.microsoft.com/azure/virtual-machines/sizes/retirement/retired-sizes-list",
+)
+def _retired(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if reason := refuse_reason(evidence.cluster.provider, pool.instance_type):
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"{pool.instance_type}: {reason}",
+                fix=f"make a pool of another type beside it, then {diagnosis.remove(view, pool)}",
+                evidence=(f"catalogue of {catalogue_date()}",),
+            )
+
+
+@CHECKS.add(
+    "machine-without-mig",
+    title="MIG asked of GPUs that cannot be cut",
+    consequence="the MIG manager fails on each of its nodes, and they keep whole GPUs",
+    link="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-gpus.html",
+)
+def _no_mig(evidence: Evidence) -> Iterator[Fault]:
+    for view, _, pool in diagnosed_pools(evidence):
+        machine, cut = live_machine(evidence.cluster.provider, pool), pool.labels.get(MIG_CONFIG_LABEL, _OFF)
+        if machine is not None and machine.mig_capable is False and cut != _OFF:
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"the label {MIG_CONFIG_LABEL}={cut} is for GPUs that can be cut; {machine.model} cannot",
+                fix=f"take the label {MIG_CONFIG_LABEL} off the pool where the cloud keeps it, and share by "
+                "sharing.timeSlicing instead",
+                evidence=(f"{machine.name}: {machine.devices} x {machine.model}",),
+            )
+
+
+@CHECKS.add(
+    "version-skew",
+    title="nodes whose Kubernetes does not fit the control plane's",
+    consequence="the combination is not supported: nodes may drop out, and upgrades are refused",
+    link="https://kubernetes.io/releases/version-skew-policy/",
+)
+def _skew(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        control, nodes = _minor(view.facts.kubernetes_version), _minor(diagnosis.node_version(pool))
+        if control is None or nodes is None or 0 <= control - nodes <= _SKEW:
+            continue
+        ahead = nodes > control
+        yield fault(
+            where=view.name_of(pool),
+            seen=f"its nodes are of Kubernetes {diagnosis.node_version(pool)}, the control plane of "
+            f"{view.facts.kubernetes_version}",
+            fix="upgrade the control plane first" if ahead else diagnosis.upgrade(view, pool),
+            evidence=("nodes must not be newer" if ahead else f"nodes may be {_SKEW} minor versions older at most",),
+        )
+
+
+def _minor(version: str) -> int | None:
+    found = re.match(r"1\.(\d+)", version)
+    return int(found[1]) if found else None
+
+
+@CHECKS.add(
+    "dra-version",
+    title="the DRA driver on a Kubernetes that is too old for it",
+    consequence="claims for GPUs may not be served",
+    link="https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu",
+    severity="warning",
+    needs=("version", "dra"),
+)
+def _dra(evidence: Evidence) -> Iterator[Fault]:
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", evidence.version)
+    version = tuple(int(part) for part in numbers.groups()) if numbers else ()
+    if _DRA in evidence.seen.device_classes and version and version < _DRA_FLOOR:
+        yield fault(
+            where=f"DeviceClass {_DRA}",
+            seen=f"Kubernetes {evidence.version} is older than the DRA driver asks for, "
+            f"{'.'.join(map(str, _DRA_FLOOR))}",
+            fix="upgrade the cluster, or hand out GPUs by the device plugin: helm uninstall the DRA driver's "
+            "release (helm list --all-namespaces names it)",
+            evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
+                :_MOST_NAMED
+            ],
+        )
+
+
+@CHECKS.add(
+    "driver-of-nobody",
+    title="pools whose driver the cloud leaves out and nothing installs",
+    consequence="no plugin finds a GPU, and the nodes show none",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/1011",
+    needs=("cloud", "pools", "nodes", "daemonsets"),
+)
+def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
+    installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
+            continue
+        nodes = nodes_of_pool(evidence.seen, pool)
+        if any(node.devices for node in nodes) or any(_lands(item, nodes, pool) for item in installers):
+            continue
+        yield fault(
+            where=view.name_of(pool),
+            seen="the cloud installs no driver on its nodes, and nothing in the cluster does",
+            fix=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+            "--namespace gpu-operator --create-namespace; or make a pool with the cloud's driver, then "
+            + diagnosis.remove(view, pool),
+            evidence=tuple(f"node {node.name}: no devices" for node in nodes[:_MOST_NAMED]) or ("no nodes now",),
+        )
+
+
+@CHECKS.add(
+    "driver-twice",
+    title="the cloud's driver and a GPU Operator's on one node",
+    consequence="the operator's pods fail or stop containerd, and GPUs go away from the node",
+    link="https://github.com/NVIDIA/gpu-operator/issues/525",
+    needs=("cloud", "pools", "nodes", "daemonsets"),
+)
+def _two_drivers(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.fields.get(DRIVER) == "none" or live_machine(evidence.cluster.provider, pool) is None:
+            continue
+        nodes = nodes_of_pool(evidence.seen, pool)
+        rivals = [
+            item
+            for item in evidence.seen.daemonsets
+            if role_of(item) in diagnosis.brought and nodes and _lands(item, nodes, pool)
+        ]
+        if rivals:
+            yield _clash(evidence, (view, diagnosis, pool), rivals)
+
+
+def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals: list[WorkloadView]) -> Fault:
+    view, diagnosis, pool = at
+    what = " and ".join(dict.fromkeys(title_of(role) for item in rivals if (role := role_of(item))))
+    name, namespace = _operator(evidence, rivals[0])
+    values = " ".join(f"--set {value}" for value in diagnosis.operator_values)
+    return fault(
+        where=view.name_of(pool),
+        seen=f"its nodes come with the driver of the cloud, and {what} of a GPU Operator goes there too",
+        fix=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} --namespace {namespace} "
+        f"--reuse-values {values}",
+        evidence=tuple(f"{item}, {item.desired} pods" for item in rivals),
+    )
+
+
+@CHECKS.add(
+    "toolkit-config-source",
+    title="a container toolkit that rewrites containerd's configuration",
+    consequence="containerd 2 does not start with what it writes, and the node drops out",
+    link="https://github.com/NVIDIA/aicr/issues/1688",
+    severity="warning",
+    needs=("cloud", "pools", "nodes", "daemonsets"),
+)
+def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
+    for item in evidence.seen.daemonsets:
+        if role_of(item) != "toolkit" or environment_of(evidence.manifest(item)).get(_SOURCE, "").startswith("file"):
+            continue
+        for view, diagnosis, pool in diagnosed_pools(evidence):
+            nodes, least = nodes_of_pool(evidence.seen, pool), diagnosis.toolkit_from
+            version = _minor(diagnosis.node_version(pool))
+            if least is None or version is None or version < least or not nodes or not _lands(item, nodes, pool):
+                continue
+            name, namespace = _operator(evidence, item)
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"{item} sets containerd up without {_SOURCE}=file",
+                fix=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+                f"--namespace {namespace} --reuse-values --set 'toolkit.env[0].name={_SOURCE}' "
+                "--set 'toolkit.env[0].value=file'",
+                evidence=(f"nodes of Kubernetes {diagnosis.node_version(pool)}",),
+            )
+
+
+def _operator(evidence: Evidence, operand: WorkloadView) -> tuple[str, str]:
+    """Name the operator's release and its namespace; the usual name where its record was not read."""
+    release = next((item for item in evidence.releases if item.chart == GPU_OPERATOR.chart), None)
+    return (release.name, release.namespace) if release else (GPU_OPERATOR.chart, operand.namespace)
+
+
+def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
+    """Say whether pods of a DaemonSet go to a pool's nodes; of one without nodes, to those it would have."""
+    places = [(node.labels, node.taints, node.name) for node in nodes] or [(pool.labels, pool.effective_taints, "")]
+    return any(
+        not daemon_misfits(daemonset.placement, labels, taints, name=name, unknown=None if name else lambda _key: True)
+        for labels, taints, name in places
+    )

@@ -1,0 +1,246 @@
+"""Checks of MIG: who cuts, how it ended, and whether the plugin shows what is cut.
+
+Lives here: pure checks, and what of MIG explains that a node shows nothing. Must not live here: config entries.
+
+Source: NVIDIA/k8s-device-plugin v0.20.0 internal/lm (labels) and internal/rm, NVIDIA/mig-parted v0.15.0,
+NVIDIA/cloud-native-docs gpu-operator-mig.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.views import DEVICE_PREFIX
+from gpukube.cluster.names import CLUSTER_POLICY
+from gpukube.core.faults import Restart, fault
+from gpukube.core.jsontree import number
+from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
+from gpukube.doctor.check import Checks
+from gpukube.doctor.gpu_stack import advertisers_on, environment_of, gpu_nodes, lands_on, plugins, workloads_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence
+
+_STATE: Final = "nvidia.com/mig.config.state"
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_STRATEGY: Final = "nvidia.com/mig.strategy"
+_UNEVEN: Final = "MIG-INVALID"
+_UNDER_WAY: Final = ("pending", "rebooting")
+_DEPLOYED: Final = "nvidia.com/gpu.deploy.mig-manager"
+_CAPABLE: Final = "nvidia.com/mig.capable"
+_LONGEST_CUT_S: Final = 1800.0
+
+CHECKS: Final = Checks()
+
+
+def explains_crash(node: NodeView) -> bool:
+    """Say whether the state of MIG on a node explains that its plugin crashes."""
+    return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(_STATE) in ("failed", *_UNDER_WAY)
+
+
+def explains_zero(node: NodeView) -> bool:
+    """Say whether what is known of the cut of a node explains that its plugin runs and shows nothing."""
+    return explains_crash(node) or bool(_outdated(node))
+
+
+def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
+    if MIG_CONFIG_LABEL not in node.labels:
+        return True
+    return any(lands_on(item, node) for item in workloads_of(evidence, "mig-manager"))
+
+
+@CHECKS.add(
+    "mig-label-without-manager",
+    title="nodes whose label asks for a MIG cut that nobody makes",
+    consequence="the label does nothing: the GPUs stay as they are",
+    link="https://github.com/NVIDIA/gpu-operator/issues/652",
+    needs=("nodes", "daemonsets"),
+)
+def _no_manager(evidence: Evidence) -> Iterator[Fault]:
+    managers = workloads_of(evidence, "mig-manager")
+    for node in gpu_nodes(evidence):
+        if not node.ready or _manager_comes(evidence, node):
+            continue
+        if _operator_is_down(evidence):
+            continue
+        wanted = node.labels[MIG_CONFIG_LABEL]
+        said = f"{managers[0]} does not come to this node" if managers else "no MIG manager is in the cluster"
+        yield fault(
+            f"node {node.name}",
+            f"label {MIG_CONFIG_LABEL}={wanted} asks for a cut, and {said}",
+            f"{_bring_manager(evidence, node)}, or take the label off: kubectl label node {node.name} "
+            f"{MIG_CONFIG_LABEL}-",
+        )
+
+
+def _operator_is_down(evidence: Evidence) -> bool:
+    """Say whether an operator is installed and does not run, which a check of its own tells."""
+    operators = workloads_of(evidence, "operator")
+    return bool(operators) and not any(item.ready for item in operators)
+
+
+def _bring_manager(evidence: Evidence, node: NodeView) -> str:
+    if not workloads_of(evidence, "operator"):
+        return "install the GPU Operator with migManager.enabled=true (a spec with sharing.mig does)"
+    for key in (OPERANDS_LABEL, _DEPLOYED):
+        if node.labels.get(key) == "false":
+            return f"let the operator's MIG manager come here: kubectl label node {node.name} {key}-"
+    if not workloads_of(evidence, "mig-manager"):
+        switch = '{"spec": {"migManager": {"enabled": true}}}'
+        return (
+            "switch the operator's MIG manager on: kubectl patch clusterpolicy "
+            f"{CLUSTER_POLICY} --type merge --patch '{switch}'"
+        )
+    capable = node.labels.get(_CAPABLE, "absent")
+    return (
+        f"the operator sends its MIG manager to nodes where feature discovery says {_CAPABLE}=true (here {capable}); "
+        f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={node.name} shows whether that runs"
+    )
+
+
+@CHECKS.add(
+    "mig-config-failed",
+    title="MIG cuts that failed",
+    consequence="the node keeps its former cut or shows nothing",
+    link="https://github.com/NVIDIA/gpu-operator/issues/668",
+)
+def _failed(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        if node.labels.get(_STATE) != "failed":
+            continue
+        users = [pod for pod in evidence.pods_on(node.name) if pod.view.devices]
+        namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
+        yield fault(
+            f"node {node.name}",
+            f"the MIG manager could not cut to {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; pods must not hold its GPUs (kubectl "
+            f"drain {node.name} --ignore-daemonsets), and in a virtual machine migManager.env needs WITH_REBOOT=true",
+            tuple(f"pod {pod} holds devices here" for pod in users[:5]),
+        )
+
+
+@CHECKS.add(
+    "mig-config-stuck",
+    title="MIG cuts that have been pending or rebooting for half an hour",
+    consequence="the plugin is kept off the node meanwhile: it shows no GPU",
+    link="https://github.com/NVIDIA/gpu-operator/issues/1606",
+    needs=("nodes", "daemonsets"),
+)
+def _stuck(evidence: Evidence) -> Iterator[Fault]:
+    """Find cuts that are under way for longer than any takes; a reboot of a large machine takes ten minutes."""
+    for node in gpu_nodes(evidence):
+        state, age = node.labels.get(_STATE), evidence.age_s(node.cut_told)
+        if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
+            continue
+        namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
+        wanted = node.labels.get(MIG_CONFIG_LABEL, "")
+        relabel = f"kubectl label --overwrite node {node.name} {MIG_CONFIG_LABEL}="
+        shown = ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items()))
+        yield fault(
+            f"node {node.name}",
+            f"the cut to {wanted or '(no label)'} has been {state} for {int(age // 60)} min",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager says what it waits for; to begin anew: "
+            f"{relabel}all-disabled, then {relabel}{wanted}",
+            (f"allocatable: {shown or 'none'}",),
+        )
+
+
+@CHECKS.add(
+    "mig-single-uneven",
+    title="strategy single on GPUs that are not cut alike",
+    consequence="the plugin exits on this node",
+    link="https://github.com/NVIDIA/gpu-operator/issues/460",
+    needs=("nodes",),
+)
+def _uneven(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        product = node.labels.get(_PRODUCT, "")
+        if product.endswith(_UNEVEN):
+            yield fault(
+                f"node {node.name}",
+                f"its GPUs are not cut alike, which strategy single does not allow ({_PRODUCT}={product})",
+                "cut all GPUs of the node alike (one profile, MIG on everywhere), or use strategy mixed",
+            )
+
+
+def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
+    """Compare feature discovery's counts with what is allocatable: name -> (found, shown), where they differ.
+
+    Devices that the plugin holds for unhealthy are another matter: they stay in the capacity.
+    """
+    found = {}
+    for name, prefix in _counted(node):
+        count = number(node.labels, f"{prefix}.count") * max(1, number(node.labels, f"{prefix}.replicas"))
+        shown = node.devices.get(name, 0) + node.devices.get(f"{name}.shared", 0)
+        held_back = 0 < shown < number(node.capacity, name) + number(node.capacity, f"{name}.shared")
+        if count and count != shown and not held_back:
+            found[name] = (count, shown)
+    return found
+
+
+def _counted(node: NodeView) -> list[tuple[str, str]]:
+    """List (resource, prefix of its labels): the GPUs, and under strategy mixed each profile."""
+    if node.labels.get(_STRATEGY) != "mixed":
+        return [("nvidia.com/gpu", "nvidia.com/gpu")]
+    mixed = f"{DEVICE_PREFIX}mig-"
+    cuts = [key.removesuffix(".count") for key in node.labels if key.startswith(mixed) and key.endswith(".count")]
+    return [(key, key) for key in sorted(cuts)]
+
+
+@CHECKS.add(
+    "devices-out-of-date",
+    title="nodes that show another number of devices than feature discovery counts",
+    consequence="the plugin reads the GPUs once when it starts: after a change of the cut it shows the old devices",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/992",
+)
+def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        plugin = _only_plugin(evidence, node)
+        if plugin is None or not node.ready or node.labels.get(_STATE) in _UNDER_WAY:
+            continue
+        for name, (count, shown) in _outdated(node).items():
+            yield fault(
+                f"node {node.name}",
+                f"feature discovery counts {count} of {name}, and {shown} are allocatable",
+                f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; where it stays so, "
+                f"restart the kubelet or replace the node; kubectl logs of the plugin names unhealthy devices",
+                (f"product {node.labels.get(_PRODUCT, '?')}",),
+                mend=Restart(plugin.namespace, plugin.name) if shown else None,  # a restart hides unhealthy devices
+            )
+
+
+def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
+    """Give the plugin whose numbers feature discovery's must agree with; None where another check tells why not."""
+    landing = [item for item in plugins(evidence) if lands_on(item, node)]
+    if len(landing) != 1 or len(advertisers_on(evidence, node)) != 1:
+        return None
+    forced = environment_of(evidence.manifest(landing[0])).get("MIG_STRATEGY", "")
+    if forced and forced != node.labels.get(_STRATEGY, "none"):
+        return None
+    up = any(pod.view.ready for pod in evidence.pods_on(node.name, landing[0]))
+    return landing[0] if up else None
+
+
+@CHECKS.add(
+    "stale-resource-names",
+    title="resource names of a former cut in a node's status",
+    consequence="the kubelet keeps names until it restarts; autoscalers and people take them for real",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/240",
+    severity="warning",
+    needs=("nodes",),
+)
+def _stale_names(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        shown = [name for name, count in node.devices.items() if count]
+        stale = [name for name, count in node.devices.items() if not count]
+        if shown and stale:
+            yield fault(
+                f"node {node.name}",
+                f"{', '.join(sorted(stale))} is left over in its status, with 0 devices",
+                f"restart the kubelet of the node, or replace it: kubectl drain {node.name} --ignore-daemonsets",
+                (f"advertised now: {', '.join(sorted(shown))}",),
+            )

@@ -1,0 +1,124 @@
+"""Checks of GPU nodes by themselves: taints, labels, conditions.
+
+Lives here: pure checks. Must not live here: what runs on the nodes (plugins), and what pods want (workloads).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.views import devices_of
+from gpukube.core.faults import fault
+from gpukube.doctor.check import Checks
+from gpukube.doctor.gpu_stack import gpu_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+_HARD: Final = ("NoSchedule", "NoExecute")
+_MOST_NAMED: Final = 5
+
+CHECKS: Final = Checks(needs=("nodes",))
+
+
+@CHECKS.add(
+    "node-not-ready",
+    title="GPU nodes that are not ready",
+    consequence="no pod starts there, and the machine is paid for all the same",
+    link="https://kubernetes.io/docs/reference/node/node-status/#condition",
+)
+def _not_ready(evidence: Evidence) -> Iterator[Fault]:
+    """Find nodes that are gone, and those that have not come yet: a node that boots is not ready either."""
+    for node in gpu_nodes(evidence):
+        status = node.conditions.get("Ready", "Unknown")
+        if status == "Unknown":
+            yield fault(
+                f"node {node.name}",
+                "its kubelet has stopped answering",
+                f"kubectl describe node {node.name} says since when; where the cloud does not repair it, end its "
+                "machine in the cloud, so that the pool makes another",
+                (f"node of {node.created}",),
+            )
+        elif status != "True":
+            yield fault(
+                f"node {node.name}",
+                "its kubelet says that it is not ready",
+                f"kubectl describe node {node.name} says why; a machine that boots or that is rebooted for MIG becomes "
+                "ready by itself",
+                (f"node of {node.created}",),
+                severity="warning",
+            )
+
+
+@CHECKS.add(
+    "node-cordoned",
+    title="GPU nodes that are cordoned",
+    consequence="no new pod comes to its GPUs, and the machine is paid for all the same",
+    link="https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
+    severity="warning",
+)
+def _cordoned(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        if node.cordoned:
+            yield fault(
+                f"node {node.name}",
+                "it is cordoned",
+                f"kubectl uncordon {node.name}, unless an upgrade or a drain of it is under way",
+            )
+
+
+def _is_cpu_guest(pod: PodFacts) -> bool:
+    """Tell a pod that could as well be elsewhere: it asks for no device, and no DaemonSet put it here."""
+    view = pod.view
+    return not view.devices and view.owner_kind not in ("DaemonSet", "Node") and view.phase in ("Running", "Pending")
+
+
+def _more(named: Sequence[object]) -> tuple[str, ...]:
+    return (f"and {len(named) - _MOST_NAMED} more",) if len(named) > _MOST_NAMED else ()
+
+
+@CHECKS.add(
+    "devices-unhealthy",
+    title="devices that the plugin holds for unhealthy",
+    consequence="pods get none of them; a restart of the plugin would offer them again, broken as they are",
+    link="https://docs.nvidia.com/deploy/xid-errors/index.html",
+)
+def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
+    """Find devices that a plugin reports and holds back; with none left the plugin itself may be away."""
+    for node in gpu_nodes(evidence):
+        for name, count in sorted(node.devices.items()):
+            there = devices_of(node.capacity).get(name, 0)
+            if node.ready and 0 < count < there:
+                yield fault(
+                    f"node {node.name}",
+                    f"{there - count} of {there} {name} are unhealthy",
+                    f"the plugin's log there names the XID; kubectl drain {node.name} --ignore-daemonsets, "
+                    "then reboot or replace the node",
+                    (f"capacity {there}, allocatable {count}",),
+                )
+
+
+@CHECKS.add(
+    "gpu-node-untainted",
+    title="GPU nodes without a taint, and the CPU pods on them",
+    consequence="pods that need no GPU fill the dearest nodes, keep them from scaling down, and leave no room "
+    "for GPU pods",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#example-use-cases",
+    severity="warning",
+    needs=("nodes", "pods"),
+)
+def _untainted(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        if any(taint.effect in _HARD for taint in node.taints):
+            continue
+        guests = [pod for pod in evidence.pods_on(node.name) if _is_cpu_guest(pod)]
+        yield fault(
+            where=f"node {node.name}",
+            seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
+            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
+            "for nodes to come",
+            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED]) + _more(guests),
+        )

@@ -1,0 +1,392 @@
+"""Checks of reach: whether a device plugin goes to every GPU node, and if not, why.
+
+Lives here: the cause for each GPU node without a plugin, one per node, and the checks that tell of each cause. Must not
+live here: the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.state.components import publishes_itself
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.faults import LabelNode, Reconcile, fault
+from gpukube.core.jsontree import items, text
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.doctor.check import Checks
+from gpukube.doctor.checks.components import edits_of, is_part_gone, patch_back
+from gpukube.doctor.gpu_stack import (
+    NFD_LABELS,
+    advertisers_on,
+    gpu_nodes,
+    is_failing,
+    lands_on,
+    plugins,
+    pods_of_deployment,
+    workloads_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.state.scheduling import Misfit
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence
+
+Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "opted-out", "told", "labels"]
+
+_MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
+_PCI_LABEL: Final = NFD_LABELS[0]
+_DEPLOY: Final = "nvidia.com/gpu.deploy"
+_APPLY: Final = "gpukube pool apply -f SPEC"
+
+_ZERO: Final = "no plugin pod runs on the node: it shows no GPU, and pods that ask for one stay Pending"
+
+CHECKS: Final = Checks()
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A label of ours that the pool's API declares and a node has lost."""
+
+    node: str
+    key: str
+    wanted: str
+    live: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreached:
+    """A GPU node to which no plugin goes.
+
+    Attributes:
+        plugin: The one that comes nearest to it; None when there is none at all.
+        reasons: What keeps that one away.
+    """
+
+    node: NodeView
+    cause: Cause
+    plugin: WorkloadView | None
+    reasons: tuple[Misfit, ...]
+
+
+def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
+    """List the labels of ours that nodes of our live pools have lost; the GPU Operator's own are left out."""
+    return tuple(
+        Lost(node.name, key, wanted, node.labels.get(key))
+        for pool in evidence.live
+        if pool.owner
+        for node in nodes_of_pool(evidence.seen, pool)
+        for key, wanted in pool.labels.items()
+        if key in _MARKS
+        and node.labels.get(key) != wanted
+        and not (key == PRESENT_LABEL and pool.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser)
+    )
+
+
+def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreached]:
+    """List the GPU nodes that no plugin goes to; those of one cause ("told" is reported by another check), or all."""
+    lost = {item.node for item in lost_labels(evidence) if item.key == ADVERTISER_LABEL}
+    found = []
+    for node in gpu_nodes(evidence):
+        if not node.ready or advertisers_on(evidence, node) or _is_served(evidence, node):
+            continue
+        nearest, reasons = _nearest(plugins(evidence), node)
+        why = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)
+        if cause in (None, why):
+            found.append(_Unreached(node, why, nearest, reasons))
+    return found
+
+
+def _is_served(evidence: Evidence, node: NodeView) -> bool:
+    """Tell a node that shows devices without a plugin's pod: something that is not known here advertises them."""
+    shows = any(count > 0 for count in node.devices.values())
+    return shows and not any(evidence.pods_on(node.name, item) for item in plugins(evidence))
+
+
+def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadView | None, tuple[Misfit, ...]]:
+    judged = [(item, daemon_misfits(item.placement, node.labels, node.taints, name=node.name)) for item in found]
+    return min(judged, key=lambda pair: (len(pair[1]), pair[0].name), default=(None, ()))
+
+
+def _cause(  # noqa: PLR0911 - one return per cause, in the order in which they explain each other
+    evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]
+) -> Cause:
+    if plugin is None:
+        return "no-plugin"
+    if all(reason.kind == "taint" for reason in reasons):
+        return "taint"
+    if node.labels.get(PRESENT_LABEL) == "false" and evidence.seen.cluster_policies:
+        return "reset"
+    wants_pci = any(_PCI_LABEL in reason.says for reason in reasons)
+    if wants_pci and any(node.labels.get(key) == "true" for key in NFD_LABELS[1:]):
+        return "class-labels"
+    waits_for_operator = any(_DEPLOY in reason.says for reason in reasons)
+    if waits_for_operator and node.labels.get(OPERANDS_LABEL) == "false":
+        return "opted-out"
+    if waits_for_operator and not any(item.ready for item in workloads_of(evidence, "operator")):
+        return "told" if workloads_of(evidence, "operator") or evidence.seen.cluster_policies else "labels"
+    if waits_for_operator or wants_pci:
+        return _of_nfd(evidence, node)
+    return "labels"
+
+
+def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
+    """Say whether it is NFD that keeps a node unknown to a plugin that waits for its label, and who tells of it."""
+    workers, masters = workloads_of(evidence, "nfd-worker"), workloads_of(evidence, "nfd-master")
+    if workers and not any(lands_on(item, node) for item in workers):
+        return "told" if any(map(partial(edits_of, evidence), workers)) else "nfd"
+    here = [pod for item in workers for pod in evidence.pods_on(node.name, item)]
+    beside = [pod for item in masters for pod in pods_of_deployment(evidence, item)]
+    fails = any(is_failing(state) for pod in (*here, *beside) for state in pod.view.containers)
+    if fails or is_part_gone(evidence, "nfd-worker", "nfd-master"):
+        return "told"
+    if workers and (not any(pod.view.ready for pod in here) or not any(item.ready for item in masters)):
+        return "nfd"
+    return "labels"
+
+
+@CHECKS.add(
+    "node-labels-lost",
+    title="labels of gpukube that a node has lost",
+    consequence="the release chooses its nodes and their sharing by these labels",
+    link="https://github.com/Azure/AKS/issues/2832",
+    needs=("nodes", "pools"),
+)
+def _lost(evidence: Evidence) -> Iterator[Fault]:
+    for item in lost_labels(evidence):
+        recuts = item.key == MIG_CONFIG_LABEL
+        yield fault(
+            f"node {item.node}",
+            f"label {item.key} is {item.live or 'gone'}, and its pool declares {item.wanted}",
+            f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
+            why="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
+            mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
+        )
+
+
+@CHECKS.add(
+    "no-plugin",
+    title="GPU nodes in a cluster without a device plugin",
+    consequence=_ZERO,
+    link="https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/",
+)
+def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "no-plugin"):
+        ours = OWNER_LABEL in item.node.labels
+        yield fault(
+            f"node {item.node.name}",
+            "no device plugin is in the cluster for this node: it shows no GPU",
+            f"{_APPLY} (it installs one)"
+            if ours
+            else "put the pool into a spec with devicePlugin.owner: helm, or install "
+            "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
+            "--namespace nvidia-device-plugin --create-namespace",
+            mend=Reconcile() if ours else None,
+        )
+
+
+@CHECKS.add(
+    "plugin-desired-zero",
+    title="the plugin's DaemonSet wants labels that GPU nodes have not (0 desired)",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/315",
+)
+def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "labels"):
+        says = tuple(reason.says for reason in item.reasons)
+        edits = edits_of(evidence, item.plugin) if item.plugin else {}
+        if item.plugin and edits:
+            ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
+            yield fault(
+                f"node {item.node.name}",
+                f"{item.plugin} does not go to this node, because its {' and '.join(edits)} were changed by hand",
+                patch_back(item.plugin, edits) + (f" ({_APPLY} does it too)" if ours else ""),
+                says,
+            )
+            continue
+        wanted = _landing_labels(item.plugin, item.node) if item.plugin else {}
+        pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
+        yield fault(
+            f"node {item.node.name}",
+            f"{item.plugin} wants labels that this node has not",
+            f"label the node's pool {pairs} through the cloud's API (one node at once: kubectl label node "
+            f"{item.node.name} {pairs} --overwrite)"
+            if pairs
+            else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml names what it asks of "
+            "nodes; change that, or the node",
+            says,
+        )
+
+
+def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
+    """Find labels with which a plugin would go to a node; those that NFD or the operator writes by itself come last."""
+    chosen = dict(plugin.placement.node_selector)
+    path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = items(plugin.placement.affinity, *path, "nodeSelectorTerms") or [{}]
+    offers = []
+    for term in terms:
+        asked = {
+            text(item, "key"): text(items(item, "values")[0])
+            for item in items(term, "matchExpressions")
+            if text(item, "operator") == "In" and items(item, "values")
+        }
+        labels = {**chosen, **asked}
+        missing = {key: value for key, value in labels.items() if node.labels.get(key) != value}
+        if not daemon_misfits(plugin.placement, {**node.labels, **missing}, node.taints, name=node.name):
+            offers.append(missing)
+    by_others = ("feature.node.kubernetes.io/", _DEPLOY)
+    return min(offers, key=lambda labels: (any(key.startswith(by_others) for key in labels), len(labels)), default={})
+
+
+@CHECKS.add(
+    "operands-kept-off",
+    title="GPU nodes that a label keeps the GPU Operator off, and that have no other plugin",
+    consequence=_ZERO,
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
+)
+def _opted_out(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "opted-out"):
+        yield fault(
+            f"node {item.node.name}",
+            f"label {OPERANDS_LABEL}=false keeps the GPU Operator's plugin off, and there is no other",
+            f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and in its pool, where that has it)",
+            tuple(reason.says for reason in item.reasons),
+        )
+
+
+@CHECKS.add(
+    "plugin-not-tolerating",
+    title="taints of GPU nodes that the plugin does not tolerate",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/607",
+)
+def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "taint"):
+        ours = OWNER_LABEL in item.node.labels
+        missing = [reason.taint for reason in item.reasons if reason.taint]
+        taints = ", ".join(map(str, missing))
+        declared = {taint for wanted in evidence.desired for taint in wanted.effective_taints}
+        yield fault(
+            f"node {item.node.name}",
+            f"{item.plugin} does not tolerate {taints}",
+            f"write the taint into the spec and run {_APPLY} (it tolerates what the spec's pools carry), or "
+            "take it off: "
+            f"kubectl taint node {item.node.name} {missing[0]}-"
+            if ours
+            else f"add tolerations for {taints} to the release of {item.plugin}",
+            mend=Reconcile() if ours and declared.issuperset(missing) else None,
+        )
+
+
+@CHECKS.add(
+    "nfd-worker-not-tolerating",
+    title="NFD that does not come to GPU nodes or does not run, and a plugin that waits for its labels",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
+)
+def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "nfd"):
+        worker = workloads_of(evidence, "nfd-worker")[0]
+        reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
+        taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
+        says = tuple(reason.says for reason in (*reasons, *item.reasons))
+        if reasons:
+            yield fault(
+                f"node {item.node.name}",
+                f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
+                f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers "
+                "nvidia.com/gpu=present only)"
+                if taints
+                else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
+                says,
+            )
+            continue
+        down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
+        if down is not None and not down.asked:
+            fix = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
+        elif down is not None:
+            fix = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
+        else:
+            fix = (
+                f"kubectl get pods --namespace {worker.namespace} -o wide "
+                f"--field-selector spec.nodeName={item.node.name}"
+            )
+        yield fault(
+            f"node {item.node.name}",
+            f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
+            fix,
+            says,
+        )
+
+
+@CHECKS.add(
+    "nfd-out-of-reach",
+    title="NFD workers that the GPU nodes' taints keep away, though the plugin is there",
+    consequence="no feature labels on these nodes",
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
+    severity="warning",
+)
+def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
+    """Tell of NFD workers that stay away where a plugin is all the same; where it is not, the cause tells of it."""
+    workers = workloads_of(evidence, "nfd-worker")
+    told = {item.node.name for item in _unreached(evidence)}
+    for node in gpu_nodes(evidence) if workers else ():
+        reasons = [daemon_misfits(item.placement, node.labels, node.taints, name=node.name) for item in workers]
+        taints = sorted({str(miss.taint) for misses in reasons for miss in misses if miss.taint})
+        if node.ready and all(reasons) and taints and node.name not in told:
+            yield fault(
+                f"node {node.name}",
+                f"{workers[0]} does not tolerate {', '.join(taints)}",
+                f"add tolerations for {', '.join(taints)} to the workers of that NFD",
+                why=_ALONE if all(map(publishes_itself, workloads_of(evidence, "gfd"))) else _UNHEARD,
+            )
+
+
+_UNHEARD: Final = "no feature labels (product, memory, MIG) on this node, and no MPS"
+_ALONE: Final = (
+    "no labels of NFD's own on this node (pci-10de.present); GPU feature discovery publishes its own by itself"
+)
+"""From 0.19 on GFD makes a NodeFeature of its own; before, an NFD worker on the node read its file (cluster.stack)."""
+
+
+@CHECKS.add(
+    "nfd-class-labels",
+    title="an NFD whose labels carry the device class, which the plugin's affinity does not know",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/k8s-device-plugin/issues/1213",
+)
+def _class_labels(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "class-labels"):
+        seen = [key for key in NFD_LABELS[1:] if item.node.labels.get(key) == "true"]
+        yield fault(
+            f"node {item.node.name}",
+            f"NFD labels it {seen[0]}, and {item.plugin} asks for {_PCI_LABEL}",
+            f"label the node's pool {PRESENT_LABEL}=true, or give that NFD the value "
+            "worker.config.sources.pci.deviceLabelFields=[vendor]",
+            tuple(reason.says for reason in item.reasons),
+        )
+
+
+@CHECKS.add(
+    "operator-resets-label",
+    title="nvidia.com/gpu.present set to false by the GPU Operator",
+    consequence=_ZERO,
+    link="https://github.com/NVIDIA/gpu-operator/blob/v26.7.0/controllers/nodelabeling_controller.go",
+    needs=("nodes", "daemonsets", "pods", "policies"),
+)
+def _label_reset(evidence: Evidence) -> Iterator[Fault]:
+    for item in _unreached(evidence, "reset"):
+        yield fault(
+            f"node {item.node.name}",
+            f"the GPU Operator has set {PRESENT_LABEL}=false here, because NFD shows it no NVIDIA device",
+            f"let NFD see the device (kubectl get node {item.node.name} --show-labels names {_PCI_LABEL}), or keep "
+            f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
+            tuple(reason.says for reason in item.reasons),
+        )

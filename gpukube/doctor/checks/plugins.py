@@ -1,0 +1,441 @@
+"""Checks of what advertises devices: two of a kind, pods that fail, plugins that run and show nothing.
+
+Lives here: pure checks. Must not live here: nodes that no plugin goes to (placement), config entries (configs), MIG.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.faults import fault
+from gpukube.core.jsontree import text
+from gpukube.core.owners import CONFIG_LABEL
+from gpukube.doctor.check import Checks
+from gpukube.doctor.checks.components import WITHOUT, is_part_gone
+from gpukube.doctor.checks.configs import config_key_of, shares_by_mps
+from gpukube.doctor.checks.mig import explains_crash, explains_zero
+from gpukube.doctor.gpu_stack import (
+    advertisers_on,
+    failure_of,
+    gpu_nodes,
+    is_failing,
+    lands_on,
+    parts_of,
+    plugins,
+    pods_of_deployment,
+    release_of,
+    workloads_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.kube.views import ContainerState, NodeView, WorkloadView
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence, PodFacts
+    from gpukube.doctor.gpu_stack import Failure, Part
+
+_MOST_NAMED: Final = 5
+_BAD_VERSIONS: Final = {
+    (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API refuses",
+    (0, 16, 1): "deviceListStrategy volume-mounts fails",
+}
+"""NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
+
+_ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
+
+CHECKS: Final = Checks()
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    workload: WorkloadView
+    pod: PodFacts
+    state: ContainerState
+    failure: Failure
+
+
+@CHECKS.add(
+    "two-advertisers",
+    title="nodes on which two components register nvidia.com/*",
+    consequence="the kubelet keeps the last one, and the count falls to 0 when either restarts",
+    link=f"{_ISSUES}/255",
+    needs=("nodes", "daemonsets", "dra"),
+)
+def _two(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        found = advertisers_on(evidence, node)
+        if len(found) > 1:
+            yield fault(
+                f"node {node.name}",
+                f"{len(found)} of a kind advertise GPUs here: {' and '.join(found)}",
+                _keep_one(evidence, node),
+                (f"allocatable: {_shown(node)}",),
+            )
+
+
+def _keep_one(evidence: Evidence, node: NodeView) -> str:
+    """Name how the last of the DaemonSets is removed; whichever is kept, the others must go."""
+    landing = [item for item in plugins(evidence) if lands_on(item, node)]
+    if not landing:
+        return "take one of them off the node's pool"
+    last = landing[-1]
+    _, release = release_of(last)
+    how = (
+        f"helm uninstall {release} --namespace {last.namespace}"
+        if release
+        else f"kubectl delete daemonset {last.name} --namespace {last.namespace}"
+    )
+    return f"keep one; to remove {last}: {how}; then restart the plugin that stays"
+
+
+def _shown(node: NodeView) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items())) or "no nvidia.com/*"
+
+
+@CHECKS.add(
+    "two-nfds",
+    title="Node Feature Discovery installed twice",
+    consequence="two masters write and remove the same labels, and plugins that wait for them come and go",
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
+    needs=("daemonsets", "deployments"),
+)
+def _two_nfds(evidence: Evidence) -> Iterator[Fault]:
+    masters = [item for item in workloads_of(evidence, "nfd-master") if item.desired]
+    if len(masters) > 1:
+        first, *others = masters
+        _, release = release_of(others[-1])
+        yield fault(
+            str(others[-1]),
+            f"Node Feature Discovery runs {len(masters)} times: {first} too",
+            "keep one: set nfd.enabled=false in the release that shall not bring its own"
+            + (f" (helm get values {release} --namespace {others[-1].namespace})" if release else ""),
+            tuple(str(item) for item in masters),
+        )
+
+
+def _failing(evidence: Evidence, failure: Failure) -> list[_Failing]:
+    """List failing containers of all parts of the stack; of DaemonSets those on GPU nodes."""
+    with_gpus = {node.name for node in gpu_nodes(evidence)}
+    pods = [
+        (item, pod)
+        for item in evidence.seen.daemonsets
+        if parts_of(item)
+        for pod in evidence.pods_of(item)
+        if pod.view.node in with_gpus
+    ]
+    pods += [
+        (item, pod)
+        for item in evidence.seen.deployments
+        if parts_of(item)
+        for pod in pods_of_deployment(evidence, item)
+    ]
+    return [
+        _Failing(item, pod, state, failure)
+        for item, pod in pods
+        for state in pod.view.containers
+        if failure_of(state) == failure
+    ]
+
+
+def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
+    """Tell of failing pods, those left out whose cause is told by another check."""
+    with_gpus = {node.name: node for node in gpu_nodes(evidence)}
+    for item in _failing(evidence, failure):
+        node = with_gpus.get(item.pod.view.node)
+        if node is not None and _is_explained(evidence, node, item):
+            continue
+        part = next(iter(parts_of(item.workload)))
+        place = f"--namespace {item.pod.view.namespace}"
+        yield fault(
+            f"pod {item.pod}",
+            f"container {item.state.name} on node {item.pod.view.node} is in {item.state.waiting} "
+            f"({item.state.restarts} restarts)",
+            _read(failure, part, item).format(pod=item.pod.view.name, place=place, container=item.state.name),
+            (f"it said: {item.state.message.splitlines()[0]}",) if item.state.message else (),
+            why=WITHOUT.get(part, ""),
+        )
+
+
+def _read(failure: Failure, part: Part, item: _Failing) -> str:
+    """Choose the remedy for a failing container: the plugin's parts look at driver and config, the others do not."""
+    if failure == "image":
+        operated = item.workload.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
+        value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
+        return f"kubectl describe pod {{pod}} {{place}} says what the registry answers; a mirror is set by {value}"
+    if failure == "crash" and part in _BESIDES:
+        return _READ_BESIDES
+    return _READ[failure]
+
+
+def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
+    if not parts_of(item.workload) & {"plugin", "gfd", "mps"}:
+        return False
+    if item.failure == "config":
+        return config_key_of(evidence, node, item.workload).wrong
+    return item.failure == "crash" and explains_crash(node)
+
+
+_READ: Final = {
+    "config": "kubectl logs {pod} {place} -c {container}; the node's label nvidia.com/device-plugin.config must name "
+    "an entry of the plugin's ConfigMap",
+    "crash": "kubectl logs {pod} {place} -c {container} --previous; then look at the node's image and driver, and at "
+    "its container runtime",
+    "mount": "kubectl describe pod {pod} {place}; a ConfigMap or a host path (nvidiaDriverRoot) is missing",
+}
+
+
+_READ_BESIDES: Final = (
+    "kubectl logs {pod} {place} -c {container} --previous says why; kubectl delete pod {pod} {place} starts it again "
+    "at once"
+)
+_BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager")
+"""Parts that need neither driver nor container runtime of NVIDIA's to start."""
+_REPOSITORIES: Final = {
+    "nfd-worker": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
+    "nfd-master": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
+    "operator": "operator.repository",
+}
+_OPERANDS: Final = {
+    "plugin": "devicePlugin.repository",
+    "gfd": "gfd.repository",
+    "mps": "devicePlugin.repository",
+    "mig-manager": "migManager.repository",
+}
+"""Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
+
+
+@CHECKS.add(
+    "plugin-config-failing",
+    title="config-manager containers that fail, though the label names an entry that exists",
+    consequence="the node keeps its former sharing, or shows no GPU",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
+)
+def _plugin_config_failing(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "config")
+
+
+@CHECKS.add(
+    "plugin-crashing",
+    title="containers of the stack that crash",
+    consequence="the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
+    link=f"{_ISSUES}/478",
+)
+def _plugin_crashing(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "crash")
+
+
+@CHECKS.add(
+    "plugin-on-cpu-nodes",
+    title="plugins that fail on nodes without GPUs",
+    consequence="alerts on crashing pods that mean nothing hide those that do",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/static/nvidia-device-plugin.yml",
+    severity="warning",
+)
+def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
+    """Find plugins that are sent to nodes without GPUs and fail there: static manifests choose no nodes."""
+    with_gpus = {node.name for node in gpu_nodes(evidence)}
+    for item in plugins(evidence):
+        failing = [
+            pod
+            for pod in evidence.pods_of(item)
+            if pod.view.node not in with_gpus and any(map(is_failing, pod.view.containers))
+        ]
+        if failing:
+            yield fault(
+                str(item),
+                f"{len(failing)} of its pods fail on nodes without GPUs",
+                f"give it a node selector: kubectl patch daemonset {item.name} --namespace {item.namespace} --patch "
+                '\'{"spec": {"template": {"spec": {"nodeSelector": {"nvidia.com/gpu.present": "true"}}}}}\'',
+                tuple(f"pod {pod} on node {pod.view.node}" for pod in failing[:_MOST_NAMED]),
+            )
+
+
+@CHECKS.add(
+    "plugin-image",
+    title="images of the stack that cannot be pulled",
+    consequence="the node shows no GPU",
+    link="https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff",
+)
+def _plugin_image(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "image")
+
+
+@CHECKS.add(
+    "plugin-mount",
+    title="pods of the stack whose config maps or host paths are missing",
+    consequence="the pod stays in ContainerCreating, and the node shows no GPU",
+    link=f"{_ISSUES}/1371",
+)
+def _plugin_mount(evidence: Evidence) -> Iterator[Fault]:
+    return _pods_failing(evidence, "mount")
+
+
+@CHECKS.add(
+    "plugin-silent",
+    title="plugins that run and show no devices",
+    consequence="pods that ask for a GPU stay Pending, though everything looks as if it ran",
+    link=f"{_ISSUES}/1011",
+)
+def _silent(evidence: Evidence) -> Iterator[Fault]:
+    """Find plugins that run and show nothing: they wait forever for a driver when failOnInitError is false."""
+    with_gpus = {node.name: node for node in gpu_nodes(evidence)}
+    for item in plugins(evidence):
+        for pod in evidence.pods_of(item):
+            node = with_gpus.get(pod.view.node)
+            if node is None or not node.ready or not pod.view.ready or any(node.devices.values()):
+                continue
+            if explains_zero(node) or shares_by_mps(evidence, node):
+                continue
+            yield fault(
+                f"node {node.name}",
+                f"pod {pod} of {item} is Running and the node shows no devices",
+                f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} (No devices found, waiting: "
+                f"means no driver); with a driver: kubectl rollout restart daemonset/{item.name} --namespace "
+                f"{item.namespace}",
+                (f"allocatable: {_shown(node)}", f"node image: {node.os_image}"),
+            )
+
+
+@CHECKS.add(
+    "plugin-pods-refused",
+    title="DaemonSets of the stack whose pods are not made",
+    consequence="no pod of it runs anywhere",
+    link="https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default",
+    needs=("nodes", "daemonsets", "pods", "quotas"),
+)
+def _not_made(evidence: Evidence) -> Iterator[Fault]:
+    """Find DaemonSets of the stack whose pods are not even made: a quota, or an admission rule, refuses them."""
+    for item in evidence.seen.daemonsets:
+        nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
+        without = [node.name for node in nodes if not evidence.pods_on(node.name, item)]
+        if not parts_of(item) or not without or not item.desired or _is_rolling(evidence, item):
+            continue
+        there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
+        priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
+        yield fault(
+            str(item),
+            f"{item.desired} pods are wanted and none is made"
+            if not evidence.pods_of(item)
+            else f"no pod of it is made for {', '.join(without[:_MOST_NAMED])}, where it belongs",
+            f"kubectl describe daemonset {item.name} --namespace {item.namespace} says why; for pods of priority "
+            f"{priority or 'system-node-critical'} a ResourceQuota that allows that class is needed there",
+            tuple(f"{quota}: {_limits(quota.hard)}" for quota in there),
+        )
+
+
+def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
+    """Say whether pods of a DaemonSet are on their way out, so that a node may be without one for a moment."""
+    wanted = ("DaemonSet", daemonset.namespace, daemonset.name)
+    return any(
+        pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == wanted
+        for pod in evidence.pods
+    )
+
+
+def _limits(hard: object) -> str:
+    pairs = hard.items() if isinstance(hard, dict) else ()
+    return ", ".join(f"{name} at most {value}" for name, value in pairs)
+
+
+@CHECKS.add(
+    "mps-daemon-missing",
+    title="nodes shared by MPS without its control daemon",
+    consequence="the plugin waits for the daemon and shows no GPU",
+    link=f"{_ISSUES}/634",
+    needs=("nodes", "daemonsets", "pods", "config-maps"),
+)
+def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
+    daemons = workloads_of(evidence, "mps")
+    for node in gpu_nodes(evidence):
+        if not node.ready or not shares_by_mps(evidence, node) or any(node.devices.values()):
+            continue
+        if any(pod.view.ready for item in daemons for pod in evidence.pods_on(node.name, item)):
+            continue
+        if is_part_gone(evidence, "mps", "gfd"):
+            continue
+        capable = node.labels.get("nvidia.com/mps.capable", "absent")
+        has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if "gfd" in parts_of(item))
+        yield fault(
+            f"node {node.name}",
+            "its sharing is MPS and no MPS control daemon runs here",
+            "set gfd.enabled=true in the plugin's release: GFD writes the label that the daemon's DaemonSet waits for"
+            if not has_gfd
+            else "let an NFD worker and master pass GFD's labels on: kubectl get pods --all-namespaces -o wide "
+            f"--field-selector spec.nodeName={node.name}",
+            (f"label nvidia.com/mps.capable is {capable}", f"label {CONFIG_LABEL}={node.labels.get(CONFIG_LABEL, '')}"),
+        )
+
+
+@CHECKS.add(
+    "gfd-without-nfd",
+    title="GPU feature discovery without an NFD master",
+    consequence="no labels for product, memory and MIG on any node, and no MPS",
+    link=f"{_ISSUES}/712",
+    severity="warning",
+    needs=("daemonsets", "deployments"),
+)
+def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
+    masters = workloads_of(evidence, "nfd-master")
+    for item in workloads_of(evidence, "gfd"):
+        if item.desired and not any(master.ready for master in masters) and not is_part_gone(evidence, "nfd-master"):
+            what = f"{masters[0]} is not ready" if masters else "there is no NFD master"
+            yield fault(
+                str(item),
+                f"GPU feature discovery runs, and {what} to turn its features into labels",
+                "set nfd.enabled=true in its release"
+                if not masters
+                else f"kubectl scale deployment {masters[0].name} --namespace {masters[0].namespace} --replicas=1"
+                if not masters[0].asked
+                else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}: where all "
+                "nodes carry GPU taints, nfd.master.tolerations must cover them",
+            )
+
+
+@CHECKS.add(
+    "plugin-version",
+    title="versions of the plugin with known faults",
+    consequence="pods may fail to start",
+    link=f"{_ISSUES}/856",
+    severity="warning",
+    needs=("daemonsets",),
+)
+def _bad_version(evidence: Evidence) -> Iterator[Fault]:
+    for item in plugins(evidence):
+        for image in item.images:
+            match = re.search(r"k8s-device-plugin[^:]*:v?(\d+)\.(\d+)\.(\d+)", image)
+            trouble = _BAD_VERSIONS.get(tuple(map(int, match.groups()))) if match else None  # type: ignore[arg-type]  # three groups
+            if trouble:
+                yield fault(
+                    str(item),
+                    f"image {image} is of a version with a known fault: {trouble}",
+                    "upgrade the release to 0.17.4 or newer",
+                )
+                break
+
+
+@CHECKS.add(
+    "plugin-not-restarted",
+    title="a plugin of its own beside a MIG manager",
+    consequence="after a change of the MIG cut the node shows the old devices",
+    link="https://github.com/NVIDIA/gpu-operator/issues/1704",
+    severity="warning",
+    needs=("nodes", "daemonsets"),
+)
+def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
+    """Find plugins beside a MIG manager that does not restart them: it knows the operator's own clients only."""
+    managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
+    for item in plugins(evidence) if managers else ():
+        labels = {**item.labels, **item.pod_labels}
+        asks = item.placement.node_selector
+        pauses = {"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.client"} & set(asks)
+        shared = any(lands_on(item, node) and lands_on(managers[0], node) for node in gpu_nodes(evidence))
+        if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
+            yield fault(
+                str(item),
+                f"{managers[0]} cuts GPUs of its nodes and does not restart it",
+                'add nodeSelector nvidia.com/gpu.deploy.device-plugin: "true" to its release, or restart it after each '
+                f"cut: kubectl rollout restart daemonset/{item.name} --namespace {item.namespace}",
+            )

@@ -1,0 +1,169 @@
+"""Checks of what the cloud itself says of its cluster and pools: ill, busy, gone from the inside.
+
+Lives here: pure checks that hold on every cloud. Must not live here: what one cloud alone knows (its diagnose.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.core.faults import fault
+from gpukube.core.fields import MOST
+from gpukube.doctor.check import Checks
+from gpukube.doctor.cloud_view import diagnosed_pools
+from gpukube.errors import CapacityError, GpukubeError, QuotaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.faults import Fault
+    from gpukube.core.values import Observed
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+_MOST_NAMED: Final = 5
+
+CHECKS: Final = Checks(needs=("cloud", "pools"))
+
+
+@CHECKS.add(
+    "cluster-not-ready",
+    title="clusters that take no work",
+    consequence="no pool of it can be made, changed or used",
+    link="https://kubernetes.io/docs/concepts/overview/components/#control-plane-components",
+    needs=("cloud",),
+)
+def _cluster(evidence: Evidence) -> Iterator[Fault]:
+    facts = evidence.facts
+    if facts is not None and not facts.ready:
+        yield fault(
+            where=f"cluster {evidence.cluster.key}",
+            seen=f"the cloud calls it {facts.status}",
+            fix="start it, or wait until the cloud has finished with it",
+            evidence=(f"location={facts.location}", f"version={facts.kubernetes_version}"),
+        )
+
+
+def _ill(
+    evidence: Evidence, kind: type[GpukubeError], *, other_than: tuple[type[GpukubeError], ...] = ()
+) -> Iterator[Fault]:
+    """Find the pools that the cloud reports an error of this class for."""
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        error = diagnosis.illness(view, pool)
+        if not isinstance(error, kind) or isinstance(error, other_than):
+            continue
+        problem = error.diagnostics[0]
+        again = "gpukube pool create -f SPEC takes it up again" if pool.owner else diagnosis.remove(view, pool)
+        yield fault(
+            where=view.name_of(pool),
+            seen=f"{pool.status}: {problem.seen}",
+            fix=f"{problem.fix}; then {again}" if pool.state == "failed" else problem.fix,
+            evidence=tuple(line for line in (problem.why, f"to see it: {diagnosis.show(view, pool)}") if line),
+        )
+
+
+@CHECKS.add(
+    "pool-quota",
+    title="pools that a quota keeps small",
+    consequence="the pool gets no further nodes until somebody raises the quota",
+    link="https://github.com/aws/containers-roadmap/issues/2204",
+)
+def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
+    return _ill(evidence, QuotaError)
+
+
+@CHECKS.add(
+    "pool-capacity",
+    title="pools for which the cloud has no machine",
+    consequence="the pool gets no further nodes here and now",
+    link="https://github.com/aws/containers-roadmap/issues/2326",
+)
+def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
+    return _ill(evidence, CapacityError)
+
+
+@CHECKS.add(
+    "pool-ill",
+    title="pools that failed or run with an error",
+    consequence="its nodes are missing or do not work, and may be paid for all the same",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
+)
+def _pool_ill(evidence: Evidence) -> Iterator[Fault]:
+    return _ill(evidence, GpukubeError, other_than=(QuotaError, CapacityError))
+
+
+@CHECKS.add(
+    "pool-busy",
+    title="pools that the cloud is changing",
+    consequence="other changes of the pool, on AKS of the whole cluster, are refused meanwhile",
+    link="https://github.com/Azure/telescope/issues/1213",
+    severity="warning",
+)
+def _busy(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.state == "busy":
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"the cloud works on it: {pool.status}",
+                fix=f"wait for it: gpukube pool wait {pool.pool} -f SPEC"
+                if pool.pool
+                else f"wait for it: {diagnosis.show(view, pool)}",
+                evidence=_named(_leaving(evidence, pool)),
+            )
+
+
+@CHECKS.add(
+    "pool-deleting",
+    title="deletions that are under way, and what holds them up",
+    consequence="its machines are paid for until they are drained",
+    link="https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
+    severity="warning",
+)
+def _deleting(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.state == "deleting":
+            held = _leaving(evidence, pool)
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"it is being deleted, with {len(held) or 'no'} pods left on its nodes",
+                fix="loosen what keeps its pods (kubectl get poddisruptionbudgets -A), or delete them; to see it: "
+                + diagnosis.show(view, pool),
+                evidence=_named(held),
+            )
+
+
+def _leaving(evidence: Evidence, pool: Observed) -> list[PodFacts]:
+    """List the pods that a drain of the pool's nodes has to move."""
+    nodes = {node.name for node in nodes_of_pool(evidence.seen, pool)}
+    return [pod for pod in evidence.pods if pod.view.node in nodes and _is_moved(pod)]
+
+
+def _named(pods: list[PodFacts]) -> tuple[str, ...]:
+    more = (f"and {len(pods) - _MOST_NAMED} more pods",) if len(pods) > _MOST_NAMED else ()
+    return (*(f"pod {pod} on {pod.view.node}" for pod in pods[:_MOST_NAMED]), *more)
+
+
+def _is_moved(pod: PodFacts) -> bool:
+    return pod.view.owner_kind not in ("DaemonSet", "Node") and pod.view.phase in ("Pending", "Running")
+
+
+@CHECKS.add(
+    "pool-nodes-missing",
+    title="machines that the cloud counts and the cluster does not have",
+    consequence="they are paid for, and no pod can use them",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
+    needs=("cloud", "pools", "nodes"),
+)
+def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.state != "ready" or not pool.nodes or diagnosis.illness(view, pool) is not None:
+            continue
+        seen = nodes_of_pool(evidence.seen, pool)
+        if len(seen) < pool.nodes and pool.status != "Stopped":
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"the cloud counts {pool.nodes} nodes, and {len(seen)} are in the cluster",
+                fix=f"look at the machines that did not join: {diagnosis.show(view, pool)}",
+                evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
+                severity="warning" if seen or MOST in pool.fields else "error",
+            )

@@ -1,0 +1,28 @@
+"""All checks, in the order in which they are told.
+
+A new family is a module with a tuple CHECKS and a line here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.doctor.checks import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import components as parts
+
+if TYPE_CHECKING:
+    from gpukube.doctor.check import Check
+
+CHECKS: Final[tuple[Check, ...]] = (
+    *tools.CHECKS,
+    *clouds.CHECKS,
+    *placement.CHECKS,
+    *plugins.CHECKS,
+    *parts.CHECKS,
+    *configs.CHECKS,
+    *mig.CHECKS,
+    *releases.CHECKS,
+    *workloads.CHECKS,
+    *nodes.CHECKS,
+)
+"""Every id once; docs/doctor.md lists them."""

@@ -1,0 +1,131 @@
+"""Checks of what an autoscaler believes of pools, and of room for the cluster's own pods.
+
+Lives here: pure checks that hold on every cloud. Must not live here: how one cloud tells its autoscaler (its
+diagnose.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.core.belief import compare, devices_text
+from gpukube.core.faults import fault
+from gpukube.core.fields import LEAST, MOST
+from gpukube.doctor.check import Checks
+from gpukube.doctor.cloud_view import diagnosed_pools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.faults import Fault
+    from gpukube.core.values import Observed, Taint
+    from gpukube.doctor.evidence import Evidence
+
+_GPU: Final = "nvidia.com/gpu"
+_HARD: Final = ("NoSchedule", "NoExecute")
+_CRITICAL: Final = "CriticalAddonsOnly"
+"""Taint that the cluster's own pods tolerate (docs: aks/use-system-pools)."""
+_SYSTEM: Final = "kube-system"
+_MOST_NAMED: Final = 5
+
+CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
+
+
+@CHECKS.add(
+    "autoscaler-misled",
+    title="pools from zero whose devices the autoscaler does not know",
+    consequence="pods that ask for these devices stay pending: NotTriggerScaleUp, Insufficient",
+    link="https://github.com/kubernetes/autoscaler/issues/8799",
+)
+def _misled(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        scaler = diagnosis.autoscaler
+        if scaler is None or pool.fields.get(LEAST) != 0:
+            continue
+        foreseen = scaler.foreseen(pool)
+        belief = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
+        if belief is None:
+            continue
+        told = f"its nodes show {devices_text(belief.real)}, and while it is empty the autoscaler expects "
+        yield fault(
+            where=view.name_of(pool),
+            seen=told + devices_text(belief.foreseen),
+            fix=scaler.teach(view, pool, belief.wrong),
+            evidence=tuple(f"{name} is unknown to it" for name in belief.unknown),
+            severity="error" if belief.is_blind else "warning",
+            why=""
+            if belief.unknown
+            else "it starts another number of nodes than the pods need, until the first one is there",
+        )
+
+
+def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
+    """Give what one node shows: of the live nodes the commonest, else what the spec promises; empty when unknown."""
+    shown = [tuple(sorted(node.devices.items())) for node in nodes_of_pool(evidence.seen, pool) if node.devices]
+    if shown:
+        commonest = dict(Counter(shown).most_common(1)[0][0])
+        return {name: count for name, count in commonest.items() if count}
+    wanted = [(pool.owner, pool.pool) == (d.target.owner, d.target.pool) for d in evidence.desired]
+    return evidence.desired[wanted.index(True)].promise.per_node if any(wanted) else {}
+
+
+@CHECKS.add(
+    "autoscaler-unready",
+    title="autoscaled nodes that the autoscaler counts as unready",
+    consequence="it starts more nodes, and after three such nodes stops scaling at all",
+    link="https://github.com/kubernetes/autoscaler/issues/7050",
+    severity="warning",
+)
+def _unready(evidence: Evidence) -> Iterator[Fault]:
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        scaler = diagnosis.autoscaler
+        if scaler is None or MOST not in pool.fields:
+            continue
+        blind = [
+            node
+            for node in nodes_of_pool(evidence.seen, pool)
+            if scaler.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
+        ]
+        if blind:
+            yield fault(
+                where=view.name_of(pool),
+                seen=f"{len(blind)} of its nodes show {devices_text(blind[0].devices)} and no {_GPU}: the autoscaler "
+                "takes them for nodes that are not ready",
+                fix="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
+                "then gpukube pool apply -f SPEC; or give the pool a fixed size",
+                evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in blind[:_MOST_NAMED]),
+            )
+
+
+@CHECKS.add(
+    "no-room-for-system-pods",
+    title="clusters whose nodes are all tainted",
+    consequence="coredns and its like have nowhere to run, and names do not resolve",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    needs=("nodes", "pods"),
+)
+def _homeless(evidence: Evidence) -> Iterator[Fault]:
+    if not evidence.nodes or any(_is_open(node.taints) for node in evidence.nodes):
+        return
+    own = [
+        pod
+        for pod in evidence.pods
+        if pod.view.namespace == _SYSTEM and pod.view.owner_kind not in ("DaemonSet", "Node")
+    ]
+    waiting = [pod for pod in own if not pod.view.scheduled]
+    if not waiting and any(pod.view.phase == "Running" for pod in own):
+        return  # they have found room: nodes of Fargate are tainted too, and take those that are meant for them
+    taints = sorted({str(taint) for node in evidence.nodes for taint in node.taints if taint.effect in _HARD})
+    yield fault(
+        where=f"cluster {evidence.cluster.key}",
+        seen=f"every one of its {len(evidence.nodes)} nodes has a taint: {', '.join(taints)}",
+        fix="add a pool without GPUs and without taints for the cluster's own pods",
+        evidence=tuple(f"pod {pod} is pending" for pod in waiting[:_MOST_NAMED]),
+        severity="error" if waiting else "warning",
+    )
+
+
+def _is_open(taints: tuple[Taint, ...]) -> bool:
+    return not any(taint.effect in _HARD and taint.key != _CRITICAL for taint in taints)

@@ -1,0 +1,299 @@
+"""Checks of the pods that want GPUs: names nobody offers, requests no node can meet, quotas.
+
+Lives here: pure checks of pods that are there. Must not live here: manifests that are not applied yet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.state.scheduling import misfits
+from gpukube.core.faults import fault
+from gpukube.core.jsontree import items, number, text, tree
+from gpukube.doctor.check import Checks
+from gpukube.doctor.checks.configs import entry_of
+from gpukube.doctor.gpu_stack import gpu_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.faults import Fault
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+_GPU: Final = "nvidia.com/gpu"
+_MIG: Final = "nvidia.com/mig-"
+_SHARED: Final = ".shared"
+_MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
+"""mig1g.5gb, as a page of Azure's writes it in one sentence; a profile's + becomes a dot (docs: aks/gpu-multi-instance;
+NVIDIA/k8s-device-plugin internal/rm)."""
+_ADMISSION: Final = "UnexpectedAdmissionError"
+_OUT_OF: Final = f"OutOf{_GPU.partition('/')[0]}"
+
+_DOCS: Final = "https://kubernetes.io/docs/concepts"
+
+CHECKS: Final = Checks(needs=("nodes", "pods"))
+
+
+def _waiting(evidence: Evidence) -> list[PodFacts]:
+    """List the pods that wait for devices."""
+    return [
+        pod
+        for pod in evidence.pods
+        if pod.view.devices and pod.view.phase == "Pending" and not pod.view.scheduled and not pod.view.terminating
+    ]
+
+
+def _offered(evidence: Evidence, pod: PodFacts | None = None) -> dict[str, int]:
+    """Give for each resource the most devices that one node has; for a pod, one of those that its selector names.
+
+    A pod that no node of the cluster suits is judged by all of them: its selector is told by pods-pending.
+    """
+    most: dict[str, int] = {}
+    suited = [node for node in evidence.nodes if pod is None or not misfits(pod.placement, node.labels, ())]
+    for node in suited or evidence.nodes:
+        for name, count in node.devices.items():
+            if count:
+                most[name] = max(count, most.get(name, 0))
+    return most
+
+
+def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
+    """Say why no node can ever meet a request as the cluster is now; "" when one can, or it is only not known."""
+    offered = _offered(evidence, pod)
+    if _MISSPELT.match(name) and name not in offered:
+        return "name"
+    if name in offered:
+        return "size" if count > offered[name] else ""
+    if f"{name}{_SHARED}" in offered or (name.endswith(_SHARED) and name.removesuffix(_SHARED) in offered):
+        return "shared"
+    if name == _GPU and any(other.startswith(_MIG) for other in offered):
+        return "mixed"
+    promised = {resource for wanted in evidence.desired for resource in wanted.promise.per_node}
+    return "profile" if name.startswith(_MIG) and offered and name not in promised else ""
+
+
+def _hopeless(evidence: Evidence, why: str) -> Iterator[tuple[PodFacts, str, int]]:
+    for pod in _waiting(evidence):
+        for name, count in sorted(pod.view.devices.items()):
+            if _reason(evidence, pod, name, count) == why:
+                yield pod, name, count
+
+
+def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
+    offered = _offered(evidence, pod)
+    shown = ", ".join(f"{name} (up to {count} a node)" for name, count in sorted(offered.items()))
+    return (f"nodes offer {shown or 'no nvidia.com/*'}",)
+
+
+@CHECKS.add(
+    "pods-ask-gpu-under-mixed",
+    title="pods that ask for nvidia.com/gpu where MIG strategy mixed gives other names",
+    consequence="the pod stays Pending forever",
+    link="https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
+)
+def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, _count in _hopeless(evidence, "mixed"):
+        cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {name}, and under strategy mixed nodes offer {', '.join(cuts)} instead",
+            f"write {cuts[0]} in its limits, or give the pool strategy: single",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-ask-absent-profile",
+    title="pods that ask for a MIG profile that no node has",
+    consequence="the pod stays Pending forever: no plugin and no autoscaler cuts GPUs on demand",
+    link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
+)
+def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, _count in _hopeless(evidence, "profile"):
+        cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
+        profile = name.removeprefix(_MIG)
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {name}, and no node that it may go to has that profile",
+            (f"write {' or '.join(cuts)} in its limits, or " if cuts else "")
+            + f"cut a pool so (sharing.mig.profile: {profile}, strategy: mixed): GPUs are not cut on demand",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-ask-other-name",
+    title="pods that do not know that sharing renames the devices",
+    consequence="the pod stays Pending forever",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
+)
+def _renamed(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, _count in _hopeless(evidence, "shared"):
+        other = name.removesuffix(_SHARED) if name.endswith(_SHARED) else f"{name}{_SHARED}"
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {name}, and the nodes' devices are called {other}",
+            f"write {other} in its limits (renameByDefault of the sharing decides the name)",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-ask-misspelt-name",
+    title="pods that ask for a resource name that cannot exist",
+    consequence="the API accepts any name; the pod stays Pending forever",
+    link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+)
+def _misspelt(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, _count in _hopeless(evidence, "name"):
+        right = re.sub(r"/mig(?=\d)", "/mig-", name).replace("+", ".").replace("/GPU", "/gpu").replace("/gpus", "/gpu")
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {name}, a name that no plugin advertises",
+            f"write {right} in its limits",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-too-large",
+    title="pods that ask for more devices than any node has",
+    consequence="the pod stays Pending forever, unless a larger node comes",
+    link=f"{_DOCS}/configuration/manage-resources-containers/#consuming-extended-resources",
+)
+def _too_large(evidence: Evidence) -> Iterator[Fault]:
+    for pod, name, count in _hopeless(evidence, "size"):
+        yield fault(
+            f"pod {pod}",
+            f"it asks for {count} of {name}, and no node has more than {_offered(evidence, pod)[name]}",
+            "ask for less, or make a pool of machines with more GPUs: a pod gets its devices from one node",
+            _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-pending",
+    title="pods that wait for GPUs, and the scheduler's reason",
+    consequence="the pod waits",
+    link=f"{_DOCS}/scheduling-eviction/taint-and-toleration/",
+    severity="warning",
+)
+def _pending(evidence: Evidence) -> Iterator[Fault]:
+    for pod in _waiting(evidence):
+        if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
+            continue
+        said = pod.view.unschedulable
+        asked = ", ".join(f"{count} of {name}" for name, count in sorted(pod.view.devices.items()))
+        yield fault(
+            f"pod {pod}",
+            f"it waits for {asked}: {said or 'the scheduler has not looked at it yet'}",
+            _way_out(said, pod),
+            _names(evidence, pod),
+        )
+
+
+def _way_out(said: str, pod: PodFacts) -> str:
+    if "taint" in said:
+        return (
+            "add the toleration to the pod: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}, and one for "
+            "each further taint named"
+        )
+    if "selector" in said or "affinity" in said:
+        return (
+            f"compare its nodeSelector with kubectl get nodes --show-labels: kubectl get pod {pod.view.name} "
+            f"--namespace {pod.view.namespace} --output yaml"
+        )
+    return "wait until devices are free, or give the pool more nodes: gpukube pool scale POOL --nodes N"
+
+
+@CHECKS.add(
+    "pods-refused-by-node",
+    title="pods that a node refused after they were placed",
+    consequence="the pod has failed and is not placed anew; its controller makes others that fail alike",
+    link="https://github.com/NVIDIA/gpu-operator/issues/233",
+)
+def _refused(evidence: Evidence) -> Iterator[Fault]:
+    for pod in evidence.pods:
+        if pod.view.phase == "Failed" and pod.view.devices and pod.reason.startswith((_ADMISSION, _OUT_OF)):
+            yield fault(
+                f"pod {pod}",
+                f"node {pod.view.node} refused it: {pod.reason}",
+                f"ask for 1 where devices are shared; then kubectl delete pod {pod.view.name} --namespace "
+                f"{pod.view.namespace} (a failed pod stays until it is deleted)",
+                (pod.message,) if pod.message else (),
+            )
+
+
+@CHECKS.add(
+    "shared-request-above-one",
+    title="containers that ask for more than one share of a GPU",
+    consequence="two shares are not twice the GPU: it gets no more time, and others less",
+    link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
+    severity="warning",
+    needs=("nodes", "daemonsets", "pods", "config-maps"),
+)
+def _twice_the_share(evidence: Evidence) -> Iterator[Fault]:
+    for node in gpu_nodes(evidence):
+        shared = _shared_names(entry_of(evidence, node))
+        for pod in evidence.pods_on(node.name) if shared else ():
+            if pod.view.phase not in ("Running", "Pending"):
+                continue
+            for name, count in sorted(pod.most.items()):
+                if count > 1 and name in shared:
+                    yield fault(
+                        f"pod {pod}",
+                        f"one of its containers asks for {count} of {name}, which is shared on node {node.name}",
+                        "write 1, and failRequestsGreaterThanOne: true in the pool's sharing to have it refused",
+                    )
+
+
+def _shared_names(entry: Mapping[str, object]) -> frozenset[str]:
+    found = set()
+    for kind in ("timeSlicing", "mps"):
+        rename = text(tree(entry, "sharing", kind), "renameByDefault") == "true"
+        for resource in items(entry, "sharing", kind, "resources"):
+            found.add(text(resource, "name") + (_SHARED if rename else ""))
+    return frozenset(found)
+
+
+@CHECKS.add(
+    "quota-exhausted",
+    title="ResourceQuotas that allow no further GPU",
+    consequence="controllers cannot make their pods; nothing is Pending, and only events say it",
+    link=f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
+    severity="warning",
+    needs=("quotas",),
+)
+def _quotas(evidence: Evidence) -> Iterator[Fault]:
+    for quota in evidence.quotas:
+        for name, hard in sorted(quota.hard.items()):
+            resource = name.removeprefix("requests.")
+            if not resource.startswith("nvidia.com/") or number(quota.used, name) < number(quota.hard, name):
+                continue
+            yield fault(
+                str(quota),
+                f"it allows {hard} of {resource}, and {quota.used.get(name, '0')} are used: no further pod is made",
+                f"kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
+            )
+
+
+@CHECKS.add(
+    "quota-other-name",
+    title="ResourceQuotas that limit GPUs by a name that nodes do not offer",
+    consequence="the quota does not count what pods use",
+    link=f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
+    severity="warning",
+    needs=("nodes", "quotas"),
+)
+def _quota_names(evidence: Evidence) -> Iterator[Fault]:
+    offered = _offered(evidence)
+    for quota in evidence.quotas:
+        limited = {name.removeprefix("requests.") for name in quota.hard if name.startswith("requests.nvidia.com/")}
+        if limited and offered and not limited & set(offered):
+            yield fault(
+                str(quota),
+                f"it limits {', '.join(sorted(limited))}, and nodes offer {', '.join(sorted(offered))}",
+                f"add requests.{min(offered)}: kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
+                why="pods of this namespace may take any number of GPUs",
+            )

@@ -1,0 +1,110 @@
+"""Does what the doctor offers: labels of nodes, restarts of DaemonSets, our release brought to the spec.
+
+Lives here: the writes. Must not live here: whether something is to be done (the checks). All of it can be done again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.api_types import NODES, RELEASE_TYPES
+from gpukube.core.faults import LabelNode, Reconcile, Restart
+from gpukube.core.jsontree import pointer, texts, tree
+from gpukube.engine.change.clusters import prepare_cluster
+from gpukube.engine.looking import plan_clusters
+from gpukube.engine.plan.planning import Scope
+from gpukube.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.api_types import ApiType
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.core.faults import Mend
+    from gpukube.core.jsontree import Tree
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+_ATTEMPTS: Final = 5
+_RESTARTED: Final = "gpukube.io/restarted-at"
+"""Annotation of the pods' template; any new value makes the controller start the pods anew, as kubectl's own does."""
+
+
+def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
+    """Do these things in order: our release first, so that labels and restarts find it as it shall be.
+
+    Returns:
+        What was done, one line each; what somebody else has changed meanwhile is left out.
+
+    Raises:
+        AccessError: Something may not be written.
+        ClusterError, HelmError, Conflict: As the calls.
+    """
+    done = []
+    for item in sorted(mends, key=lambda each: not isinstance(each, Reconcile)):
+        run.tell("release", str(item), session.cluster.key)
+        if isinstance(item, Reconcile):
+            _reconcile(session, prepared, run)
+            done.append(str(item))
+        elif isinstance(item, LabelNode):
+            done += [str(item)] if _label(session.kube(), item) else []
+        else:
+            done += [str(item)] if _restart(session.kube(), item, run.clock.now()) else []
+    return tuple(done)
+
+
+def _reconcile(session: Session, prepared: Prepared, run: Run) -> None:
+    """Bring the release to the plan, with all the gates of a create, and no pool."""
+    (plan,) = plan_clusters(_only(prepared, session), {session.cluster.key: session}, run, Scope(retire=False))
+    prepare_cluster(plan, session, run)
+
+
+def _only(prepared: Prepared, session: Session) -> Prepared:
+    key = session.cluster.key
+    return replace(prepared, clusters={key: prepared.clusters[key]}, desired={key: prepared.desired[key]})
+
+
+def _label(kube: Kube, wanted: LabelNode) -> bool:
+    for _ in range(_ATTEMPTS):
+        node = kube.find_object(NODES, wanted.node)
+        if node is None or texts(node, "metadata", "labels").get(wanted.key) != wanted.live:
+            return False
+        if kube.change_object(NODES, node, [_label_operation(wanted)]):
+            return True
+    raise _contended(kube, f"node {wanted.node}")
+
+
+def _label_operation(wanted: LabelNode) -> Tree:
+    path = pointer("metadata", "labels", wanted.key)
+    return (
+        {"op": "remove", "path": path} if wanted.wanted is None else {"op": "add", "path": path, "value": wanted.wanted}
+    )
+
+
+def _restart(kube: Kube, wanted: Restart, now: float) -> bool:
+    kind: ApiType = RELEASE_TYPES["DaemonSet"]
+    for _ in range(_ATTEMPTS):
+        live = kube.find_object(kind, wanted.name, wanted.namespace)
+        if live is None:
+            return False
+        if kube.change_object(kind, live, [_stamp(live, f"{now:.0f}")]):
+            return True
+    raise _contended(kube, f"DaemonSet {wanted.namespace}/{wanted.name}")
+
+
+def _stamp(live: Tree, moment: str) -> Tree:
+    path = ("spec", "template", "metadata", "annotations")
+    if tree(live, *path):
+        return {"op": "add", "path": pointer(*path, _RESTARTED), "value": moment}
+    return {"op": "add", "path": pointer(*path), "value": {_RESTARTED: moment}}
+
+
+def _contended(kube: Kube, what: str) -> ClusterError:
+    return ClusterError(
+        f"{what} changed each time it was to be mended",
+        where=kube.server,
+        fix="look who writes to it (kubectl get --show-managed-fields), then run again",
+        code="cluster-answer",
+    )

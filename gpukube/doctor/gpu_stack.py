@@ -1,0 +1,195 @@
+"""Which workloads of a cluster belong to the NVIDIA stack, and which nodes have GPUs: recognition, by any owner.
+
+Lives here: the parts as the checks name them, on top of cluster.stack, and the signs of GPU nodes. Must not live here:
+what is wrong with them (the checks).
+
+Sources: names, labels, images and commands of NVIDIA/k8s-device-plugin v0.20.0 (chart and static manifest),
+NVIDIA/gpu-operator v26.7.0 (assets), kubernetes-sigs/node-feature-discovery v0.19.0 (chart) and
+GoogleCloudPlatform/container-engine-accelerators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.cluster.kube.views import DEVICE_PREFIX, devices_of
+from gpukube.cluster.state.advertisers import node_plugin_evidence
+from gpukube.cluster.state.components import role_of
+from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.jsontree import items, text, tree
+from gpukube.core.values import OWNER_LABEL
+from gpukube.gpu.catalogue import machines
+from gpukube.provider import in_cluster_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from gpukube.cluster.kube.views import ContainerState, NodeView, WorkloadView
+    from gpukube.cluster.state.components import Role
+    from gpukube.core.jsontree import Tree
+    from gpukube.doctor.evidence import Evidence, PodFacts
+
+Failure = Literal["config", "crash", "image", "mount"]
+Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master"]
+
+NFD_LABELS: Final = tuple(
+    f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
+)
+"""What NFD says of a node with an NVIDIA device, by its own configuration or by that of NVIDIA's charts."""
+_PRESENT: Final = "nvidia.com/gpu.present"
+_DRA_DRIVER: Final = "gpu.nvidia.com"
+_CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
+_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
+_PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
+_PARTS: Final[Mapping[Role, Part]] = {
+    "plugin": "plugin",
+    "cloud-plugin": "plugin",
+    "gfd": "gfd",
+    "mps": "mps",
+    "mig-manager": "mig-manager",
+    "nfd-worker": "nfd-worker",
+}
+"""Roles of DaemonSets, by whoever made them, in the words of the checks."""
+_DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (
+    ("nfd-master", "nfd-master"),
+    ("node-feature-discovery-master", "nfd-master"),
+    ("gpu-operator", "operator"),
+)
+"""Program, or end of the name, of a Deployment -> what it is."""
+
+
+def parts_of(workload: WorkloadView) -> frozenset[Part]:
+    """Say what parts of the stack a workload runs; empty for workloads of others."""
+    if workload.kind == "DaemonSet":
+        role = role_of(workload)
+        part = _PARTS.get(role) if role else _by_image(workload)
+    else:
+        words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
+        part = next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
+    return frozenset({part} if part else ())
+
+
+def _by_image(workload: WorkloadView) -> Part | None:
+    """Know a plugin that runs under a name and a command of its own."""
+    return "plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None
+
+
+def is_of_stack(workload: WorkloadView) -> bool:
+    """Say whether a workload belongs to the NVIDIA stack or to NFD."""
+    return bool(parts_of(workload))
+
+
+def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
+    """List the DaemonSets and Deployments that run one of these parts."""
+    everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
+    return tuple(item for item in everything if parts_of(item) & set(parts))
+
+
+def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
+    """List the DaemonSets that advertise devices."""
+    return tuple(item for item in evidence.seen.daemonsets if "plugin" in parts_of(item))
+
+
+def failure_of(state: ContainerState) -> Failure | None:
+    """Say how a container fails that waits; None for one that runs, has ended or only starts."""
+    if state.waiting in _NO_IMAGE:
+        return "image"
+    if state.waiting in _NO_MOUNT:
+        return "mount"
+    if state.waiting in _CRASHES:
+        chooses = state.init or "sidecar" in state.name or "config-manager" in state.name
+        return "config" if chooses else "crash"
+    return None
+
+
+def is_failing(state: ContainerState) -> bool:
+    """Say whether a container fails, in any way that the kubelet tells."""
+    return failure_of(state) is not None
+
+
+def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[PodFacts, ...]:
+    """List the living pods of a Deployment: those of its ReplicaSets, whose names are its own and a hash."""
+    return tuple(
+        pod
+        for pod in evidence.pods
+        if pod.view.owner_kind == "ReplicaSet"
+        and (pod.view.namespace, pod.view.owner.rpartition("-")[0]) == (deployment.namespace, deployment.name)
+        and not pod.view.terminating
+    )
+
+
+def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
+    """Say whether the pods of a DaemonSet go to a node."""
+    return not daemon_misfits(daemonset.placement, node.labels, node.taints, name=node.name)
+
+
+def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
+    """Name all that advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
+    daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
+    known = (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins)
+    services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
+    return (*daemons, *services, *(["the DRA driver"] if (_DRA_DRIVER, node.name) in evidence.seen.slices else ()))
+
+
+def release_of(workload: WorkloadView) -> tuple[str, str]:
+    """Give (namespace, name) of the Helm release that a workload says it is of; the name is "" when it says none."""
+    managed = workload.labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in workload.labels
+    return workload.namespace, workload.labels.get("app.kubernetes.io/instance", "") if managed else ""
+
+
+def is_gpu_node(node: NodeView, types: Collection[str] = ()) -> bool:
+    """Say whether a node has NVIDIA GPUs, by whatever sign of it.
+
+    Args:
+        node: The node.
+        types: Instance types that have them.
+    """
+    labels = node.labels
+    return (
+        bool(devices_of(node.capacity))
+        or labels.get("node.kubernetes.io/instance-type", "") in types
+        or OWNER_LABEL in labels
+        or any(labels.get(key) == "true" for key in (*NFD_LABELS, _PRESENT))
+        or any(
+            key in labels and value in ("", labels[key])
+            for facts in in_cluster_facts()
+            for key, value in facts.gpu_labels.items()
+        )
+    )
+
+
+def gpu_nodes(evidence: Evidence) -> tuple[NodeView, ...]:
+    """List the nodes with GPUs."""
+    known = {machine.name for machine in machines(evidence.cluster.provider)}
+    return tuple(node for node in evidence.nodes if is_gpu_node(node, known))
+
+
+def config_maps_of(daemonset: Tree) -> set[tuple[str, str]]:
+    """List the ConfigMaps that a DaemonSet's pods mount, as (namespace, name)."""
+    namespace = text(daemonset, "metadata", "namespace")
+    volumes = items(daemonset, "spec", "template", "spec", "volumes")
+    return {(namespace, name) for volume in volumes if (name := text(volume, "configMap", "name"))}
+
+
+def entries_for(evidence: Evidence, daemonset: WorkloadView) -> Mapping[str, str] | None:
+    """Give the config entries that a plugin's DaemonSet mounts; None when it mounts none, or they do not exist."""
+    mounted = config_maps_of(evidence.manifest(daemonset))
+    return next((evidence.config_maps[key] for key in sorted(mounted) if key in evidence.config_maps), None)
+
+
+def environment_of(daemonset: Tree) -> dict[str, str]:
+    """Give the plain environment variables of all containers of a DaemonSet's pods."""
+    return dict(_variables(tree(daemonset, "spec", "template", "spec")))
+
+
+def _variables(pod: Tree) -> Iterator[tuple[str, str]]:
+    for container in (*items(pod, "initContainers"), *items(pod, "containers")):
+        for variable in items(container, "env"):
+            yield text(variable, "name"), text(variable, "value")
+
+
+def devices(node: NodeView) -> str:
+    """List a node's devices for people."""
+    shown = ", ".join(f"{name.removeprefix(DEVICE_PREFIX)}: {count}" for name, count in sorted(node.devices.items()))
+    return shown or "none"

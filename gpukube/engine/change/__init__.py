@@ -1,0 +1,1 @@
+"""Carrying plans out: create, apply, scale, delete, wait, and the proof at the end."""

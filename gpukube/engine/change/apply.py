@@ -1,0 +1,208 @@
+"""Brings live pools to what is declared: creates, updates in place, replaces where that is asked for, prunes.
+
+Per cluster: (1) what create checks; (2) the release, which gets new config entries and keeps the old ones; (3) node
+labels and taints that were taken off by hand; (4) creates, updates and replacements, each proven; (5) deletions;
+(6) config entries that nothing names any more are dropped. A change of sharing is therefore: entry added, label moved,
+devices verified, old entry dropped. Killed between any two of these and run again, the rest is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.release.node_repair import repair_nodes
+from gpukube.cluster.release.plugin_refresh import refresh_plugin
+from gpukube.core.fields import label
+from gpukube.core.owners import CONFIG_LABEL
+from gpukube.core.plan import plan_pool
+from gpukube.engine.change.clusters import prepare_cluster, report_all
+from gpukube.engine.change.create import bring_up
+from gpukube.engine.change.delete import delete_pool
+from gpukube.engine.change.live_pool import (
+    attempt,
+    make_pool,
+    remove_pool,
+    require_adoptable,
+    settle,
+    started,
+    update_pool,
+)
+from gpukube.engine.change.proving import prove
+from gpukube.engine.change.release import STOPPED_TIDYING, restore_entry, retire_entries
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict, Finding, GpukubeError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.cluster.state.node_drift import NodeRepair
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+SHOWN_PODS = 10
+"""Pods named in a refusal; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user allows beyond creating and harmless updates.
+
+    Attributes:
+        allow_disruption: Updates in place that running pods suffer from.
+        replace: "recreate": delete a pool and make it again where a field cannot change on a live one.
+    """
+
+    allow_disruption: bool = False
+    replace: Literal["", "recreate"] = ""
+
+
+def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
+    """Refuse, before anything is changed, what was not asked for.
+
+    Raises:
+        Conflict: Holds one diagnostic per pool: what it would cost, and the option that allows it; or what no option
+            allows (a protected pool, a field that cannot change).
+    """
+    require_adoptable(plans)
+    found = [d for plan in plans for pool in plan.pools for d in _objections(pool, consent)]
+    if not consent.allow_disruption:
+        found += [_disturbing(plan, repair) for plan in plans for repair in plan.repairs if repair.disruptive]
+    if found:
+        raise Conflict.of(found)
+
+
+def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
+    if plan.action == "conflict":
+        return  # this pool fails by itself, the others go on
+    yield from (d for d in plan.diagnostics if d.severity == "error")
+    if plan.action == "replace" and not consent.replace:
+        fields = ", ".join(str(c.change.field) for c in plan.changes if c.row.kind == "replace")
+        yield Finding(
+            "needs-replace",
+            plan.where,
+            f"{fields} cannot change on a live pool; to replace it costs {_cost(plan)}",
+            fix="--replace recreate deletes the pool and makes it again; or write the live value, or a new pool name",
+            why="; ".join(c.row.sentence for c in plan.changes if c.row.kind == "replace"),
+        )
+    if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
+        fields = ", ".join(str(c.change.field) for c in plan.disruptive)
+        yield Finding(
+            "needs-disruption",
+            plan.where,
+            f"to change {fields} disturbs {_cost(plan)}",
+            fix="--allow-disruption does it; --pool leaves this pool out",
+            why="; ".join(dict.fromkeys(c.row.sentence for c in plan.disruptive)),
+        )
+
+
+def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Finding:
+    return Finding(
+        "needs-disruption",
+        Where(f"{plan.cluster.key}/{repair.pool}"),
+        f"to put back {repair.field} on node {repair.node} disturbs the pods there",
+        fix="--allow-disruption does it; --pool leaves this pool out",
+    )
+
+
+def _cost(plan: PoolPlan) -> str:
+    loss = plan.loss
+    if loss is None or loss.nodes is None:
+        return "an unknown number of nodes"
+    gpus = f" with {loss.gpus:g} GPUs" if loss.gpus is not None else ""
+    nodes = f"{loss.nodes} node{'' if loss.nodes == 1 else 's'}{gpus}"
+    if loss.pods is None:
+        return f"{nodes} and an unknown number of pods"
+    if loss.of is not None:
+        return f"{loss.nodes} of {loss.of} nodes{gpus} and the pods on them"
+    more = len(loss.pods) - SHOWN_PODS
+    named = ", ".join(loss.pods[:SHOWN_PODS]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{nodes} and {len(loss.pods)} running pod{'' if len(loss.pods) == 1 else 's'}{f': {named}' if named else ''}"
+    )
+
+
+def apply_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Bring all clusters to their plans, clusters side by side; `require_consent` was asked before."""
+    return report_all(plans, sessions, run, _apply_on_cluster)
+
+
+def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    release = prepare_cluster(plan, session, run)
+    if plan.repairs:
+        run.tell("update", f"puts back {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
+        repair_nodes(session.kube(), plan.repairs)
+    deleted = [pool for pool in plan.pools if pool.action == "delete"]
+    others = [pool for pool in plan.pools if pool.action != "delete"]
+    work = partial(_apply_pool, plan)
+    reports = [*_work_on(others, session, run, work), *_work_on(deleted, session, run, delete_pool)]
+    if not all(report.is_settled for report in reports):
+        return ClusterReport(plan.cluster, tuple(reports), release)
+    try:
+        release = retire_entries(plan, session, run, left=_unneeded(plan)) or release
+    except Stopped:
+        return ClusterReport(plan.cluster, tuple(reports), STOPPED_TIDYING)
+    except GpukubeError as error:
+        run.note_failure()
+        run.tell("failed", str(error), plan.cluster.key)
+        return ClusterReport(plan.cluster, tuple(reports), release, error)
+    return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def _unneeded(plan: ClusterPlan) -> set[str]:
+    """List the entries that the plan drops because nothing named them when it was made."""
+    return set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
+
+
+def _work_on(
+    pools: Sequence[PoolPlan], session: Session, run: Run, work: Callable[[PoolPlan, Session, Run], PoolReport]
+) -> Iterator[PoolReport]:
+    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
+    for report in run_all(tasks, session.provider.pools_at_once).values():
+        if isinstance(report, PoolReport):
+            yield report
+
+
+def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    restore_entry(cluster, plan, session, run)
+    if plan.action == "update":
+        _refresh(plan, session, run)
+        update_pool(plan, session, run)
+        if not run.no_wait:
+            settle(plan, session, run)
+        return _proven(plan, session, run, "updated")
+    if plan.action == "replace":
+        _recreate(plan, session, run)
+        return _proven(plan, session, run, "replaced")
+    return bring_up(plan, session, run)
+
+
+def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Have the operator's plugin read its entries before a label moves to another one."""
+    moved = any(c.change.field == label(CONFIG_LABEL) for c in plan.changes)
+    operated = plan.desired is not None and plan.desired.ownership.advertiser == GPU_OPERATOR.advertiser
+    if moved and operated and refresh_plugin(session.kube()):
+        run.tell("release", "restarts the plugin, which does not notice new entries", plan.cluster.key)
+
+
+def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
+    desired = plan.desired
+    assert desired is not None  # noqa: S101 - a replacement is declared
+    run.tell("replace", "deletes it first", plan.cluster.key, plan.pool)
+    remove_pool(plan, session, run)
+    make_pool(plan_pool(session.provider, desired, ()), session, run)
+
+
+def _proven(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport:
+    desired = plan.desired
+    assert desired is not None  # noqa: S101 - only declared pools are updated
+    if run.no_wait:
+        return started(plan, run, "asked for")
+    return PoolReport(plan.pool, plan.name, "done", done, plan.changes, prove(desired, session, run))

@@ -1,0 +1,111 @@
+"""What every command that changes clusters does around the pools: gates first, then the release, then a report.
+
+Lives here: refusing a cluster as a whole, and the side by side of clusters. Must not live here: what is done to pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.engine.change.release import ensure_release
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict, GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+def report_all(
+    plans: Sequence[ClusterPlan],
+    sessions: Mapping[str, Session],
+    run: Run,
+    work: Callable[[ClusterPlan, Session, Run], ClusterReport],
+) -> tuple[ClusterReport, ...]:
+    """Work on all clusters side by side; one that cannot be worked on does not stop the others."""
+    tasks = {plan.cluster.key: partial(_guarded, plan, sessions[plan.cluster.key], run, work) for plan in plans}
+    results = run_all(tasks, run.parallelism)
+    return tuple(result for result in results.values() if isinstance(result, ClusterReport))
+
+
+def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
+    """Refuse what cannot be worked on, then bring the release to the plan.
+
+    Returns:
+        One line on the release; "" when no pool of the cluster needs one.
+
+    Raises:
+        GpukubeError: What the plan found (an unreachable cloud or cluster, a foreign advertiser), or as ensure_release.
+        Stopped: The run was stopped.
+    """
+    _require_workable(plan)
+    release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
+    run.tell("done", release or "nothing to install", plan.cluster.key)
+    one_by_one = session.provider.pools_at_once == 1
+    for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
+        message = (
+            f"queued behind {before.pool}: the cloud takes one pool at a time" if before and one_by_one else "queued"
+        )
+        run.tell("wait", message, plan.cluster.key, pool.pool)
+    return release
+
+
+def nothing_begun(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
+    """Report a run that was stopped while it looked at the clusters: no change was sent."""
+    message = "not attempted: stopped before it began"
+    return tuple(
+        ClusterReport(
+            cluster,
+            tuple(
+                PoolReport(wanted.target.pool, wanted.target.name, "not-attempted", message, resume=run.resume)
+                for wanted in prepared.desired.get(key, ())
+            ),
+        )
+        for key, cluster in prepared.clusters.items()
+    )
+
+
+def _guarded(
+    plan: ClusterPlan, session: Session, run: Run, work: Callable[[ClusterPlan, Session, Run], ClusterReport]
+) -> ClusterReport:
+    try:
+        return work(plan, session, run)
+    except GpukubeError as error:
+        run.note_failure()
+        run.tell("failed", str(error), plan.cluster.key)
+        return _nothing_done(plan, error)
+    except Stopped:
+        return _nothing_done(plan, None)
+
+
+def _require_workable(plan: ClusterPlan) -> None:
+    if plan.error is not None:
+        raise plan.error
+    if plan.facts is not None and not plan.facts.ready:
+        raise Conflict(
+            f"the cluster is {plan.facts.status}",
+            where=plan.cluster.key,
+            fix="start it, or wait until the cloud has finished with it; then run this again",
+            code="cluster-not-ready",
+        )
+    if plan.unreachable is not None:
+        raise plan.unreachable
+    refusals = tuple(d for d in plan.diagnostics if d.severity == "error")
+    if refusals:
+        raise Conflict.of(refusals)
+
+
+def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
+    message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it began"
+    planned = [(pool.pool, pool.name) for pool in plan.pools]
+    names = planned or [(wanted.target.pool, wanted.target.name) for wanted in plan.desired]
+    pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in names)
+    return ClusterReport(plan.cluster, pools, error=error)

@@ -1,0 +1,107 @@
+"""Creates what is missing, in an order that costs nothing before everything that can be checked is checked.
+
+Per cluster: (1) everything the plan found, permissions and a Helm dry run; (2) the release, which waits for no node;
+(3) the pools, as many at once as the cloud allows, each proven as soon as it settles. One failed pool or cluster
+does not stop the others. Killed at any point and run again, it converges: what is there is observed first, our marks
+say what is ours, and a pool that is still being made is waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.core.plan import adopting_changes, plan_pool
+from gpukube.core.tolerations import pod_tolerations
+from gpukube.engine.change.clusters import prepare_cluster, report_all
+from gpukube.engine.change.live_pool import attempt, make_pool, observe, require_adoptable, settle, started, update_pool
+from gpukube.engine.change.proving import prove
+from gpukube.engine.change.release import restore_entry
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import CloudError, Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import Desired, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Create the missing pools of all clusters, clusters side by side; adopt those planned to be.
+
+    Raises:
+        Conflict: One is to be adopted and cannot be; nothing was changed.
+    """
+    require_adoptable(plans)
+    return report_all(plans, sessions, run, _create_on_cluster)
+
+
+def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    release = prepare_cluster(plan, session, run)
+    work = partial(_create_pool, plan)
+    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in plan.pools}
+    reports = run_all(tasks, session.provider.pools_at_once)
+    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)), release)
+
+
+def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    if plan.action in ("update", "replace"):
+        return PoolReport(plan.pool, plan.name, "differs", f"left alone, apply changes it: {plan.why}", plan.changes)
+    restore_entry(cluster, plan, session, run)
+    return bring_up(plan, session, run)
+
+
+def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    """Make, adopt or wait for one pool, and prove it.
+
+    Raises:
+        Conflict: The pool is in the way and not ours.
+        GpukubeError: As make_pool, settle and prove.
+    """
+    desired = plan.desired
+    if plan.action == "conflict" or desired is None:
+        raise Conflict.of(plan.diagnostics, plan.why) if plan.diagnostics else Conflict(plan.why, where=plan.where)
+    done = _come_to_be(plan, desired, session, run)
+    tolerations = pod_tolerations(desired, tolerates_resources=session.provider.tolerates_resources)
+    adopted = adopting_changes(desired, plan.changes)
+    left = tuple(c for c in plan.changes if c not in adopted) if plan.action == "adopt" else ()
+    if left:  # not proven: what it lacks may be what differs
+        message = f"adopted; it differs in {', '.join(str(c.change.field) for c in left)}, for a later apply"
+        return PoolReport(plan.pool, plan.name, "done", message, left, tolerations=tolerations)
+    if run.no_wait and done:
+        return replace(started(plan, run, done), tolerations=tolerations)
+    proof = prove(desired, session, run)
+    if not done:
+        return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)
+    return PoolReport(plan.pool, plan.name, "done", done, proof=proof, tolerations=tolerations)
+
+
+def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
+    """Do what the plan says; one word for it, "" when the pool was there already."""
+    if plan.action == "create":
+        make_pool(plan, session, run)
+        return "asked for" if run.no_wait else "created"
+    if plan.action == "adopt":
+        update_pool(plan, session, run)
+        return "adopted"
+    return _wait_or_remake(plan, desired, session, run)
+
+
+def _wait_or_remake(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
+    """Wait for a pool that was there; one that somebody's deletion took away meanwhile is made anew."""
+    if run.no_wait and plan.observed is not None and plan.observed.state == "busy":
+        return "is still being worked on"
+    try:
+        settle(plan, session, run)
+    except CloudError:
+        left = observe(plan, session)
+        if left is not None and left.fields:  # without fields it is what a deletion leaves behind, not a pool
+            raise
+        make_pool(plan_pool(session.provider, desired, ()), session, run)
+        return "created"
+    return ""

@@ -1,0 +1,145 @@
+"""Deletes pools of ours, by name. What is not ours and what is protected is refused before anything is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.release.entries import dropped_entries
+from gpukube.core.plan import plan_removal
+from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.live_pool import attempt, remove_pool, started
+from gpukube.engine.change.release import STOPPED_TIDYING, cut_off, entries_left, retire_entries
+from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named
+from gpukube.engine.plan.losses import with_costs
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict, GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.values import Observed, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What would be deleted, cluster by cluster; checked.
+
+    Attributes:
+        plans: Per cluster its pools of these names, each with what is lost.
+        absent: By cluster key: pools of these names that are not there: declared ones; where a run was cut off while it
+            dropped entries, any.
+    """
+
+    plans: tuple[ClusterPlan, ...]
+    absent: Mapping[str, tuple[str, ...]]
+
+    def pools(self) -> Iterator[PoolPlan]:
+        """List what would be deleted."""
+        for plan in self.plans:
+            yield from plan.pools
+
+
+def plan_deletion(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], owners: Sequence[str], names: Sequence[str]
+) -> Deletion:
+    """Find the live pools with these names that carry the mark of these owners, and what goes with them.
+
+    Raises:
+        SpecError: A name that none of the clusters has.
+        Conflict: A pool of that name is not ours, or is protected.
+        GpukubeError: A cluster could not be asked.
+    """
+    half_done = {plan.cluster.key for plan in plans if _is_half_done(plan)}
+    found = find_pools(plans, owners, names, may_be_gone=bool(half_done))
+    planned = tuple(_removals(plan, sessions[plan.cluster.key], found[plan.cluster.key]) for plan in plans)
+    protected = tuple(d for plan in planned for pool in plan.pools for d in pool.diagnostics)
+    if protected:
+        raise Conflict.of(protected)
+    absent = {plan.cluster.key: tuple(absent_pools(plan, names)) for plan in plans}
+    live = [(plan.cluster.key, pool) for plan in plans for pool in found[plan.cluster.key]]
+    for name in names:
+        if not any(is_named(name, key, pool) for key, pool in live) and not any(declared_as(p, name) for p in plans):
+            absent |= {key: (*absent[key], name) for key in half_done}
+    return Deletion(planned, absent)
+
+
+def delete_pools(deletion: Deletion, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Delete, wait until the clouds have finished, and drop the config entries that nothing names any more."""
+    return report_all(deletion.plans, sessions, run, partial(_delete_on_cluster, deletion))
+
+
+def _is_half_done(plan: ClusterPlan) -> bool:
+    """Whether the release has what a deletion that was killed may have left, whichever pool that was of."""
+    return cut_off(plan) or (plan.release is not None and bool(dropped_entries(plan.release)))
+
+
+def _removals(plan: ClusterPlan, session: Session, pools: Sequence[Observed]) -> ClusterPlan:
+    """Narrow a cluster's plan to the removal of some pools."""
+    removals = tuple(
+        replace(plan_removal(session.provider, plan.cluster, pool), why="asked for by name") for pool in pools
+    )
+    going = {(pool.owner, pool.pool) for pool in pools}
+    staying = tuple(d for d in plan.desired if (d.target.owner, d.target.pool) not in going)
+    kube = session.kube() if plan.seen else None
+    return replace(plan, pools=with_costs(removals, plan.seen, kube), desired=staying, undeclared=())
+
+
+def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    tasks = {pool.name: partial(attempt, pool, session, run, delete_pool) for pool in plan.pools}
+    reports = [r for r in run_all(tasks, session.provider.pools_at_once).values() if isinstance(r, PoolReport)]
+    absent = deletion.absent[plan.cluster.key]
+    gone = PoolReport("", "", "unchanged", "is not there")
+    release = ""
+    if plan.unknown:
+        release = f"release: not looked at, the same delete or the next apply drops entries: {plan.unknown}"
+    elif plan.seen is not None and all(report.is_settled for report in reports):
+        release, gone = _tidied(plan, absent, session, run)
+    reports += [replace(gone, pool=name, name=name) for name in absent]
+    return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    """Delete one pool and wait until it is gone.
+
+    Raises:
+        GpukubeError: As remove_pool.
+    """
+    remove_pool(plan, session, run, until_gone=not run.no_wait)
+    if run.no_wait:
+        return started(plan, run, "deletion asked for")
+    return PoolReport(plan.pool, plan.name, "done", "deleted")
+
+
+def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run) -> tuple[str, PoolReport]:
+    """Drop entries, those too of pools that were gone already: a deletion that was killed may have left them.
+
+    What hinders it is no failure of pools that are deleted now. A pool that was gone before has nothing but that to be
+    done for it.
+
+    Returns:
+        One line on the release, and the report of a pool that was gone before.
+    """
+    declared = {d.target.pool: d.ownership.config_key for d in plan.desired if d.target.pool in absent}
+    unknown = len(declared) < len(absent)  # which entry was theirs can no longer be told: any that nothing names
+    unneeded = dropped_entries(plan.release) if unknown and plan.release else frozenset()
+    left = entries_left(plan, {*declared.values(), *unneeded})
+    staying = tuple(d for d in plan.desired if d.target.pool not in absent)
+    gone = PoolReport("", "", "unchanged", "is not there")
+    half_done = "is not there; its entry in the release was not dropped"
+    try:
+        release = retire_entries(replace(plan, desired=staying), session, run, left=left)
+    except Stopped:
+        return STOPPED_TIDYING, replace(gone, outcome="not-attempted", message=half_done, resume=run.resume)
+    except GpukubeError as error:
+        release = f"release: not tidied, the same delete or the next apply does it: {error}"
+        return release, replace(gone, outcome="failed", message=half_done, error=error, resume=run.resume)
+    if left or cut_off(plan):
+        gone = replace(gone, outcome="done", message="was gone already; what was left of it in the release is gone too")
+    return release, gone

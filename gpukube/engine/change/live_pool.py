@@ -1,0 +1,343 @@
+"""One live pool during a run: calls sent, operations followed, and every failure turned into a report.
+
+Lives here: what create, apply and delete do to a pool. Must not live here: which of it is done (create, apply).
+
+All of it starts from a look at the cloud and is safe to repeat: after a refusal, a lost answer or a kill the next
+look says how far things are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.core.marks import has_lost_marks
+from gpukube.core.plan import adopting_changes, find_changes, plan_pool
+from gpukube.core.values import Operation
+from gpukube.engine.change.proving import summarise
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.report import PoolReport
+from gpukube.errors import CloudError, Conflict, GpukubeError, Moved, WaitTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.core.fields import FieldPath
+    from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.events import Phase
+    from gpukube.engine.run.report import Outcome
+    from gpukube.engine.run.session import Session
+    from gpukube.engine.run.wait import Wait
+
+FOLLOW_UPS = 5
+"""Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
+REPEATS = 5
+"""Looks and calls beyond one per change that an update may take, when others change the pool at the same time."""
+
+
+def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
+    """Refuse, before anything is changed, to adopt pools that cannot be adopted now.
+
+    Raises:
+        Conflict: Holds one diagnostic per such pool.
+    """
+    found = [d for plan in plans for pool in plan.pools if pool.obstacle == "not-ready" for d in pool.diagnostics]
+    if found:
+        raise Conflict.of(found)
+
+
+def attempt(
+    plan: PoolPlan, session: Session, run: Run, work: Callable[[PoolPlan, Session, Run], PoolReport]
+) -> PoolReport:
+    """Do one pool's work; a failure becomes a report, and with fail-fast the end of what has not begun."""
+    key = plan.cluster.key
+    if run.given_up:
+        run.tell("failed", "not attempted: another pool failed", key, plan.pool)
+        message = "not attempted: another pool failed (--fail-fast)"
+        return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
+    if run.clock.stopped:  # pools that queue: a call made now would not be waited for
+        return _cut_short(plan, run)
+    try:
+        report = work(plan, session, run)
+    except GpukubeError as error:
+        run.note_failure()
+        run.tell("failed", str(error), key, plan.pool)
+        cut = _cut_short(plan, run)
+        if isinstance(error, WaitTimeout) and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
+            return replace(cut, error=error)
+        resume = "" if plan.action == "conflict" else run.resume  # the same command would meet the same conflict
+        return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
+    except Stopped:
+        run.tell("failed", "stopped waiting", key, plan.pool)
+        return _cut_short(plan, run)
+    said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
+    run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
+    return report
+
+
+def _unfinished(plan: PoolPlan) -> str:
+    return "was not proven" if plan.action == "no-op" else f"{plan.action} was not finished"
+
+
+def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
+    """Report a pool whose work was stopped, or ran out of time, by what is known of its calls."""
+    outcome: Outcome
+    match run.sent.state(plan.cluster.key, plan.name):
+        case "in-flight":
+            outcome = "unknown"
+            message = f"{plan.action}: a call was in flight, and the cloud may have taken it or not; the next run looks"
+        case "taken":
+            outcome, message = "started", f"{plan.action} has begun and the cloud goes on; not waited for any longer"
+        case _ if plan.observed is not None and plan.observed.state in ("busy", "deleting"):
+            outcome = "started"
+            message = f"the cloud was at work on it before ({plan.observed.status}); not waited for any longer"
+        case _ if plan.action == "no-op":
+            outcome, message = "not-attempted", "nothing had to be changed; not proven"
+        case _:
+            outcome, message = "not-attempted", "no request was sent"
+    return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
+
+
+def started(plan: PoolPlan, run: Run, said: str) -> PoolReport:
+    """Report a pool whose calls the cloud has taken and that is not waited for."""
+    resume = run.follow or run.resume
+    return PoolReport(plan.pool, plan.name, "started", f"{said}; not waited for", plan.changes, resume=resume)
+
+
+def observe(plan: PoolPlan, session: Session) -> Observed | None:
+    """Look at the plan's pool: at the live one it was matched with, else at the name it is to have."""
+    return session.cloud.pool(plan.name)
+
+
+def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Send the calls of a creation and wait until the cloud has finished with the pool.
+
+    When a call is refused or its answer is lost, a look says whether the pool is there after all.
+
+    Raises:
+        GpukubeError: The cloud refuses it, or it ended badly.
+        WaitTimeout: It is still under way.
+        Stopped: The run was stopped.
+    """
+    desired = _wanted(plan)
+    wait = _wait(plan, run, "create")
+    if plan.observed is not None and plan.observed.state == "deleting":
+        wait.for_operation(session.cloud, Operation(plan.name, "delete"))
+    run.tell("create", f"asks for {desired.target.machine.name}", plan.cluster.key, plan.pool)
+    for number, request in enumerate(plan.requests):
+        try:
+            operation = wait.send(session.cloud, request)
+        except (Conflict, CloudError):
+            if not _is_there_now(plan, session):
+                raise
+            run.sent.found_taken(plan.cluster.key, plan.name)
+            break
+        if number + 1 < len(plan.requests) or not run.no_wait:
+            wait.for_operation(session.cloud, operation)
+    if not run.no_wait:
+        settle(plan, session, run)
+
+
+def settle(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Wait until the cloud has finished with the pool, whoever started it: this run or one that was killed.
+
+    Sends what creation could not carry (Provider.follow_up).
+    """
+    wait = _wait(plan, run, "wait")
+    wait.for_operation(session.cloud, Operation(plan.name, "create"))
+    desired = plan.desired
+    if desired is None:
+        return
+    for _ in range(FOLLOW_UPS):
+        observed = observe(plan, session)
+        request = session.provider.follow_up(desired, observed) if observed else None
+        if request is None:
+            return
+        wait.for_operation(session.cloud, wait.send(session.cloud, request))
+
+
+def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Bring the planned changes about, call by call, looking at the pool before each.
+
+    What was done already by a run that was killed, or by somebody else, is not done again. A change that the plan did
+    not know is noticed before anything is overwritten.
+
+    Raises:
+        Conflict: Somebody changed the pool since it was planned.
+        GpukubeError: The cloud refuses a call, or it ended badly.
+        WaitTimeout: It is still under way.
+        Stopped: The run was stopped.
+    """
+    wait = _wait(plan, run, "update")
+    planned = {c.change.field: c.change for c in plan.changes}
+    done: tuple[ClassifiedChange, ...] | None = None
+    begun = False
+    for _ in range(len(planned) + REPEATS):
+        wait.for_operation(session.cloud, Operation(plan.name, "update"))
+        now = _look_again(plan, session, planned, begun=begun)
+        if not now.changes:
+            return
+        if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
+            break
+        asked = "our marks" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
+        run.tell("update", f"asks for {asked}", plan.cluster.key, plan.pool)
+        done = None
+        try:
+            operation = wait.send(session.cloud, now.requests[0])
+        except Moved:  # refused: whatever is different then was changed by others
+            continue
+        except CloudError:
+            begun = True
+            if _look_again(plan, session, planned, begun=begun).changes == now.changes:
+                raise
+            run.sent.found_taken(plan.cluster.key, plan.name)
+            continue
+        begun = True
+        if run.no_wait and len(now.requests) == 1:
+            return
+        wait.for_operation(session.cloud, operation)
+        done = now.changes
+    raise _no_effect(plan, planned)
+
+
+def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool = True) -> None:
+    """Delete the planned pool and, unless told otherwise, wait until it is gone; one that is going already is as good.
+
+    Raises:
+        Conflict: It changed since it was planned.
+        GpukubeError: The cloud refuses it, or it ended badly.
+    """
+    if plan.observed is None:
+        return
+    wait = _wait(plan, run, "delete")
+    run.tell("delete", "asks the cloud", plan.cluster.key, plan.pool)
+    operation = Operation(plan.name, "delete")
+    if plan.observed.state != "deleting":
+        operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
+    if until_gone:
+        wait.for_operation(session.cloud, operation)
+
+
+def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None:
+    """Give the planned pool its size; everything else of it stays, also what changed since the plan.
+
+    Raises:
+        CloudError: The pool is gone.
+        GpukubeError: The cloud refuses it, or it ended badly.
+    """
+    wait = _wait(plan, run, "update")
+    wanted = {c.change.field: c.change.new for c in plan.changes}
+    for _ in range(REPEATS):
+        wait.for_operation(session.cloud, Operation(plan.name, "update"))
+        observed = observe(plan, session)
+        if observed is None:
+            raise CloudError("the pool is gone", where=plan.where, fix="gpukube pool create makes it", code="pool-gone")
+        if all(observed.fields.get(field) == value for field, value in wanted.items()):
+            return
+        run.tell("update", f"asks for {', '.join(f'{f} {v}' for f, v in wanted.items())}", plan.cluster.key, plan.pool)
+        try:
+            operation = wait.send(session.cloud, session.provider.scale_request(plan.cluster, observed, nodes))
+        except Moved:
+            continue
+        if run.no_wait:
+            return
+        wait.for_operation(session.cloud, operation)
+    raise _no_effect(plan, wanted)
+
+
+def _wanted(plan: PoolPlan) -> Desired:
+    assert plan.desired is not None  # noqa: S101 - plans of pools that are made or changed have it
+    return plan.desired
+
+
+def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
+    wait = run.wait(run.resume, lambda message: run.tell(phase, message, plan.cluster.key, plan.pool))
+    return replace(wait, sending=partial(run.sent.sending, plan.cluster.key, plan.name))
+
+
+def _is_there_now(plan: PoolPlan, session: Session) -> bool:
+    """After a conflict or a lost answer: is the pool there, ours, and as wanted?
+
+    Raises:
+        Conflict: Somebody else has made one of its name meanwhile; the message says who.
+    """
+    observed = observe(plan, session)
+    now = plan_pool(session.provider, _wanted(plan), (observed,) if observed else ())
+    if now.action == "conflict":
+        raise Conflict.of(now.diagnostics, now.why)
+    return now.action == "no-op"
+
+
+def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Change], *, begun: bool) -> PoolPlan:
+    """Look at the pool, and plan what is left of its plan.
+
+    Args:
+        plan: As it was shown.
+        session: The pool's cluster.
+        planned: Its changes by field.
+        begun: Whether calls of ours were sent since.
+
+    Raises:
+        Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
+    """
+    observed, desired = observe(plan, session), _wanted(plan)
+    live = (observed,) if observed else ()
+    owner = plan.observed.copy.owner if plan.observed and plan.observed.copy else ""
+    adopt = plan.action == "adopt"
+    now = plan_pool(session.provider, desired, live, adopt=adopt, adopt_from=[owner] if adopt and owner else [])
+    if now.action == "no-op":
+        return now
+    if adopt and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):
+        return replace(now, changes=())  # it has our marks: what else differs is for a later run
+    known: Mapping[FieldPath, Change] = planned
+    if plan.observed and has_lost_marks(desired, plan.observed):
+        # What can change only once the marks are back was known, and is not done by this plan.
+        known = {change.field: change for change in find_changes(desired, plan.observed)} | dict(planned)
+        now = _only(now, [c for c in now.changes if c.change.field in planned], "update", session)
+    elif adopt and observed and has_lost_marks(desired, observed):
+        # The copy of the marks is written, the labels are not.
+        now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
+    strange = [c.change for c in now.changes if _is_strange(c.change, known, begun=begun)]
+    if strange or now.action != plan.action:
+        what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why
+        raise Conflict(
+            f"somebody changed the pool meanwhile: {what}",
+            where=plan.where,
+            fix="plan again, and look whether it is still what you want",
+            code="moved",
+        )
+    return now
+
+
+def _only(
+    now: PoolPlan, changes: Sequence[ClassifiedChange], action: Literal["update", "adopt"], session: Session
+) -> PoolPlan:
+    """Narrow a plan to some of its changes, with the calls of these alone."""
+    if now.desired is None or now.observed is None or now.action not in ("update", "replace"):
+        return now
+    requests = session.provider.update_requests(now.desired, now.observed, tuple(c.change for c in changes))
+    return replace(now, action=action, changes=tuple(changes), requests=requests)
+
+
+def _is_strange(change: Change, planned: Mapping[FieldPath, Change], *, begun: bool) -> bool:
+    """Say whether the plan did not know this difference.
+
+    Once begun, sizes pass through others on their way: clouds that count per zone change zones and size one after the
+    other.
+    """
+    if change == planned.get(change.field):
+        return False
+    resized = begun and any(field[0] in ("zones", "nodes") for field in planned)
+    return not (resized and change.field[0] == "nodes")
+
+
+def _no_effect(plan: PoolPlan, fields: Mapping[FieldPath, object]) -> CloudError:
+    return CloudError(
+        f"the cloud took every call and the pool still differs in {', '.join(map(str, fields))}",
+        where=plan.where,
+        fix="gpukube pool plan diff shows what; run again, and ask the cloud's support when it stays",
+        code="no-effect",
+    )

@@ -1,0 +1,257 @@
+"""The cluster's one release during a run: tried before anything is paid for, then brought to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.kube.api_types import ApiType
+from gpukube.cluster.kube.releases import release_history
+from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
+from gpukube.cluster.release.entries import dropped_entries, unseen_entries, with_entries
+from gpukube.cluster.release.manager import Clock, Cluster, apply_release, connect_helm
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.quota import quota_shortage
+from gpukube.cluster.state.snapshot import has_entry, look
+from gpukube.core.fields import label
+from gpukube.core.jsontree import tree
+from gpukube.core.owners import CONFIG_LABEL
+from gpukube.errors import AccessError, ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.release.manager import ReleaseManager
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+STOPPED_TIDYING = "release: stopped before entries that nothing names any more were dropped; run it again"
+
+NEEDED = (
+    ("create", "secrets", ""),
+    ("create", "configmaps", ""),
+    ("create", "serviceaccounts", ""),
+    ("create", "daemonsets", "apps"),
+    ("create", "clusterroles", "rbac.authorization.k8s.io"),
+    ("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
+)
+"""Verb, resource, group: what installing the plugin's chart takes (objects of the rendered chart 0.20.0)."""
+NEEDED_BESIDES = {
+    GPU_OPERATOR.chart: (
+        ("create", "deployments", "apps"),
+        ("create", "roles", "rbac.authorization.k8s.io"),
+        ("create", "rolebindings", "rbac.authorization.k8s.io"),
+        ("create", "customresourcedefinitions", "apiextensions.k8s.io"),
+        ("create", "clusterpolicies", "nvidia.com"),
+    )
+}
+"""Chart -> what it takes more (objects of the rendered chart gpu-operator v26.7.0)."""
+_PODS_PER_NODE = 3
+_PODS_BESIDES = 2
+"""Plugin, GFD and NFD's worker on each node; NFD's master and collector (objects of the rendered chart 0.20.0)."""
+_QUOTAS = ApiType("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
+
+
+def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
+    """Check permissions, try the chart without writing, then install or upgrade the release.
+
+    Returns:
+        One line for the summary; "" when no pool of the cluster needs a release.
+
+    Raises:
+        AccessError: Something that the chart needs may not be created.
+        HelmError, ClusterError, Conflict, MissingExtra: As the keeper.
+    """
+    release = plan.release
+    if release is None or release.action not in ("install", "upgrade"):
+        return f"release: {release.reason}" if release and release.revision else ""
+    key = plan.cluster.key
+    kube = session.kube()
+    run.tell("check", "asks for permissions and tries the chart", key)
+    _require_permissions(kube, release, key)
+    _require_room(kube, plan, release, key)
+    keeper = connect_helm(
+        Cluster(session.access(), kube),
+        run.environ,
+        run.chart,
+        clock=_helm_clock(run),
+        notify=lambda message: run.tell("release", message, key),
+    )
+    try:
+        return _install(keeper, release, plan, session, run)
+    finally:
+        keeper.close()
+
+
+def _helm_clock(run: Run) -> Clock:
+    """Give Helm's keeper the run's time: its pauses end with the run, and so do its children."""
+    wait = run.wait(run.resume, lambda _message: None)
+    pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was at work on the release")  # noqa: E731
+    return Clock(pause=pause, stopped=lambda: run.is_over)
+
+
+def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Collection[str] = ()) -> str:
+    """Drop the config entries that nothing names any more, once labels have moved or pools are gone.
+
+    Node objects outlive their pool by moments and keep naming its entry; they are waited for a little. What is still
+    named then stays, and the next apply drops it.
+
+    Args:
+        plan: The cluster's, before the changes.
+        session: Its connections.
+        run: The circumstances.
+        left: Entries of pools that were gone before, which a run that was killed may have left.
+
+    Returns:
+        One line for the summary; "" when there was nothing to drop or to finish.
+
+    Raises:
+        As ensure_release.
+    """
+    if plan.release is None:
+        return ""
+    freed = _freed_entries(plan) | set(entries_left(plan, left))
+    if not freed and not cut_off(plan):
+        return ""
+    key = plan.cluster.key
+    end = run.clock.now() + run.pace.settle_s
+    while True:
+        live, seen = session.cloud.pools(), look(session.kube())
+        lingering = freed & {node.labels.get(CONFIG_LABEL, "") for node in seen.nodes}
+        lingering -= {pool.labels.get(CONFIG_LABEL, "") for pool in live}
+        if not lingering or run.clock.now() >= end:
+            break
+        run.tell("release", f"waits for nodes that still name entry {', '.join(sorted(lingering))}", key)
+        run.clock.wait(run.pace.poll_s)
+    release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=run.chart_version)
+    return ensure_release(replace(plan, release=release), session, run)
+
+
+def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
+    """List those of some entries that the release still has: in its record or in the cluster, one is changed first."""
+    if plan.seen is None or plan.release is None:
+        return frozenset()
+    kind = plan.release.kind
+    live = plan.seen.release_of(kind)
+    recorded = tree(live.values, *kind.entries) if live else {}
+    return frozenset(entries) & {*recorded, *(plan.seen.entries_of(kind) or {})}
+
+
+def cut_off(plan: ClusterPlan) -> bool:
+    """Whether the last change of the release has not ended: the run that made it was killed, or is still at it."""
+    live = plan.seen.release_of(plan.release.kind) if plan.seen and plan.release else None
+    return live is not None and live.pending
+
+
+def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run) -> None:
+    """Put back the config entry that a pool is about to name, if another run has dropped it since ours added it.
+
+    Nothing names an entry between the release's upgrade and the pool's own call, and pools of a cluster may queue for
+    an hour: to the apply of another spec the entry looks left over. Nodes that name a missing one have no devices.
+
+    Raises:
+        As ensure_release.
+    """
+    desired = pool.desired
+    kind = kind_of(desired.ownership.advertiser) if desired else None
+    if desired is None or kind is None or not desired.ownership.config_key or pool.action in ("no-op", "conflict"):
+        return
+    if has_entry(session.kube(), kind, desired.ownership.config_key):
+        return
+    live = session.cloud.pools()
+    release = plan_release(plan.desired, look(session.kube()), live_pools=live, chart_version=run.chart_version)
+    ensure_release(replace(plan, release=release), session, run)
+
+
+def _freed_entries(plan: ClusterPlan) -> set[str]:
+    """List the entries that some pool of the plan stopped naming: its label was moved, or it went away."""
+    moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label(CONFIG_LABEL)}
+    gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
+    return {str(entry) for entry in moved | gone if entry}
+
+
+def _install(keeper: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
+    key = plan.cluster.key
+    kube = session.kube()
+    desired = [pool.desired for pool in plan.pools if pool.desired]
+    keeper.dry_run(release, desired)
+
+    def replan(missed: Sequence[Release], *, retire: bool = False) -> ReleasePlan:
+        return plan_release(
+            desired,
+            look(kube),
+            live_pools=session.cloud.pools(),
+            retire=retire,
+            missed=missed,
+            chart_version=run.chart_version,
+            adopt=release.adopted,
+        )
+
+    def replan_after(missed: Sequence[Release]) -> ReleasePlan:
+        run.tell("release", "somebody else changed it: planned again", key)
+        if not dropped_entries(release):
+            return replan(missed)
+        others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
+        return replan([unseen_entries(item, release) for item in others], retire=True)
+
+    run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
+    answer = apply_release(keeper, kube, release, replan_after)
+    if back := _dropped_too_early(release, session):
+        run.tell("release", f"puts back {', '.join(sorted(back))}, which a pool names by now", key)
+        before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
+        answer = apply_release(keeper, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
+    revision = answer.revision if answer else release.revision
+    return f"release: {release.chart} {release.version}, revision {revision}"
+
+
+def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
+    quota = (("create", "resourcequotas", ""),) if release.values.get("extraObjects") else ()
+    needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()), *quota)
+    leaving = [NEEDED, *(NEEDED_BESIDES.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
+    deleted = [("delete", resource, group) for row in leaving for _verb, resource, group in row]
+    return (*needed, *dict.fromkeys(deleted)) if any(item.there for item in release.leaves) else needed
+
+
+def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
+    """List dropped entries that a live pool names: another run asked for it between our look and the end of Helm."""
+    dropped = dropped_entries(release)
+    if not dropped:
+        return frozenset()
+    return frozenset(dropped & {pool.labels.get(CONFIG_LABEL, "") for pool in session.cloud.pools()})
+
+
+def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str) -> None:
+    """Refuse a namespace whose quota would keep the pods of a new release away."""
+    if release.action != "install":
+        return
+    served = [pool for pool in plan.desired if pool.ownership.advertiser == release.kind.advertiser]
+    needed = _PODS_BESIDES + _PODS_PER_NODE * sum(pool.target.nodes.count for pool in served)
+    shortage = quota_shortage(kube.objects(_QUOTAS, NAMESPACE) or (), needed)
+    if shortage:
+        raise ClusterError(
+            shortage,
+            where=key,
+            why="a DaemonSet whose pods a quota refuses says nothing: the nodes would show no GPU",
+            fix=f"raise it, or take it away: kubectl get resourcequota --namespace {NAMESPACE}",
+        )
+
+
+def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
+    missing = [
+        f"{verb} {resource}"
+        for verb, resource, group in _needed(release)
+        if not kube.may(verb, resource, group=group, namespace=NAMESPACE)
+    ]
+    if missing:
+        raise AccessError(
+            f"not allowed in the cluster: {', '.join(missing)}",
+            where=key,
+            why=f"{release.kind.title} is installed into namespace {NAMESPACE}",
+            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin)",
+            code="kube-permissions",
+        )

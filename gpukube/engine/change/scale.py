@@ -1,0 +1,160 @@
+"""Gives live pools another size. The spec is not changed by it: the next diff shows the difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE
+from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan
+from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.live_pool import attempt, scale_pool, started
+from gpukube.engine.change.proving import prove
+from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools
+from gpukube.engine.plan.losses import with_costs
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict, SpecError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.fields import FieldPath
+    from gpukube.core.values import Desired, Observed
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+BOUNDS = (LEAST, MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What is asked for, as pool totals: a count, or bounds; None leaves a number as it is."""
+
+    count: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What would be scaled; checked.
+
+    Attributes:
+        plans: Per cluster its pools of the name.
+        sizes: By cluster key: what each is to have; clouds differ in the bounds that stay.
+    """
+
+    plans: tuple[ClusterPlan, ...]
+    sizes: Mapping[tuple[str, str], Nodes]
+
+    def pools(self) -> Iterator[PoolPlan]:
+        """List what would be scaled."""
+        for plan in self.plans:
+            yield from plan.pools
+
+
+def plan_scaling(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], owners: Sequence[str], name: str, size: Size
+) -> Scaling:
+    """Plan another size for the pool of this name on every cluster that has it.
+
+    Raises:
+        SpecError: There is no such pool, or its cloud cannot do that number, or the pool has bounds and a count is
+            asked for, or the other way round.
+        Conflict: A pool of that name is not ours, or it is declared and not there.
+    """
+    found = find_pools(plans, owners, [name])
+    for plan in plans:
+        if absent := next(absent_pools(plan, [name]), None):
+            where = Where(f"{plan.cluster.key}/{absent}")
+            raise Conflict("it is not there", where=where, fix="gpukube pool create makes it", code="not-there")
+    sizes = {
+        (plan.cluster.key, pool.name): _nodes(plan, pool, size) for plan in plans for pool in found[plan.cluster.key]
+    }
+    planned = []
+    for plan in plans:
+        session, pools = sessions[plan.cluster.key], found[plan.cluster.key]
+        desired = declared_as(plan, name)
+        scaled = [_plan(plan, session, pool, desired, sizes[plan.cluster.key, pool.name]) for pool in pools]
+        kube = session.kube() if plan.seen else None
+        planned.append(replace(plan, pools=with_costs(scaled, plan.seen, kube), undeclared=()))
+    return Scaling(tuple(planned), sizes)
+
+
+def scale_pools(scaling: Scaling, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Scale as planned, wait, and prove the devices of the pools that the spec declares."""
+    return report_all(scaling.plans, sessions, run, partial(_scale_on_cluster, scaling))
+
+
+def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desired | None, nodes: Nodes) -> PoolPlan:
+    wanted = dict(zip(BOUNDS, (nodes.minimum, nodes.maximum), strict=True))
+    fields: Mapping[FieldPath, object] = wanted if nodes.autoscaled else {COUNT: nodes.count}
+    changes = tuple(
+        Change(field, observed.fields.get(field), value)
+        for field, value in fields.items()
+        if observed.fields.get(field) != value
+    )
+    classified = tuple(
+        ClassifiedChange(change, session.provider.update_row(change, changes, observed)) for change in changes
+    )
+    request = session.provider.scale_request(plan.cluster, observed, nodes)
+    if desired is not None:
+        promise = replace(desired.promise, nodes=nodes)
+        desired = replace(desired, target=replace(desired.target, nodes=nodes), promise=promise)
+    return PoolPlan(
+        cluster=plan.cluster,
+        pool=observed.pool,
+        name=observed.name,
+        action="update" if changes else "no-op",
+        why="asked for by name" if changes else "has that size already",
+        desired=desired,
+        observed=observed,
+        changes=classified,
+        requests=(request,) if changes else (),
+    )
+
+
+def _nodes(plan: ClusterPlan, observed: Observed, size: Size) -> Nodes:
+    where = Where(f"{plan.cluster.key}/{observed.pool}")
+    low, high = (observed.fields.get(field) for field in BOUNDS)
+    if not isinstance(low, int) or not isinstance(high, int):
+        if size.count is None:
+            fix = "use --nodes; or write nodes.autoscaling into the spec and apply it"
+            raise SpecError("the pool has a fixed size", where=where, fix=fix, code="fixed-size")
+        return Nodes(size.count, size.count, size.count, autoscaled=False)
+    if size.count is not None:
+        fix = "use --min and --max; or write nodes.count into the spec and apply it"
+        raise SpecError(f"the pool is autoscaled, {low} to {high} nodes", where=where, fix=fix, code="autoscaled")
+    minimum = low if size.minimum is None else size.minimum
+    maximum = high if size.maximum is None else size.maximum
+    if minimum > maximum:
+        fix = "give --min and --max so that min <= max"
+        raise SpecError(f"min {minimum} is above max {maximum}", where=where, fix=fix, code="autoscaling-range")
+    scope: Literal["pool", "zone"] = "zone" if observed.fields.get(SCOPE) == "zone" else "pool"
+    return Nodes(max(minimum, min(observed.nodes or 0, maximum)), minimum, maximum, autoscaled=True, scope=scope)
+
+
+def _scale_on_cluster(scaling: Scaling, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    tasks = {
+        pool.name: partial(
+            attempt, pool, session, run, partial(_scale_one, nodes=scaling.sizes[plan.cluster.key, pool.name])
+        )
+        for pool in plan.pools
+    }
+    reports = run_all(tasks, session.provider.pools_at_once)
+    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+
+
+def _scale_one(plan: PoolPlan, session: Session, run: Run, *, nodes: Nodes) -> PoolReport:
+    if plan.action == "no-op" and run.no_wait:
+        return PoolReport(plan.pool, plan.name, "unchanged", plan.why)
+    scale_pool(plan, nodes, session, run)  # a size that an earlier run asked for may still be on its way
+    if run.no_wait:
+        return started(plan, run, "asked for")
+    proof = prove(plan.desired, session, run) if plan.desired else None
+    if plan.action == "no-op":
+        return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)
+    return PoolReport(plan.pool, plan.name, "done", "scaled", plan.changes, proof)

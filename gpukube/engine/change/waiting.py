@@ -1,0 +1,98 @@
+"""`pool wait`: follows what was begun before, to its end and its proof. Begins nothing itself but follow-up calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.core.values import Operation, PoolPlan
+from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.live_pool import attempt, settle
+from gpukube.engine.change.proving import prove
+from gpukube.engine.plan.lookup import is_named, no_such_pool
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import Observed
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.report import Outcome
+    from gpukube.engine.run.session import Session
+
+
+def wait_for_pools(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, names: Sequence[str] = ()
+) -> tuple[ClusterReport, ...]:
+    """Wait until the clouds have finished with pools, and prove those that are declared.
+
+    Args:
+        plans: All clusters.
+        sessions: By cluster key.
+        run: The run.
+        names: Pools to wait for, whoever owns them, in the spec or in the cloud; all declared ones when empty.
+
+    Raises:
+        SpecError: None of the clusters that answered has a pool of some name.
+    """
+    chosen = [replace(plan, pools=_chosen(plan, names)) for plan in plans] if names else plans
+    found = [(plan.cluster.key, pool) for plan in chosen for pool in plan.pools]
+    unknown = next((name for name in names if not any(is_named(name, key, pool) for key, pool in found)), None)
+    if unknown is not None and not any(plan.error for plan in plans):
+        raise no_such_pool(unknown, plans)
+    return report_all(chosen, sessions, run, _wait_on_cluster)
+
+
+def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
+    def asked(pool: PoolPlan | Observed) -> bool:
+        return any(is_named(name, plan.cluster.key, pool) for name in names)
+
+    declared = tuple(pool for pool in plan.pools if asked(pool))
+    taken = {pool.name for pool in declared}
+    others = [pool for pool in plan.live if asked(pool) and pool.name not in taken]
+    return (*declared, *(_as_it_is(plan, pool) for pool in others))
+
+
+def _as_it_is(plan: ClusterPlan, pool: Observed) -> PoolPlan:
+    return PoolPlan(
+        cluster=plan.cluster,
+        pool=pool.pool or pool.name,
+        name=pool.name,
+        action="no-op",
+        why="asked for by name",
+        desired=None,
+        observed=pool,
+    )
+
+
+def _wait_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    if plan.error is not None:
+        raise plan.error
+    tasks = {pool.name: partial(attempt, pool, session, run, _wait_for_pool) for pool in plan.pools}
+    reports = run_all(tasks, max(run.parallelism, 1))
+    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+
+
+def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    if plan.observed is None or plan.action == "conflict":
+        fix = "gpukube pool create makes it" if plan.observed is None else "gpukube pool plan -f FILE shows more"
+        raise Conflict(plan.why, where=plan.where, fix=fix, code="not-there")
+    if plan.observed.state == "deleting":
+        wait = run.wait(run.resume, lambda message: run.tell("delete", message, plan.cluster.key, plan.pool))
+        wait.for_operation(session.cloud, Operation(plan.name, "delete"))
+        return PoolReport(plan.pool, plan.name, "done", "deleted")
+    settle(plan, session, run)
+    outcome: Outcome = "differs" if plan.changes else "unchanged"
+    message = f"the cloud has finished; it {plan.why}" if plan.changes else "ready"
+    return PoolReport(
+        plan.pool,
+        plan.name,
+        outcome,
+        message,
+        plan.changes,
+        prove(plan.desired, session, run) if plan.desired else None,
+    )

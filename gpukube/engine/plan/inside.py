@@ -1,0 +1,125 @@
+"""Looks into a cluster and plans what is there: the one release that makes the pools advertise, marks of nodes, rivals.
+
+Nothing is changed here. Imported by the runs that look inside alone (looking): it loads most of the room `cluster`.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.helm.choice import choose_engine
+from gpukube.cluster.names import kind_of
+from gpukube.cluster.release.adoption import adoptable_releases, still_foreign
+from gpukube.cluster.release.charts import ChartCache
+from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.reach import check_reach
+from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
+from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
+from gpukube.cluster.state.snapshot import look
+from gpukube.core.plan import spare_living
+from gpukube.engine.plan.losses import with_costs
+from gpukube.engine.plan.ownership import carries_operator, has_operator
+from gpukube.engine.plan.planning import with_pools
+from gpukube.errors import ChartNotFound, HelmError, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired, Observed, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan, Scope
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+    from gpukube.errors import Finding
+
+
+def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
+    """Look into a cluster that was planned by what its cloud says, and plan it by both."""
+    kube = session.kube()
+    seen = look(kube)
+    if has_operator(seen) != carries_operator(outside.live):  # the cluster knows better than the labels of pools
+        outside = with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
+    pools = tuple(
+        spare_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
+        for pool in outside.pools
+    )
+    plan_it = partial(
+        plan_release,
+        outside.desired,
+        seen,
+        live_pools=outside.live,
+        chart_version=run.chart_version,
+        migrate=scope.migrate_release,
+        adopt=adoptable_releases(kube, seen) if scope.adopt_release else (),
+    )
+    release = plan_it(retire=scope.retire)
+    untested = scope.check_chart and release.version != release.kind.version
+    release, unpinned = _pinned(release, run) if scope.pin or untested else (release, ())
+    first = replace(plan_it(retire=False), digest=release.digest)
+    staying = _without_leaving(seen, pools)
+    found = (
+        *outside.diagnostics,
+        *release.diagnostics,
+        *unpinned,
+        *_foreign(staying, outside.desired, release),
+        *_features(seen, outside.desired),
+        *check_reach(release, outside.desired),
+    )
+    return replace(
+        outside,
+        pools=with_costs(pools, seen, kube),
+        seen=seen,
+        release=release,
+        first=first,
+        repairs=node_repairs(pools, seen),
+        diagnostics=found,
+    )
+
+
+def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding, ...]]:
+    """Hold the plan to the digest of its chart; where it cannot be fetched from here, warn: apply fetches it anyway.
+
+    Raises:
+        ChartNotFound: There is no such version, so that apply cannot succeed.
+    """
+    if release.action not in ("install", "upgrade"):
+        return release, ()
+    try:
+        engine = choose_engine(run.environ, stopped=lambda: run.is_over)
+        with closing(ChartCache(engine, run.chart)) as shelf:
+            return replace(release, digest=shelf.digest(release)), ()
+    except ChartNotFound:
+        raise
+    except (HelmError, MissingExtra) as error:
+        return release, tuple(replace(found, severity="warning") for found in error.diagnostics)
+
+
+def _without_leaving(seen: Snapshot, pools: Sequence[PoolPlan]) -> Snapshot:
+    """Leave out nodes that are gone before those of their pool are made anew: what advertises there is nobody's rival.
+
+    A pool of a cloud's own plugin is replaced by one that our release serves, and the other way round.
+    """
+    leaving = [pool.observed for pool in pools if pool.observed and _leaves(pool, pool.observed)]
+    names = {node.name for observed in leaving for node in nodes_of_pool(seen, observed)}
+    return replace(seen, nodes=tuple(node for node in seen.nodes if node.name not in names))
+
+
+def _leaves(pool: PoolPlan, observed: Observed) -> bool:
+    return pool.action == "replace" or observed.state == "deleting"
+
+
+def _foreign(seen: Snapshot, desired: Sequence[Desired], release: ReleasePlan) -> list[Finding]:
+    return check_advertisers(still_foreign(find_advertisers(seen, desired), release.leaves), desired)
+
+
+def _features(seen: Snapshot, desired: Sequence[Desired]) -> list[Finding]:
+    """Judge an NFD that is there already: whether its workers reach our nodes."""
+    served = [wanted for wanted in desired if kind_of(wanted.ownership.advertiser)]
+    nfd = find_nfd(seen)
+    return nfd_warnings(nfd, served) if nfd and served else []

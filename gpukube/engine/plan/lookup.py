@@ -1,0 +1,113 @@
+"""Live pools by name, and whether they may be touched: only those of the given owners are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.core.marks import has_lost_marks
+from gpukube.errors import Conflict, SpecError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.values import ClusterRef, Desired, Observed, PoolPlan, Target
+    from gpukube.engine.plan.planning import ClusterPlan
+
+
+def find_pools(
+    plans: Sequence[ClusterPlan], owners: Sequence[str], names: Sequence[str], *, may_be_gone: bool = False
+) -> Mapping[str, tuple[Observed, ...]]:
+    """Find the live pools with these names, in the spec or in the cloud, that carry the mark of these owners.
+
+    Args:
+        plans: All clusters.
+        owners: Whose pools may be touched.
+        names: Of pools.
+        may_be_gone: Whether a name that nobody knows is left out, and not an error.
+
+    Returns:
+        By cluster key.
+
+    Raises:
+        SpecError: A name that none of the clusters has and no spec declares.
+        Conflict: A pool of that name is not ours.
+        GpukubeError: A cluster could not be asked.
+    """
+    for plan in plans:
+        if plan.error is not None:
+            raise plan.error
+    found = {
+        plan.cluster.key: tuple(o for o in plan.live if any(is_named(name, plan.cluster.key, o) for name in names))
+        for plan in plans
+    }
+    for plan in plans:
+        for wanted in plan.desired:
+            if any(is_named(name, plan.cluster.key, wanted.target) for name in names) and (lost := _lost(plan, wanted)):
+                raise _unmarked(wanted.target, lost[0])
+        for pool in found[plan.cluster.key]:
+            _require_ours(plan.cluster, pool, owners)
+    for name in names:
+        live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)
+        if not live and not may_be_gone and not any(declared_as(plan, name) for plan in plans):
+            raise no_such_pool(name, plans)
+    return found
+
+
+def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
+    """Say whether a pool is meant by a name: in the spec or in the cloud, alone or as "cluster/pool"."""
+    names = {pool.pool, pool.name} - {""}
+    return name in names or name in {f"{cluster}/{each}" for each in names}
+
+
+def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
+    """Make the error for a name that nobody knows."""
+    keys = ", ".join(plan.cluster.key for plan in plans)
+    declared = ", and the spec declares none" if any(plan.desired for plan in plans) else ""
+    return SpecError(
+        f'no pool "{name}" is live on {keys}{declared}',
+        where=Where(name),
+        fix="gpukube pool list shows what is there",
+        code="no-pool",
+    )
+
+
+def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
+    """List the declared pools of these names that the cluster does not have."""
+    live = {(o.owner, o.pool) for o in plan.live}
+    for wanted in plan.desired:
+        target = wanted.target
+        asked = any(is_named(name, plan.cluster.key, target) for name in names)
+        if asked and (target.owner, target.pool) not in live and not _lost(plan, wanted):
+            yield target.pool
+
+
+def _lost(plan: ClusterPlan, wanted: Desired) -> tuple[Observed, ...]:
+    """Find the live pools that are a declared one by the copy of its marks alone."""
+    return tuple(o for o in plan.live if has_lost_marks(wanted, o))
+
+
+def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
+    """Give the declared pool of this name; None when there is none."""
+    return next((d for d in plan.desired if is_named(name, plan.cluster.key, d.target)), None)
+
+
+def _unmarked(target: Target, pool: Observed) -> Conflict:
+    return Conflict(
+        f'the labels of the pool "{pool.name}" lost the marks of gpukube',
+        where=target.where,
+        why="what only the copy of the marks in its tags names is neither scaled nor deleted",
+        fix=f"gpukube pool apply -f FILE --pool {target.pool} gives them back; then run this again",
+        code="lost-marks",
+    )
+
+
+def _require_ours(cluster: ClusterRef, pool: Observed, owners: Sequence[str]) -> None:
+    if pool.owner not in owners:
+        claim = f"add --owner {pool.owner} if that is you" if pool.owner and not owners else ""
+        raise Conflict(
+            f'it belongs to "{pool.owner}"' if pool.owner else "it carries no mark of gpukube",
+            where=Where(f"{cluster.key}/{pool.name}"),
+            why="gpukube changes and deletes only pools of the spec's own owner",
+            fix=claim or "use the spec or the tool that made it",
+            code="not-ours",
+        )

@@ -1,0 +1,78 @@
+"""What a change costs: the live nodes, GPUs and pods of a pool, and what it offers now. Counted, not predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.kube.draining import drained_pods
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.core.fields import COUNT, MOST
+from gpukube.core.live import live_machine
+from gpukube.core.values import Loss
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import PoolPlan
+
+
+def costs_something(plan: PoolPlan) -> bool:
+    """Say whether running pods suffer from what is planned."""
+    return plan.observed is not None and (
+        plan.action in ("replace", "delete") or (plan.action == "update" and bool(plan.disruptive))
+    )
+
+
+def with_costs(plans: Sequence[PoolPlan], seen: Snapshot | None, kube: Kube | None) -> tuple[PoolPlan, ...]:
+    """Add to each plan what it costs and what the pool offers now.
+
+    Args:
+        plans: Of one cluster.
+        seen: Its inside; None when it is not known.
+        kube: Asked for the pods on the nodes of pools that suffer, if there are any; None when it cannot be.
+
+    Raises:
+        AccessError: Pods may not be listed.
+        ClusterError: The API did not answer.
+    """
+    suffering = [plan.observed for plan in plans if plan.observed and costs_something(plan)]
+    nodes = [node.name for observed in suffering for node in nodes_of_pool(seen, observed)] if seen else []
+    pods = drained_pods(kube, nodes) if kube else None
+    return tuple(_with_cost(plan, seen, pods) for plan in plans)
+
+
+def _with_cost(plan: PoolPlan, seen: Snapshot | None, pods: Mapping[str, Sequence[str]] | None) -> PoolPlan:
+    if plan.observed is None:
+        return plan
+    nodes = nodes_of_pool(seen, plan.observed) if seen else ()
+    capacity = _allocatable(nodes) if seen else None
+    if not costs_something(plan):
+        return replace(plan, capacity=capacity)
+    live = len(nodes) if seen else plan.observed.nodes
+    count = _going(plan, live)
+    machine = live_machine(plan.cluster.provider, plan.observed)
+    gpus = machine.gpus * count if machine and count is not None else None
+    named = None if pods is None else tuple(sorted(pod for node in nodes for pod in pods.get(node.name, ())))
+    return replace(plan, capacity=capacity, loss=Loss(count, gpus, named, None if count == live else live))
+
+
+def _going(plan: PoolPlan, live: int | None) -> int | None:
+    """Count the live nodes that the plan takes away or disturbs: of a pool that only gets smaller, those beyond it."""
+    smaller = plan.action == "update" and all(c.change.field[0] == "nodes" for c in plan.disruptive)
+    if not smaller or live is None:
+        return live
+    sizes = [c.change.new for c in plan.changes if c.change.field in (COUNT, MOST)]
+    most = plan.desired.target.nodes.maximum if plan.desired else next((n for n in sizes if isinstance(n, int)), live)
+    return max(0, live - most)
+
+
+def _allocatable(nodes: Sequence[NodeView]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for node in nodes:
+        for name, count in node.devices.items():
+            total[name] = total.get(name, 0) + count
+    return total

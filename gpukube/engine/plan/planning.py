@@ -1,0 +1,152 @@
+"""A plan of a cluster, and its pools planned by what the cloud says. Nothing is changed here.
+
+Must not live here: what is inside the cluster (inside), asking clusters (looking).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.owners import check_kubernetes
+from gpukube.core.plan import plan_pool, plan_removal
+from gpukube.engine.plan.ownership import carries_operator
+from gpukube.errors import CloudError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.cluster.state.node_drift import NodeRepair
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+    from gpukube.errors import Finding, GpukubeError
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How far a plan reaches.
+
+    Attributes:
+        skip_cluster: Look at the pool APIs only.
+        adopt: Give our marks to pools that nobody owns.
+        adopt_from: Owners whose pools are adopted too where only the copy of the marks names them.
+        prune: Delete pools of these owners that the specs no longer declare.
+        retire: Drop config entries of the release that nothing names any more.
+        migrate_release: Our other release may be taken away where the pools need this one.
+        adopt_release: A release of the plugin's chart that the user made may be taken over.
+        pin: Fetch the chart that would be installed, and hold the plan to its digest.
+        check_chart: Fetch it where its version is not the tested one, since such a version may not exist.
+    """
+
+    skip_cluster: bool = False
+    adopt: bool = False
+    adopt_from: tuple[str, ...] = ()
+    prune: bool = False
+    retire: bool = True
+    migrate_release: bool = False
+    adopt_release: bool = False
+    pin: bool = False
+    check_chart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """What will happen on one cluster.
+
+    Attributes:
+        cluster: Which.
+        facts: What the cloud says of it; None when it could not be asked.
+        pools: Plans of the declared pools, then those of pools to prune.
+        live: All live pools, of all owners.
+        undeclared: Live pools of these owners that the spec no longer declares and that stay.
+        seen: The inside of the cluster; None when it was skipped or could not be reached.
+        release: The device-plugin chart or the GPU Operator; None when `seen` is.
+        first: The release as it is brought before the pools are: with every entry that is there. Entries are dropped
+            when the pools are done, by what is named then; None when `seen` is.
+        repairs: Labels and taints of ours that live nodes have lost.
+        unknown: Why the inside is not known; "" when it is.
+        unreachable: The error behind `unknown`; None when the inside was skipped or is known.
+        diagnostics: Findings that concern more than one pool's API: foreign advertisers, the release, cluster state.
+        error: Why the cluster could not be planned at all.
+        desired: The declared pools, also when nothing could be asked.
+    """
+
+    cluster: ClusterRef
+    facts: ClusterFacts | None = None
+    pools: tuple[PoolPlan, ...] = ()
+    live: tuple[Observed, ...] = ()
+    undeclared: tuple[Observed, ...] = ()
+    seen: Snapshot | None = None
+    release: ReleasePlan | None = None
+    first: ReleasePlan | None = None
+    repairs: tuple[NodeRepair, ...] = ()
+    unknown: str = ""
+    unreachable: GpukubeError | None = None
+    diagnostics: tuple[Finding, ...] = ()
+    error: GpukubeError | None = None
+    desired: tuple[Desired, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether the declared and the live differ, inside the cluster too where that is known."""
+        pools = any(pool.action != "no-op" for pool in self.pools)
+        release = self.release is not None and self.release.action in ("install", "upgrade", "conflict")
+        return pools or release or bool(self.repairs) or bool(self.undeclared)
+
+
+def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
+    """Plan the pools of a cluster by what its cloud says."""
+    key = session.cluster.key
+    run.tell("check", "asks the cloud", key)
+    facts = session.cloud.identify()
+    if not facts.kubernetes_version:
+        raise CloudError(
+            "the cloud's answer about the cluster is empty",
+            where=key,
+            fix="run it again; if it stays, look whether a proxy stands between",
+            code="cloud-answer",
+        )
+    live = session.cloud.pools()
+    outside = ClusterPlan(session.cluster, facts, live=live)
+    return with_pools(outside, session, prepared, scope, operator_live=carries_operator(live))
+
+
+def with_pools(
+    outside: ClusterPlan, session: Session, prepared: Prepared, scope: Scope, *, operator_live: bool
+) -> ClusterPlan:
+    """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
+    live = outside.live
+    settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
+    desired = tuple(session.cloud.complete(wanted) for wanted in settled.desired)
+    plan_it = partial(plan_pool, session.provider, live=live, adopt=scope.adopt, adopt_from=scope.adopt_from)
+    pools = tuple(plan_it(wanted) for wanted in desired)
+    undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
+    if scope.prune:
+        pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
+        undeclared = ()
+    found = (*settled.refusals, *_unsupported(outside, desired))
+    return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)
+
+
+def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:
+    """Judge the cluster's version where the operator serves a pool."""
+    operated = any(wanted.ownership.advertiser == GPU_OPERATOR.advertiser for wanted in desired)
+    return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
+
+
+def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:
+    declared = {(wanted.target.owner, wanted.target.pool) for wanted in desired}
+    return tuple(
+        o for o in live if o.owner in prepared.owners and (o.owner, o.pool) not in declared and not _half_lost(o)
+    )
+
+
+def _half_lost(pool: Observed) -> bool:
+    """Whether the labels lost the name of the pool, which the copy of the marks still has: it may be a declared one."""
+    return not pool.pool and pool.copy is not None

@@ -1,0 +1,342 @@
+"""Specs -> desired pools per cluster, with every check that needs no call. Nothing here contacts anything.
+
+`examine` says all that can be found about specs, right or wrong; `prepare` gives what right ones want.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.release.offline_checks import check_settings
+from gpukube.core.owners import ReleaseChoice
+from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
+from gpukube.engine.plan.ownership import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool
+from gpukube.engine.plan.silencing import OfPool, judge
+from gpukube.errors import Finding, SpecError, Where, in_order
+from gpukube.provider import load_provider
+from gpukube.spec.address import address_of, parse_addresses
+from gpukube.spec.source.positions import is_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from gpukube.core.values import ClusterRef, Desired, Target
+    from gpukube.engine.plan.ownership import Settled
+    from gpukube.engine.plan.silencing import PoolKey, Silenced
+    from gpukube.provider import Provider
+    from gpukube.spec.loading.load import LoadedSpec, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which part of the specs a command is about; globs, empty means all."""
+
+    clusters: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.clusters or self.pools)
+
+    def takes_cluster(self, key: str) -> bool:
+        """Say whether a cluster is meant."""
+        return not self.clusters or any(fnmatchcase(key, glob) for glob in self.clusters)
+
+    def takes_pool(self, name: str) -> bool:
+        """Say whether a pool is meant."""
+        return not self.pools or any(fnmatchcase(name, glob) for glob in self.pools)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the specs want, ready to be compared with the world.
+
+    Attributes:
+        owners: metadata.name of every spec.
+        clusters: By key, those the filters take.
+        desired: By cluster key; an empty tuple for a cluster without pools.
+        warnings: Findings that do not stop the run: warnings and hints.
+        filters: What was left out.
+        choices: By cluster key, the release that its pools need, those included that the filters leave out; as far as
+            the specs tell. Nothing of a cluster where they ask for none in particular.
+        silenced: Findings that the specs accept.
+        addressed: Whether the clusters were given by address, so that nothing can be declared on them.
+    """
+
+    owners: tuple[str, ...]
+    clusters: Mapping[str, ClusterRef]
+    desired: Mapping[str, tuple[Desired, ...]]
+    warnings: tuple[Finding, ...]
+    filters: Filters
+    choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
+    silenced: tuple[Silenced, ...] = ()
+    addressed: bool = False
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The clusters of the spec that no pool of this run is on: only what looks at live pools reads them."""
+        return () if self.addressed else tuple(key for key in self.clusters if not self.desired[key])
+
+    def narrowed(self) -> Prepared:
+        """Leave the unused clusters out, so that nothing calls them."""
+        unused = self.unused
+        return replace(self, clusters={key: item for key, item in self.clusters.items() if key not in unused})
+
+    def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
+        """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
+        asked = self.choices.get(key, ReleaseChoice())
+        return settle_owners(self.desired[key], asked, provider, operator_live=operator_live)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What specs come to, whatever is wrong with them."""
+
+    clusters: dict[str, ClusterRef]
+    targets: list[Target]
+    desired: dict[str, list[Desired]]
+    choices: Mapping[str, ReleaseChoice]
+    findings: list[OfPool]
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Everything that can be said about specs without a call.
+
+    Attributes:
+        clusters: How many there are.
+        pools: How many are right, counted once per cluster.
+        findings: Errors, warnings and hints, in the order in which they are shown.
+        silenced: What the specs accept.
+        fields: By place of a finding, the path of the field that stands there.
+    """
+
+    clusters: int
+    pools: int
+    findings: tuple[Finding, ...]
+    silenced: tuple[Silenced, ...]
+    fields: Mapping[Where, str] = field(default_factory=dict)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether there is no error."""
+        return all(found.severity != "error" for found in self.findings)
+
+
+def examine(reading: Reading, *, strict: bool = False) -> Validation:
+    """Say everything that can be found about specs, and what of it they accept.
+
+    Args:
+        reading: What became of their files; of wrong ones, what is right is examined further.
+        strict: Take warnings for errors.
+    """
+    wanted = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
+    broken = any(one.severity == "error" for one in (*reading.problems, *(found.finding for found in wanted.findings)))
+    unused = () if broken else _unused(wanted)
+    judged = judge([*wanted.findings, *unused], reading.specs)
+    found = dict.fromkeys((*reading.problems, *judged.told))
+    return Validation(
+        clusters=len(wanted.clusters),
+        pools=sum(len(pools) for pools in wanted.desired.values()),
+        findings=tuple(in_order(_strictly(one) if strict else one for one in found)),
+        silenced=judged.silenced,
+        fields=reading.fields_at(one.where for one in (*found, *(silenced.finding for silenced in judged.silenced))),
+    )
+
+
+def _unused(wanted: _Wanted) -> Iterable[OfPool]:
+    """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
+    for key, cluster in wanted.clusters.items():
+        if not wanted.desired[key]:
+            fix = "add it to the clusters of a pool, or take it out"
+            message = f'no pool is on cluster "{key}"'
+            yield OfPool(None, Finding("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
+
+
+def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:
+    """Resolve, check and translate all pools of all specs.
+
+    Args:
+        specs: As loaded.
+        filters: What is left out of the result.
+        strict: Take warnings for errors.
+
+    Raises:
+        SpecError: All errors of all pools, whatever the filters: a spec is right or wrong as a whole. Also when
+            a filter matches nothing.
+    """
+    wanted = _want(specs)
+    judged = judge(wanted.findings, specs)
+    found = [_strictly(one) for one in judged.told] if strict else list(judged.told)
+    if any(d.severity == "error" for d in found):
+        raise SpecError.of(found)
+    clusters, desired = wanted.clusters, wanted.desired
+    chosen = {
+        key: tuple(pool for pool in pools if filters.takes_pool(pool.target.pool))
+        for key, pools in desired.items()
+        if filters.takes_cluster(key)
+    }
+    _require_matches(filters, clusters, chosen, {target.pool for target in wanted.targets})
+    return Prepared(
+        owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
+        clusters={key: clusters[key] for key in chosen},
+        desired=chosen,
+        warnings=tuple(found),
+        filters=filters,
+        choices={key: choice for key, choice in wanted.choices.items() if key in chosen},
+        silenced=judged.silenced,
+    )
+
+
+def _strictly(found: Finding) -> Finding:
+    return replace(found, severity="error") if found.severity == "warning" else found
+
+
+def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted:
+    """Resolve and translate every pool, and keep what is found on the way with the pool it is about.
+
+    Args:
+        specs: As far as they are known.
+        wrong: Places that have an error already: what is found there follows from it.
+    """
+    apart: list[Finding] = []
+    clusters = _clusters(specs, apart)
+    findings: list[OfPool] = []
+    owners: dict[int, PoolKey] = {}
+    targets: list[Target] = []
+    guesses: list[tuple[PoolKey, Guess]] = []
+    for number, loaded in enumerate(specs):
+        findings += [OfPool(None if index is None else (number, index), found) for index, found in loaded.remarks]
+        references = cluster_refs(loaded)
+        for index in range(len(loaded.spec.pools)):
+            resolved, problems = resolve_pool(loaded, index, references)
+            findings += [OfPool((number, index), found) for found in problems]
+            for target in resolved:
+                if isinstance(target, Guess):
+                    guesses.append(((number, index), target))
+                else:
+                    owners[id(target)] = number, index
+                    targets.append(target)
+    choices = choose_releases(targets)
+    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    sketched: dict[str, list[Desired]] = {key: [] for key in clusters}
+    named: dict[str, list[Desired]] = {key: [] for key in clusters}
+    for target in targets:
+        problems = []
+        choice = choices.get(target.cluster.key, ReleaseChoice())
+        number, index = owners[id(target)]
+        unknown = specs[number].unknown.get(index, frozenset())
+        if (wanted := desire_pool(target, problems, choice)) and index not in specs[number].unknown:
+            desired[target.cluster.key].append(wanted)
+        if sketch := wanted or sketch_pool(target, choice):
+            sketched[target.cluster.key].append(sketch)
+            if not any(is_unknown((name,), unknown) for name in ("name", "names", "clusters")):
+                named[target.cluster.key].append(sketch)
+        findings += [OfPool((number, index), found) for found in problems]
+    findings += [
+        OfPool(pool, found)
+        for pool, guess in guesses
+        for found in judge_guess(guess, choices.get(guess.targets[0].cluster.key, ReleaseChoice()))
+    ]
+    apart += _same_name_twice(named)
+    apart += [found for pools in sketched.values() for found in check_settings(pools)]
+    findings += [OfPool(None, found) for found in apart]
+    return _Wanted(clusters, targets, desired, choices, _independent(findings, wrong, specs))
+
+
+def _independent(findings: list[OfPool], wrong: Collection[Where], specs: Sequence[LoadedSpec]) -> list[OfPool]:
+    """Leave out what is found at places that are wrong already; not at a pool as a whole, where missing fields are."""
+    if not wrong:
+        return findings
+    wholes = {at.at() for loaded in specs for at in loaded.places}
+    return [one for one in findings if one.finding.where in wholes or one.finding.where not in wrong]
+
+
+def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> Prepared:
+    """Prepare for clusters that are named by their addresses: nothing is declared on them.
+
+    Args:
+        addresses: As gpukube.spec.address reads them.
+        owners: Whose pools may be changed.
+
+    Raises:
+        SpecError: Holds one diagnostic per address that is not one.
+        MissingExtra: A provider is not installed.
+    """
+    clusters = {
+        key: cluster_ref(key, cluster, Where("--cluster")) for key, cluster in parse_addresses(addresses).items()
+    }
+    for cluster in clusters.values():
+        load_provider(cluster.provider)
+    return Prepared(tuple(owners), clusters, dict.fromkeys(clusters, ()), (), Filters(), addressed=True)
+
+
+def _clusters(specs: Sequence[LoadedSpec], found: list[Finding]) -> dict[str, ClusterRef]:
+    clusters: dict[str, ClusterRef] = {}
+    for spec in specs:
+        for key, cluster in cluster_refs(spec).items():
+            known = clusters.setdefault(key, cluster)
+            if known != cluster:
+                message = f'cluster "{key}" is defined differently at {known.where}'
+                fix = "give one of them another key, or make them the same"
+                found.append(Finding("cluster-twice", cluster.where, message, fix=fix))
+    found += _keys_of_one(specs, clusters)
+    return clusters
+
+
+def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
+    """Find clusters that have two keys: each key would be a queue and a release of its own, beside the other."""
+    models = {key: cluster for spec in reversed(specs) for key, cluster in spec.spec.clusters.items()}
+    first: dict[str, str] = {}
+    for key, cluster in clusters.items():
+        known = first.setdefault(address_of(models[key]), key)
+        if known != key:
+            message = f'clusters "{known}" (at {clusters[known].where}) and "{key}" are one cluster'
+            why = "changes to a cluster go one after the other, and its pools share one release"
+            yield Finding("cluster-keys", cluster.where, message, why=why, fix=f'use the key "{known}" for both')
+
+
+def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Finding]:
+    """Find two pools (of two specs, or by `names`) that would be one in the cloud."""
+    found = []
+    for pools in desired.values():
+        seen: dict[str, Desired] = {}
+        for wanted in pools:
+            first = seen.setdefault(wanted.target.name, wanted)
+            if first is not wanted:
+                there = first.target.locator.at("name")
+                message = (
+                    f"{wanted.target.where} and {first.target.where} ({there}) have the same cloud name "
+                    f'"{first.target.name}"'
+                )
+                if wanted.target.where == first.target.where:
+                    message = f"{wanted.target.where} is declared twice, here and at {there}"
+                where = wanted.target.locator.at("name")
+                found.append(Finding("name-twice", where, message, fix="give one of them another name"))
+    return found
+
+
+def _require_matches(
+    filters: Filters,
+    clusters: Mapping[str, ClusterRef],
+    desired: Mapping[str, tuple[Desired, ...]],
+    pools: set[str],
+) -> None:
+    if filters.clusters and not desired:
+        known = ", ".join(clusters)
+        raise SpecError(
+            f"--cluster {' '.join(filters.clusters)} matches no cluster of the spec",
+            where=Where("--cluster"),
+            fix=f"choose from: {known}",
+            code="no-match",
+        )
+    if filters.pools and not any(desired.values()):
+        raise SpecError(
+            f"--pool {' '.join(filters.pools)} matches no pool of the spec",
+            where=Where("--pool"),
+            fix=f"choose from: {', '.join(sorted(pools))}",
+            code="no-match",
+        )

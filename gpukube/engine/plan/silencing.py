@@ -1,0 +1,144 @@
+"""Findings that the spec accepts, each with a reason: taken out of what is told, counted, and judged themselves. Pure.
+
+Lives here: which `silence` of which pool meets which finding. Must not live here: finding anything about pools.
+
+A silence says "we know": so one that names no rule is an error, one that would hide an error is an error, and one that
+meets nothing is a hint, because what it was written for is gone or was never there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpukube.errors import Finding
+from gpukube.provider import load_provider, provider_names
+from gpukube.rule_ids import RULE_IDS, code_of, rule_label
+from gpukube.spec.wording import nearest, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.errors import Where
+    from gpukube.spec.loading.load import LoadedSpec
+
+PoolKey = tuple[int, int]
+"""Which pool: number of its spec, index in that."""
+
+
+class OfPool(NamedTuple):
+    """A finding and the pool it is about; None where it is about no single one."""
+
+    pool: PoolKey | None
+    finding: Finding
+
+
+class Silenced(NamedTuple):
+    """A finding that is accepted, and why."""
+
+    finding: Finding
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is told and what is not.
+
+    Attributes:
+        told: What nobody silenced, and what is wrong with the silences; each once.
+        silenced: The rest, each once per reason.
+    """
+
+    told: tuple[Finding, ...]
+    silenced: tuple[Silenced, ...]
+
+
+class _Entry(NamedTuple):
+    """One silence of one pool; those under defaults are entries of every pool, at one place."""
+
+    pool: PoolKey
+    rule: str
+    reason: str
+    path: str
+    where: Where
+
+
+def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
+    """Take out what the pools silence.
+
+    Args:
+        findings: Of all pools.
+        specs: The specs that they are about, in the order that their keys count.
+    """
+    entries = list(_entries(specs))
+    told: list[Finding] = []
+    silenced: list[Silenced] = []
+    met: set[Where] = set()
+    by_rule = {(entry.pool, code_of(entry.rule) or entry.rule): entry for entry in reversed(entries)}
+    for pool, found in findings:
+        entry = by_rule.get((pool, found.code)) if pool else None
+        if entry is None:
+            told.append(found)
+            continue
+        met.add(entry.where)
+        if found.severity == "error":
+            told += [found, _hides_error(entry, found)]
+        else:
+            silenced.append(Silenced(found, entry.reason))
+    told += _wrong(
+        entries, met, findings, {(number, index) for number, one in enumerate(specs) for index in one.unknown}
+    )
+    return Judged(tuple(dict.fromkeys(told)), tuple(dict.fromkeys(silenced)))
+
+
+def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
+    for number, loaded in enumerate(specs):
+        for index, (pool, at) in enumerate(zip(loaded.spec.pools, loaded.places, strict=True)):
+            for place, silence in enumerate(pool.silence):
+                path = ("silence", place, "rule")
+                yield _Entry((number, index), silence.rule, silence.reason, at.path(path), at.at(path))
+
+
+def _wrong(
+    entries: Sequence[_Entry], met: set[Where], findings: Sequence[OfPool], mistaken: set[PoolKey]
+) -> Iterator[Finding]:
+    """Find silences that name no rule or meet nothing, each place once.
+
+    What meets nothing is not reported of a pool that errors keep from being judged to the end.
+    """
+    names = {found.code for _, found in findings}
+    unseen = mistaken | {pool for pool, found in findings if pool and found.severity == "error"}
+    excused = met | {entry.where for entry in entries if entry.pool in unseen}
+    for entry in {entry.where: entry for entry in reversed(entries)}.values():
+        if not code_of(entry.rule) and entry.rule not in names and not _is_of_cloud(entry.rule):
+            yield _unknown(entry)
+        elif entry.where not in excused:
+            message = f"{entry.path} is {quoted(entry.rule)}, and nothing of that kind is found"
+            why = "a silence accepts a warning or a hint of its pool; errors cannot be accepted"
+            yield Finding("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
+
+
+def _is_of_cloud(code: str) -> bool:
+    """Whether a provider that comes in a package of its own has this code: it has no number in our register."""
+    name = code.partition("-")[0]
+    return name in provider_names() and code in load_provider(name).codes
+
+
+def _hides_error(entry: _Entry, found: Finding) -> Finding:
+    return Finding(
+        "silence-error",
+        entry.where,
+        f"{entry.path} is {quoted(entry.rule)}, which is an error here ({found.where})",
+        fix=f"fix {rule_label(found.code)} and remove this",
+        why="only warnings and hints can be silenced; an error cannot work",
+    )
+
+
+def _unknown(entry: _Entry) -> Finding:
+    near = nearest(entry.rule, [*RULE_IDS, *RULE_IDS.values()])
+    return Finding(
+        "silence-rule",
+        entry.where,
+        f"{entry.path} is {quoted(entry.rule)}; no rule has this number or name",
+        fix=f"did you mean {near}?" if near else "write the number of the finding, such as GPK502",
+    )

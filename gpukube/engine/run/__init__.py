@@ -1,0 +1,1 @@
+"""One run: its clock, calls, sessions, events and report."""

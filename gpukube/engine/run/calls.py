@@ -1,0 +1,199 @@
+"""Every call of a cloud and of a Kubernetes API during a run: each ends with the run, whatever the other side does.
+
+Lives here: the one mechanism that bounds calls, and a cloud bounded by it. Must not live here: what is called.
+
+An SDK cannot be told to stop: azure-core sleeps as long as a Retry-After says, botocore and google-api-core repeat a
+call that hangs, a name may take minutes to resolve, and signals do not reach a thread that waits in any of these. So a
+call runs in a thread of its own, and who wants its answer waits beside it: for the answer, for the end of the run's
+timeout, or for the stop. A call that is given up keeps its thread, which is a daemon: it holds up neither the report
+nor the end of the process, and it sends nothing more (patience). The timeouts of the SDKs stay as they are; they tell a
+dead connection from a slow answer.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from gpukube.engine.run.clock import Stopped
+from gpukube.errors import WaitTimeout
+from gpukube.patience import GIVEN_UP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.core.values import ClusterFacts, Desired, KubeAccess, Observed, Operation, Progress, Request
+    from gpukube.engine.run.clock import Clock
+    from gpukube.provider import Cloud
+
+_T = TypeVar("_T")
+_THREAD: Final = "gpukube-call"
+_LOOK_S: Final = 0.1
+"""Between two looks at the stop and the clock; the answer is noticed at once."""
+_ANSWER_S: Final = 2.0
+"""For a change that was on its way when the run was stopped: mostly it answers, and the report can say what became."""
+_CLEANING_S: Final = 2.0
+"""For all calls that clean up; with the time for the answer, the report stands within 5 s of a stop."""
+
+
+class Calls:
+    """Caller with the run's end.
+
+    Args:
+        clock: Of the run; its stop ends calls.
+        end: When the last call is given up, by that clock.
+        resume: The command that takes the run up again.
+    """
+
+    def __init__(self, clock: Clock, end: float, resume: str) -> None:
+        self._clock = clock
+        self._end = end
+        self._resume = resume
+
+    def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
+        """Make a call and give its answer, or raise what it raised.
+
+        Args:
+            where: The API or cluster.
+            doing: What the call is about.
+            work: The call.
+            changes: Whether it changes something: it has a moment to answer after a stop, and what is raised when it
+                is given up says that it was in flight.
+
+        Raises:
+            Stopped: The run was stopped; before the call was made, unless `in_flight`.
+            WaitTimeout: The run's timeout is over; likewise.
+        """
+        self._require_time(where, doing)
+        given_up = threading.Event()
+        answer = _begin(work, given_up)
+        patience_s = _ANSWER_S if changes else 0.0
+        end = math.inf
+        try:
+            while not wait((answer,), _LOOK_S).done:
+                if self._clock.stopped:
+                    end = min(end, time.monotonic() + patience_s)
+                if time.monotonic() >= end:
+                    raise Stopped(in_flight=changes)
+                if self._clock.now() >= self._end:
+                    raise self._late(where, doing, in_flight=changes)
+        finally:
+            given_up.set()  # does nothing to a call that has ended
+        return answer.result()
+
+    def cleaning(self) -> _Cleaning:
+        """See Caller."""
+        return _Cleaning()
+
+    def _require_time(self, where: str, doing: str) -> None:
+        """Begin nothing more once the run is over."""
+        if self._clock.stopped:
+            raise Stopped
+        if self._clock.now() >= self._end:
+            raise self._late(where, doing, in_flight=False)
+
+    def _late(self, where: str, doing: str, *, in_flight: bool) -> WaitTimeout:
+        fix = f"the cloud keeps working; to resume: {self._resume}"
+        return WaitTimeout(f"gave up waiting for an answer while {doing}", where=where, fix=fix, in_flight=in_flight)
+
+
+class _Cleaning:
+    """Caller for the last calls of a run; its time runs from here."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + _CLEANING_S
+
+    def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
+        given_up = threading.Event()
+        answer = _begin(work, given_up)
+        if not wait((answer,), max(0.0, self._end - time.monotonic())).done:
+            given_up.set()
+            fix = "look whether something of this run is left, once it answers"
+            raise WaitTimeout(f"no answer in time while {doing}", where=where, fix=fix, in_flight=changes)
+        return answer.result()
+
+    def cleaning(self) -> _Cleaning:
+        return self
+
+
+def _begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
+    """Start a call in a thread that nobody waits for in the end."""
+    answer: Future[_T] = Future()
+
+    def call() -> None:
+        GIVEN_UP.set(given_up.is_set)
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the answer
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)
+
+    threading.Thread(target=call, name=_THREAD, daemon=True).start()
+    return answer
+
+
+def are_left() -> bool:
+    """Say whether some call of this process has no answer yet."""
+    return any(thread.name == _THREAD for thread in threading.enumerate())
+
+
+class BoundedCloud:
+    """A cloud whose calls end with the run; otherwise as it is.
+
+    Args:
+        cloud: Who is called.
+        cluster: Key of the cluster, for messages.
+        calls: Makes the calls.
+    """
+
+    def __init__(self, cloud: Cloud, cluster: str, calls: Calls) -> None:
+        self._cloud = cloud
+        self._cluster = cluster
+        self._calls = calls
+
+    def identify(self) -> ClusterFacts:
+        """See Cloud."""
+        return self._calls(self._cluster, "looking at the cluster", self._cloud.identify)
+
+    def pools(self) -> tuple[Observed, ...]:
+        """See Cloud."""
+        return self._calls(self._cluster, "listing its pools", self._cloud.pools)
+
+    def pool(self, name: str) -> Observed | None:
+        """See Cloud."""
+        return self._calls(f"{self._cluster}/{name}", "looking at the pool", lambda: self._cloud.pool(name))
+
+    def complete(self, desired: Desired) -> Desired:
+        """See Cloud."""
+        return self._calls(
+            desired.target.where.source, "looking around the cluster", lambda: self._cloud.complete(desired)
+        )
+
+    def send(self, request: Request) -> Operation:
+        """See Cloud."""
+        doing = f"asking for {request.operation}"
+        return self._calls(self._cluster, doing, lambda: self._cloud.send(request), changes=True)
+
+    def poll(self, operation: Operation) -> Progress:
+        """See Cloud."""
+        where = f"{self._cluster}/{operation.pool}"
+        return self._calls(where, f"following its {operation.verb}", lambda: self._cloud.poll(operation))
+
+    def kube_access(self) -> KubeAccess:
+        """See Cloud."""
+        return self._calls(self._cluster, "asking for access to its Kubernetes API", self._cloud.kube_access)
+
+    def close(self) -> None:
+        """See Cloud."""
+        self._cloud.close()
+
+
+if TYPE_CHECKING:
+    from gpukube.cluster.kube.limits import Caller
+
+    _cloud: type[Cloud] = BoundedCloud
+    _caller: type[Caller] = Calls

@@ -1,0 +1,111 @@
+"""One cluster during one run: its provider's two halves, what the cloud says of it, and its Kubernetes API.
+
+A session is opened once per cluster in the starting thread and shared; opening makes no call. What a call finds
+is remembered, so that plan, checks and apply of one run look at the same world.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.kube.limits import UNLIMITED
+from gpukube.engine.run.calls import BoundedCloud
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.limits import Caller
+    from gpukube.core.values import ClusterRef, KubeAccess, Settings
+    from gpukube.engine.run.context import Run
+    from gpukube.provider import Cloud, Provider
+
+
+@dataclass(slots=True)
+class Session:
+    """A cluster and its connections; safe to share between threads.
+
+    Attributes:
+        cluster: The cluster of the spec.
+        provider: Pure half.
+        cloud: Live half.
+        settings: How this run reaches clouds.
+        calls: Makes the calls of the Kubernetes API.
+    """
+
+    cluster: ClusterRef
+    provider: Provider
+    cloud: Cloud
+    settings: Settings
+    _access: KubeAccess | None = field(default=None, repr=False)
+    _kube: Kube | None = field(default=None, repr=False)
+    calls: Caller = UNLIMITED
+    _retired: list[Kube] = field(default_factory=list, init=False, repr=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+
+    def access(self) -> KubeAccess:
+        """Get the kubeconfig for this cluster, once.
+
+        Raises:
+            AccessError: The cloud refuses it.
+            CloudError: The cluster is not there.
+        """
+        with self._lock:
+            if self._access is None:
+                self._access = self.cloud.kube_access()
+            return self._access
+
+    def kube(self) -> Kube:
+        """Connect to the cluster's Kubernetes API, once; the first call shows whether it can be reached."""
+        with self._lock:
+            if self._kube is None:
+                from gpukube.cluster.kube.client import connect_kube  # noqa: PLC0415 - not loaded to validate a spec
+
+                self._kube = connect_kube(self.access(), self.settings.kube_timeout_s, self.calls)
+            return self._kube
+
+    def renew(self, refused: Kube | None) -> None:
+        """Forget the kubeconfig, whose token may have run out during a long wait.
+
+        Siblings may be in the middle of a call with the same client, or about to make one: it stays open until the
+        session is closed. Who comes late with a client that another thread has replaced already changes nothing.
+
+        Args:
+            refused: The client whose credentials were not accepted; None when there was not one yet.
+        """
+        with self._lock:
+            if refused is None or refused is not self._kube:
+                return
+            self._retired.append(refused)
+            self._access = self._kube = None
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            clients = [*self._retired, *([self._kube] if self._kube else [])]
+        for kube in clients:
+            kube.close()
+        self.cloud.close()
+
+
+@contextmanager
+def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str, Session]]:
+    """Open a session per cluster, by key, and close them all afterwards; their calls end with the run.
+
+    Raises:
+        MissingExtra: A provider or its SDK is not installed.
+    """
+    sessions: dict[str, Session] = {}
+    try:
+        for cluster in clusters:
+            provider = load_provider(cluster.provider)
+            cloud = BoundedCloud(provider.connect(cluster, run.settings), cluster.key, run.calls)
+            sessions[cluster.key] = Session(cluster, provider, cloud, run.settings, calls=run.calls)
+        yield sessions
+    finally:
+        for session in sessions.values():
+            session.close()

@@ -1,0 +1,1 @@
+"""The emulated AWS over HTTP: routes, signatures, protocols."""

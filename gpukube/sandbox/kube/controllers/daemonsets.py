@@ -1,0 +1,156 @@
+"""The DaemonSet controller.
+
+Lives here: which nodes get a pod, replacing pods of an older template, status numbers.
+Must not live here: running pods.
+
+Source: docs concepts/workloads/controllers/daemonset (automatic tolerations); kubernetes pkg/controller/daemon.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.kube.controllers.replicas import is_available, new_pod, template_hash
+from gpukube.sandbox.kube.controllers.scheduling import is_terminal, matches_node, untolerated
+from gpukube.sandbox.kube.store.defaults import TEMPLATE_GENERATION
+from gpukube.sandbox.kube.store.objects import (
+    annotations_of,
+    labels,
+    meta,
+    name_of,
+    namespace_of,
+    owner_uids,
+    spec,
+    status,
+)
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.store.objectapi import ObjectApi
+    from gpukube.sandbox.kube.store.objects import JsonObject
+
+_HASH = "controller-revision-hash"
+_ROLLS_AFTER_S = 2.0
+"""Sandbox seconds from a template's change to the first pod that goes for it: pods of the old one still run and serve
+when whoever made the change looks."""
+_PRESSURES = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+AUTOMATIC_TOLERATIONS: tuple[dict[str, str], ...] = (
+    {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
+    {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+    *({"key": f"node.kubernetes.io/{name}", "operator": "Exists", "effect": "NoSchedule"} for name in _PRESSURES),
+)
+
+
+def should_run(pod_spec: JsonObject, node: JsonObject) -> tuple[bool, bool]:
+    """Say whether a pod of this template may start on a node, and whether one that runs there may stay."""
+    if not matches_node(pod_spec, node):
+        return False, False
+    tolerant = {**pod_spec, "tolerations": [*(pod_spec.get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]}
+    taints = spec(node).get("taints") or []
+    return untolerated(tolerant, taints) is None, untolerated(tolerant, taints, {"NoExecute"}) is None
+
+
+class DaemonSets:
+    """Keeps one pod of each DaemonSet on every node that its template fits."""
+
+    watches = ("daemonsets", "pods", "nodes")
+    stands_for = "kube-controller-manager"
+
+    def __init__(self, api: ObjectApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._changed: dict[str, tuple[str, float]] = {}
+
+    async def reconcile(self) -> float | None:
+        """Bring every DaemonSet in line; gives the time at which the next roll-out begins."""
+        nodes = await self._api.list("nodes")
+        pods = await self._api.list("pods")
+        due: list[float] = []
+        for daemonset in await self._api.list("daemonsets"):
+            if not meta(daemonset).get("deletionTimestamp"):
+                own = [pod for pod in pods if meta(daemonset)["uid"] in owner_uids(pod)]
+                due += await self._one(daemonset, nodes, own)
+        return min(due, default=None)
+
+    def _begins(self, daemonset: JsonObject, revision: str) -> float:
+        """Tell from when on pods of older templates are replaced."""
+        uid, now = meta(daemonset)["uid"], self._clock.now()
+        known, since = self._changed.get(uid, ("", now))
+        if known != revision:
+            since = now
+            self._changed[uid] = (revision, now)
+        return since + _ROLLS_AFTER_S
+
+    async def _one(self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]) -> list[float]:
+        template = spec(daemonset)["template"]
+        revision = template_hash(template)
+        begins = self._begins(daemonset, revision)
+        verdicts = {name_of(node): should_run(template.get("spec") or {}, node) for node in nodes}
+        by_node: dict[str, list[JsonObject]] = {}
+        for pod in pods:
+            by_node.setdefault(spec(pod).get("nodeName", ""), []).append(pod)
+        for name, (may_start, may_stay) in verdicts.items():
+            present = by_node.get(name, [])
+            for pod in present:
+                if not may_stay or (is_terminal(pod) and not meta(pod).get("deletionTimestamp")):
+                    await self._api.delete("pods", pod)
+            if may_start and not present:
+                await self._api.create("pods", _daemon_pod(daemonset, name, revision))
+        rolls = self._clock.now() >= begins
+        if rolls:
+            await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))
+        await self._report(daemonset, verdicts, by_node, revision)
+        return [] if rolls else [begins]
+
+    async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str, wanted: int) -> None:
+        strategy = spec(daemonset).get("updateStrategy") or {}
+        outdated = [
+            pod for pod in pods if labels(pod).get(_HASH) != revision and not meta(pod).get("deletionTimestamp")
+        ]
+        if strategy.get("type") == "OnDelete" or not outdated:
+            return
+        unavailable = wanted - sum(map(is_available, pods))
+        # Pods of the old template that are down anyway cost nothing to replace.
+        for pod in [pod for pod in outdated if not is_available(pod)]:
+            await self._api.delete("pods", pod)
+        spare = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), wanted) - unavailable
+        for pod in [pod for pod in outdated if is_available(pod)][: max(0, spare)]:
+            await self._api.delete("pods", pod)
+
+    async def _report(
+        self,
+        daemonset: JsonObject,
+        verdicts: dict[str, tuple[bool, bool]],
+        by_node: dict[str, list[JsonObject]],
+        revision: str,
+    ) -> None:
+        wanted = [name for name, (may_start, _) in verdicts.items() if may_start]
+        placed = [by_node[name][0] for name in wanted if by_node.get(name)]
+        available = sum(is_available(pod) for pod in placed)
+        numbers = {
+            "desiredNumberScheduled": len(wanted),
+            "currentNumberScheduled": len(placed),
+            "numberMisscheduled": sum(bool(by_node.get(name)) and not verdict[0] for name, verdict in verdicts.items()),
+            "updatedNumberScheduled": sum(labels(pod).get(_HASH) == revision for pod in placed),
+            "numberReady": available,
+            "numberAvailable": available,
+            "numberUnavailable": len(wanted) - available,
+            "observedGeneration": meta(daemonset).get("generation", 1),
+        }
+        if any(status(daemonset).get(key) != value for key, value in numbers.items()):
+            await self._api.patch_status("daemonsets", daemonset, numbers)
+
+
+def _daemon_pod(daemonset: JsonObject, node: str, revision: str) -> JsonObject:
+    generation = annotations_of(daemonset)[TEMPLATE_GENERATION]
+    pod = new_pod("DaemonSet", daemonset, {_HASH: revision, "pod-template-generation": generation})
+    pod["spec"]["nodeName"] = node
+    pod["spec"]["tolerations"] = [*(pod["spec"].get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]
+    pod["metadata"]["namespace"] = namespace_of(daemonset)
+    return pod
+
+
+def _share(value: int | str, of: int) -> int:
+    if isinstance(value, int):
+        return value
+    return max(1, -(-int(value.rstrip("%")) * of // 100))

@@ -1,0 +1,253 @@
+"""The Kubernetes API of one cluster over HTTP.
+
+Lives here: the Starlette application: who may, which handler, status codes, streams. Must not live here: what the
+objects do (`store`, controllers).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from gpukube.sandbox.kube.http import discovery, openapi_v2, subresources, tables
+from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
+from gpukube.sandbox.kube.http.watching import WatchQuery, watch
+from gpukube.sandbox.kube.store import problems
+from gpukube.sandbox.kube.store.objects import labels
+from gpukube.sandbox.kube.store.patches import patch_object
+from gpukube.sandbox.kube.store.problems import ApiProblem
+from gpukube.sandbox.kube.store.schema import check_applied, check_sent
+from gpukube.sandbox.kube.store.selectors import field_test, label_test
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from starlette.requests import Request
+
+    from gpukube.sandbox.kube.cluster import KubeCluster
+    from gpukube.sandbox.kube.store.objects import JsonObject
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+_APPLY = "application/apply-patch+yaml"
+_WATCH_S = 1800.0
+
+
+def make_app(cluster: KubeCluster) -> Starlette:
+    """Make the application that serves a cluster's API; may be mounted under any path."""
+    return Starlette(routes=[Route("/{path:path}", _Api(cluster).serve, methods=_METHODS)])
+
+
+class _Api:
+    def __init__(self, cluster: KubeCluster) -> None:
+        self._cluster = cluster
+        self._store = cluster.store
+
+    async def serve(self, request: Request) -> Response:
+        try:
+            if request.headers.get("authorization") != f"Bearer {self._cluster.token}":
+                raise problems.unauthorized()
+            return await self._route(request)
+        except ApiProblem as problem:
+            return _answer(problem.as_status(), problem.code)
+
+    async def _route(self, request: Request) -> Response:
+        parts = [part for part in request.path_params["path"].split("/") if part]
+        about = self._about(parts, request.headers.get("accept", ""))
+        if about is not None:
+            return about
+        if parts[0] not in {"api", "apis"}:
+            raise problems.no_such_path()
+        target = parse_target(parts, self._store.kinds)
+        verb = _verb(request, target)
+        self._require_allowed(verb, target)
+        if target.part:
+            return await subresources.serve(self._cluster, request, target)
+        if subresources.is_review(target.kind):
+            return _answer(subresources.review(self._cluster, target.kind, await read_body(request)), 201)
+        return await self._objects(verb, request, target)
+
+    def _about(self, parts: list[str], accept: str) -> Response | None:
+        if parts[:1] in (["healthz"], ["livez"], ["readyz"]):
+            return PlainTextResponse("ok")
+        if parts in (["api"], ["apis"]) and discovery.AGGREGATED in accept:
+            whole = discovery.aggregated(list(self._store.kinds.values()), core=parts == ["api"])
+            return Response(json.dumps(whole), media_type=discovery.AGGREGATED)
+        if parts == ["openapi", "v2"]:
+            body, form = openapi_v2.encoded(self._store.kinds.values(), accept)
+            return Response(body, media_type=form)
+        found = self._document(parts)
+        if found is not None and not found:
+            raise problems.no_such_path()
+        return _answer(found) if found else None
+
+    def _document(self, parts: list[str]) -> JsonObject | None:
+        kinds = list(self._store.kinds.values())
+        match parts:
+            case ["version"]:
+                return discovery.version_info(self._cluster.kubernetes_version)
+            case ["api"]:
+                return discovery.core_versions()
+            case ["apis", *group] if len(group) <= 1:
+                return discovery.group_list(kinds, "".join(group))
+            case ["api", version]:
+                return discovery.resource_list(kinds, "", version)
+            case ["apis", group, version]:
+                return discovery.resource_list(kinds, group, version)
+            case _:
+                return discovery.openapi(kinds, parts) if parts[:1] in ([], ["openapi"]) else None
+
+    def _require_allowed(self, verb: str, target: Target) -> None:
+        kind = target.kind
+        plural = f"{kind.plural}/{target.part}" if target.part else kind.plural
+        if subresources.is_denied(self._cluster.denied, verb, plural, kind.group):
+            raise problems.forbidden(verb, plural, group=kind.group, namespace=target.namespace, name=target.name)
+
+    async def _objects(self, verb: str, request: Request, target: Target) -> Response:
+        if verb in {"watch", "list", "get"}:
+            return {"watch": self._watch, "list": self._list, "get": self._get}[verb](request, target)
+        writes = {"create": self._create, "update": self._replace, "patch": self._patch, "delete": self._delete}
+        return await writes.get(verb, self._delete_all)(request, target)
+
+    # reading
+
+    def _get(self, request: Request, target: Target) -> Response:
+        found = self._store.get(target.kind, target.namespace, target.name)
+        return _answer(
+            tables.as_table(target.kind, [found], self._cluster.clock.now()) if tables.wanted(request) else found
+        )
+
+    def _found(self, request: Request, target: Target) -> list[JsonObject]:
+        selects = _selector(request, target)
+        return [obj for obj in self._store.all_of(target.kind, target.namespace) if selects(obj)]
+
+    def _list(self, request: Request, target: Target) -> Response:
+        found = self._found(request, target)
+        version = str(self._store.version)
+        if tables.wanted(request):
+            return _answer(tables.as_table(target.kind, found, self._cluster.clock.now(), version))
+        kind = target.kind
+        return _answer(
+            {
+                "kind": f"{kind.kind}List",
+                "apiVersion": kind.api_version,
+                "metadata": {"resourceVersion": version},
+                "items": found,
+            }
+        )
+
+    def _watch(self, request: Request, target: Target) -> Response:
+        query = request.query_params
+        version = query.get("resourceVersion", "")
+        initial = query.get("sendInitialEvents") == "true"
+        asked = WatchQuery(
+            selects=_selector(request, target),
+            version=None if initial or version in {"", "0"} else int(version),
+            initial=initial,
+            bookmarks=query.get("allowWatchBookmarks") == "true",
+            timeout_s=float(query.get("timeoutSeconds", _WATCH_S)),
+        )
+        as_table = tables.wanted(request)
+
+        async def lines() -> AsyncIterator[bytes]:
+            try:
+                async for event in watch(self._store, target.kind, target.namespace, asked):
+                    shown = tables.event_as_table(target.kind, event, self._cluster.clock.now()) if as_table else event
+                    yield json.dumps(shown).encode() + b"\n"
+            except ApiProblem as problem:
+                yield json.dumps({"type": "ERROR", "object": problem.as_status()}).encode() + b"\n"
+
+        return StreamingResponse(lines(), media_type="application/json")
+
+    # writing
+
+    async def _create(self, request: Request, target: Target) -> Response:
+        options = read_options(request)
+        obj = require_object(await read_body(request), target)
+        warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
+        created = self._store.create(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
+        return _answer(created, 201, warnings)
+
+    async def _replace(self, request: Request, target: Target) -> Response:
+        options = read_options(request)
+        obj = require_object(await read_body(request), target)
+        warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
+        stored = self._store.update(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
+        return _answer(stored, 200, warnings)
+
+    async def _patch(self, request: Request, target: Target) -> Response:
+        options = read_options(request)
+        body = await read_body(request)
+        form = request.headers.get("content-type", "").split(";")[0]
+        kind = target.kind
+        if form == _APPLY:
+            config = require_object(body, target)
+            check_applied(kind.group, kind.kind, config)
+            obj, created = self._store.apply(
+                kind, config, manager=options.manager, force=options.force, dry_run=options.dry_run
+            )
+            return _answer(obj, 201 if created else 200)
+        old = self._store.get(kind, target.namespace, target.name)
+        new = patch_object(old, body, form)
+        warnings = check_sent(kind.group, kind.kind, new, options.validation)
+        stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
+        return _answer(stored, 200, warnings)
+
+    async def _delete(self, request: Request, target: Target) -> Response:
+        asked = await _delete_options(request)
+        gone = self._store.delete(target.kind, target.namespace, target.name, **asked)
+        if self._store.find(target.kind, target.namespace, target.name) is not None:
+            return _answer(self._store.get(target.kind, target.namespace, target.name))
+        details = {"name": target.name, "kind": target.kind.plural, "uid": gone["metadata"]["uid"]}
+        return _answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+
+    async def _delete_all(self, request: Request, target: Target) -> Response:
+        asked = await _delete_options(request)
+        found = self._found(request, target)
+        for obj in found:
+            meta = obj["metadata"]
+            self._store.delete(target.kind, meta.get("namespace", ""), meta["name"], **asked)
+        return _answer(
+            {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": {}, "items": found}
+        )
+
+
+def _selector(request: Request, target: Target) -> Callable[[JsonObject], bool]:
+    by_label = label_test(request.query_params.get("labelSelector", ""))
+    by_field = field_test(request.query_params.get("fieldSelector", ""))
+    if target.name:
+        return lambda obj: obj["metadata"]["name"] == target.name
+    return lambda obj: by_label(labels(obj)) and by_field(obj)
+
+
+def _verb(request: Request, target: Target) -> str:
+    if request.method == "GET":
+        if request.query_params.get("watch") in {"true", "1"}:
+            return "watch"
+        return "get" if target.name else "list"
+    if request.method == "DELETE" and not target.name:
+        return "deletecollection"
+    return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[request.method]
+
+
+async def _delete_options(request: Request) -> JsonObject:
+    body = await read_body(request)
+    asked: JsonObject = body if isinstance(body, dict) else {}
+    query = request.query_params
+    grace = asked.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    policy = asked.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
+    return {
+        "grace_s": None if grace is None else int(grace),
+        "orphan": policy == "Orphan" or asked.get("orphanDependents") is True,
+        "dry_run": "All" in (asked.get("dryRun") or query.getlist("dryRun")),
+    }
+
+
+def _answer(body: JsonObject, code: int = 200, warnings: list[str] | None = None) -> Response:
+    response = JSONResponse(body, code)
+    for text in warnings or ():
+        response.headers.append("warning", f'299 - "{text.replace(chr(34), chr(92) + chr(34))}"')
+    return response

@@ -1,0 +1,178 @@
+"""Requests below an object (status, scale, log, eviction, binding) and access reviews.
+
+Lives here: their handlers. Must not live here: requests on whole objects (`api`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from gpukube.sandbox.kube.http.requests import Target, read_body, read_options, require_object
+from gpukube.sandbox.kube.store import problems
+from gpukube.sandbox.kube.store.kinds import CORE
+from gpukube.sandbox.kube.store.objects import conditions, labels, spec, status
+from gpukube.sandbox.kube.store.patches import patch_object
+from gpukube.sandbox.kube.store.selectors import matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from starlette.requests import Request
+
+    from gpukube.sandbox.kube.cluster import KubeCluster
+    from gpukube.sandbox.kube.store.kinds import Kind
+    from gpukube.sandbox.kube.store.objects import JsonObject
+
+
+def is_denied(denied: Collection[tuple[str, str]], verb: str, plural: str, group: str) -> bool:
+    """Look a request up in the deny list; resources are named "secrets" or "daemonsets.apps", "*" is any."""
+    named = f"{plural}.{group}" if group else plural
+    return any(item in denied for item in ((verb, named), (verb, "*"), ("*", named), ("*", "*")))
+
+
+def is_review(kind: Kind) -> bool:
+    """Say whether a type is a question about access, answered and never stored."""
+    return kind.group in {"authorization.k8s.io", "authentication.k8s.io"}
+
+
+def review(cluster: KubeCluster, kind: Kind, body: JsonObject) -> JsonObject:
+    """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview."""
+    answer = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
+    answer.setdefault("metadata", {"creationTimestamp": None})
+    if kind.kind == "SelfSubjectReview":
+        answer["status"] = {"userInfo": {"username": problems.SANDBOX_USER, "groups": ["system:authenticated"]}}
+    elif kind.kind == "SelfSubjectRulesReview":
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        answer["status"] = {"resourceRules": [everything], "nonResourceRules": [], "incomplete": bool(cluster.denied)}
+    else:
+        asked = (body.get("spec") or {}).get("resourceAttributes") or {}
+        verb, plural = asked.get("verb", ""), asked.get("resource", "")
+        denied = is_denied(cluster.denied, verb, plural, asked.get("group", ""))
+        answer["status"] = {"allowed": not denied} | ({"reason": "no RBAC policy matched"} if denied else {})
+    return answer
+
+
+async def serve(cluster: KubeCluster, request: Request, target: Target) -> Response:
+    """Serve a request on a subresource.
+
+    Raises:
+        ApiProblem: 404, 405 by way of 404, 409, 422, 429.
+    """
+    if target.part == "log":
+        return await _log(cluster, request, target)
+    if target.part == "eviction":
+        return JSONResponse(_evict(cluster, target), 201)
+    if target.part == "binding":
+        return JSONResponse(await _bind(cluster, request, target), 201)
+    if target.part == "scale":
+        return JSONResponse(await _scale(cluster, request, target))
+    return JSONResponse(await _status(cluster, request, target))
+
+
+async def _status(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    store = cluster.store
+    old = store.get(target.kind, target.namespace, target.name)
+    if request.method == "GET":
+        return old
+    options = read_options(request)
+    body = await read_body(request)
+    if request.method == "PUT":
+        sent = require_object(body, target)
+        return store.update(target.kind, sent, part="status", dry_run=options.dry_run)
+    form = request.headers.get("content-type", "").split(";")[0]
+    if form == "application/apply-patch+yaml":
+        form = "application/merge-patch+json"
+    new = patch_object(old, body, form)
+    return store.update(target.kind, new, part="status", dry_run=options.dry_run)
+
+
+async def _scale(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    store = cluster.store
+    old = store.get(target.kind, target.namespace, target.name)
+    if request.method != "GET":
+        body = await read_body(request)
+        replicas = (body.get("spec") or {}).get("replicas", spec(old).get("replicas", 1))
+        old = store.update(
+            target.kind,
+            {**old, "spec": {**old["spec"], "replicas": replicas}},
+            manager=read_options(request).manager,
+            dry_run=read_options(request).dry_run,
+        )
+    meta = {
+        key: old["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    }
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": meta,
+        "spec": {"replicas": spec(old).get("replicas", 1)},
+        "status": {"replicas": status(old).get("replicas", 0)},
+    }
+
+
+async def _log(cluster: KubeCluster, request: Request, target: Target) -> Response:
+    pod = cluster.store.get(target.kind, target.namespace, target.name)
+    containers = [item["name"] for item in [*spec(pod).get("containers", ()), *spec(pod).get("initContainers", ())]]
+    container = request.query_params.get("container", "")
+    if not container and len(spec(pod)["containers"]) > 1:
+        names = [item["name"] for item in spec(pod)["containers"]]
+        raise problems.bad_request(
+            f"a container name must be specified for pod {target.name}, choose one of: [{' '.join(names)}]"
+        )
+    container = container or containers[0]
+    if container not in containers:
+        raise problems.bad_request(f"container {container} is not valid for pod {target.name}")
+    lines = cluster.log_lines(pod["metadata"]["uid"], container)
+    if not lines and status(pod).get("phase") == "Pending":
+        raise problems.bad_request(
+            f'container "{container}" in pod "{target.name}" is waiting to start: ContainerCreating'
+        )
+    tail = request.query_params.get("tailLines")
+    shown = lines[-int(tail) :] if tail else lines
+    return PlainTextResponse("".join(f"{line}\n" for line in shown))
+
+
+def _evict(cluster: KubeCluster, target: Target) -> JsonObject:
+    store = cluster.store
+    pod = store.get(target.kind, target.namespace, target.name)
+    for budget in store.all_of(CORE["poddisruptionbudgets"], target.namespace):
+        if matches_selector(labels(pod), spec(budget).get("selector")) and _spare(cluster, budget, target) < 1:
+            raise problems.ApiProblem(
+                429,
+                "TooManyRequests",
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                {
+                    "causes": [
+                        {"reason": "DisruptionBudget", "message": f"The disruption budget {budget['metadata']['name']}"}
+                    ]
+                },
+            )
+    store.delete(target.kind, target.namespace, target.name)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _spare(cluster: KubeCluster, budget: JsonObject, target: Target) -> int:
+    pods = [
+        pod
+        for pod in cluster.store.all_of(CORE["pods"], target.namespace)
+        if matches_selector(labels(pod), spec(budget).get("selector"))
+    ]
+    ready = sum(conditions(pod).get("Ready") == "True" and not pod["metadata"].get("deletionTimestamp") for pod in pods)
+    rules = spec(budget)
+    if "minAvailable" in rules:
+        return ready - _share(rules["minAvailable"], len(pods))
+    return _share(rules.get("maxUnavailable", 0), len(pods)) - (len(pods) - ready)
+
+
+def _share(value: int | str, of: int) -> int:
+    return -(-int(value.rstrip("%")) * of // 100) if isinstance(value, str) else value
+
+
+async def _bind(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    body = await read_body(request)
+    pod = cluster.store.get(target.kind, target.namespace, target.name)
+    bound = {**pod, "spec": {**pod["spec"], "nodeName": body["target"]["name"]}}
+    cluster.store.update(target.kind, bound)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -1,0 +1,1 @@
+"""Simulated machines, their kubelets, and the programs of the NVIDIA stack on them."""

@@ -1,0 +1,234 @@
+"""The kubelets of all simulated machines: pods go from bound to running, or fail as real ones do.
+
+Lives here: starting and restarting containers in time, ending deleted pods, reporting status of pods and nodes.
+Must not live here: what programs do (`programs`), placing pods.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.kube.controllers.scheduling import is_terminal, pod_requests
+from gpukube.sandbox.kube.nodes import nfd
+from gpukube.sandbox.kube.nodes.containers import config_maps
+from gpukube.sandbox.kube.nodes.pluginconfig import Crash
+from gpukube.sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
+from gpukube.sandbox.kube.nodes.programs import NotFound, Process, config_label, start
+from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.nodes.machines import Machine
+    from gpukube.sandbox.kube.nodes.podruns import ContainerRun
+    from gpukube.sandbox.kube.store.objectapi import ObjectApi
+    from gpukube.sandbox.kube.store.objects import JsonObject
+
+PULL_S = 3.0
+"""Sandbox seconds from binding to the start of containers."""
+END_S = 1.0
+"""Sandbox seconds a deleted pod takes to end."""
+WORK_S = 4.0
+"""Sandbox seconds a pod with an end runs for."""
+_RELOADING = frozenset({"plugin", "gfd", "mps"})
+_MASTER_CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-master.conf"
+
+
+class Kubelets:
+    """The node agents of a cluster.
+
+    Args:
+        api: The cluster's API.
+        clock: The sandbox's time.
+        logs: Where containers write: (pod uid, container) -> lines.
+
+    Attributes:
+        machines: Node name -> machine; the cluster adds and removes them.
+    """
+
+    watches = ("pods", "nodes", "configmaps", "nodefeatures")
+
+    def __init__(self, api: ObjectApi, clock: Clock, logs: dict[tuple[str, str], list[str]]) -> None:
+        self._api = api
+        self._clock = clock
+        self._logs = logs
+        self.machines: dict[str, Machine] = {}
+
+    async def reconcile(self) -> float | None:
+        """Bring every pod one step on; gives the time of the next step that needs no change from outside."""
+        nodes = {name_of(node): node for node in await self._api.list("nodes")}
+        pods: dict[str, list[JsonObject]] = {}
+        for pod in await self._api.list("pods"):
+            pods.setdefault(spec(pod).get("nodeName", ""), []).append(pod)
+        due: list[float] = []
+        for name, machine in list(self.machines.items()):  # the cluster adds nodes while we wait for answers
+            if machine.up and name in nodes:
+                due += await self._machine(machine, nodes[name], pods.get(name, []))
+        await self._discover(nodes.values(), [pod for group in pods.values() for pod in group])
+        return min(due, default=None)
+
+    async def _machine(self, machine: Machine, node: JsonObject, pods: list[JsonObject]) -> list[float]:
+        living = {meta(pod)["uid"] for pod in pods}
+        for uid in [uid for uid in machine.pods if uid not in living]:
+            machine.unregister(machine.pods.pop(uid).advertised)
+        due: list[float] = []
+        for pod in pods:
+            due += await self._pod(machine, node, pod)
+        await self._report(machine, node)
+        return due
+
+    async def _pod(self, machine: Machine, node: JsonObject, pod: JsonObject) -> list[float]:
+        now = self._clock.now()
+        uid = meta(pod)["uid"]
+        if uid not in machine.pods:
+            if is_terminal(pod) and not meta(pod).get("deletionTimestamp"):
+                return []
+            machine.pods[uid] = start_run(pod, now)
+            _admit(machine, machine.pods[uid], pod)
+        run = machine.pods[uid]
+        if meta(pod).get("deletionTimestamp"):
+            return await self._end(machine, run, pod)
+        if not is_terminal(pod) and not run.refusal:
+            await self._advance(machine, node, pod, run)
+        await self._show(machine, run, pod)
+        return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
+
+    async def _end(self, machine: Machine, run: PodRun, pod: JsonObject) -> list[float]:
+        now = self._clock.now()
+        run.end_at = run.end_at or now + END_S
+        if now < run.end_at:
+            return [run.end_at]
+        machine.unregister(run.advertised)
+        run.advertised = frozenset()
+        await self._api.delete("pods", pod, grace_s=0)
+        return []
+
+    async def _advance(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun) -> None:
+        now = self._clock.now()
+        if not run.started:
+            if now < run.born + PULL_S or not _has_runtime(machine, pod) or not await self._volumes_there(pod):
+                return
+            run.started = True
+        for item in run.inits:
+            if item.state != "done":
+                if not item.pullable:
+                    item.wait_for_image()
+                    return
+                await self._try(item, self._process(machine, node, pod, run, item))
+                if item.state != "running" or item.holds:
+                    return
+                item.state = "done"
+        for item in run.mains:
+            await self._tend(item, self._process(machine, node, pod, run, item))
+        for item in run.mains:  # a signal that one has sent arrives now: nothing else may bring another turn
+            if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
+                await self._try(item, self._process(machine, node, pod, run, item), again=True)
+
+    async def _volumes_there(self, pod: JsonObject) -> bool:
+        return all([await self._api.get("configmaps", name, namespace_of(pod)) for name in config_maps(pod)])
+
+    def _process(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun, item: ContainerRun) -> Process:
+        log = self._logs.setdefault((run.uid, item.name), [])
+        return Process(self._api, machine, node, pod, run, item, log, self._clock.now())
+
+    async def _tend(self, item: ContainerRun, process: Process) -> None:
+        run, now = process.run, process.now
+        if not item.pullable:
+            item.wait_for_image()
+        elif item.state == "waiting":
+            await self._try(item, process)
+        elif item.state == "running":
+            if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + WORK_S:
+                item.state = "done"
+            elif _must_reload(item, run, process.node, now):
+                await self._try(item, process, again=True)
+
+    async def _try(self, item: ContainerRun, process: Process, *, again: bool = False) -> None:
+        if not again and process.now < item.retry_at:
+            return
+        item.seen = process.run.reloads
+        since = item.since
+        item.run(process.now)
+        if again:
+            item.since = since
+        try:
+            await start(process)
+        except Crash as crash:
+            if not isinstance(crash, NotFound):
+                process.log.append(f"E main.go] {crash}")
+            self._fail(item, process, crash)
+
+    def _fail(self, item: ContainerRun, process: Process, crash: Crash) -> None:
+        if item.role == "plugin":
+            process.machine.unregister(process.run.advertised)
+            process.run.advertised = frozenset()
+        if spec(process.pod).get("restartPolicy") == "Never":
+            never_began = isinstance(crash, NotFound)
+            item.fail(*(("StartError", str(crash), 128) if never_began else ("Error", "", 1)))
+        else:
+            item.crash(process.pod, process.now)
+
+    async def _show(self, machine: Machine, run: PodRun, pod: JsonObject) -> None:
+        digest = hashlib.sha256(machine.shape.name.encode()).digest()
+        wanted = pod_status(run, f"10.224.{digest[0]}.{digest[1]}")
+        inner = hashlib.sha256(run.uid.encode()).digest()
+        if run.started:
+            wanted |= {"podIP": f"10.244.{inner[0]}.{inner[1]}"}
+        current = status(pod)
+        if is_terminal(pod) or all(current.get(key) == value for key, value in wanted.items()):
+            return
+        await self._api.patch_status("pods", pod, wanted)
+
+    async def _report(self, machine: Machine, node: JsonObject) -> None:
+        current = status(node)
+        capacity = {name: str(count) for name, count in machine.capacity.items()}
+        allocatable = {name: str(count) for name, count in machine.allocatable().items()}
+        if any(current["capacity"].get(name) != count for name, count in capacity.items()) or any(
+            current["allocatable"].get(name) != count for name, count in allocatable.items()
+        ):
+            await self._api.patch_status("nodes", node, {"capacity": capacity, "allocatable": allocatable})
+
+    async def _discover(self, nodes: Iterable[JsonObject], pods: list[JsonObject]) -> None:
+        """Let the NFD master work, if one runs anywhere."""
+        living = {meta(pod)["uid"]: pod for pod in pods if not meta(pod).get("deletionTimestamp")}
+        for machine in self.machines.values():
+            for run in machine.pods.values() if machine.up else ():
+                if run.uid in living and run.runs("nfd-master"):
+                    master = next(item for item in run.mains if item.role == "nfd-master")
+                    node = {"metadata": {"name": machine.shape.name}}
+                    config = await self._process(machine, node, living[run.uid], run, master).file(_MASTER_CONFIG)
+                    await nfd.relabel(self._api, nodes, next(iter(config.values()), ""))
+                    return
+
+
+def _admit(machine: Machine, run: PodRun, pod: JsonObject) -> None:
+    """Refuse a pod that asks for more than one of a resource whose plugin allows one (failRequestsGreaterThanOne)."""
+    asked = {name: count for name, count in pod_requests(pod).items() if name in machine.limited and count > 1}
+    for count in asked.values():
+        run.refusal = (
+            "Allocate failed due to rpc error: code = Unknown desc = request for "
+            f"'nvidia.com/gpu: {count}' too large: maximum request size for shared resources is 1, which is unexpected"
+        )
+
+
+def _has_runtime(machine: Machine, pod: JsonObject) -> bool:
+    """Without it the kubelet cannot create the pod's sandbox ("no runtime for ... is configured"), and tries on."""
+    return spec(pod).get("runtimeClassName") in {None, *machine.runtimes}
+
+
+def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) -> bool:
+    if item.role == "config-manager":
+        return run.label != config_label(node)
+    return 0 < item.retry_at <= now
+
+
+def _next_steps(run: PodRun, now: float) -> list[float]:
+    if not run.started:
+        return [run.born + PULL_S] if now < run.born + PULL_S else []
+    found = [
+        item.retry_at for item in [*run.inits, *run.mains] if item.retry_at and item.state in {"waiting", "running"}
+    ]
+    found += [item.since + WORK_S for item in run.mains if item.state == "running"]
+    return [moment for moment in found if moment > now]

@@ -1,0 +1,1 @@
+"""The objects of one cluster: types, defaults, ownership of fields, selectors."""

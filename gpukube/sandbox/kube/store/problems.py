@@ -1,0 +1,144 @@
+"""Refusals in the form of Kubernetes: a Status object and its HTTP code.
+
+Lives here: the exception every refusal is raised as, and one constructor per reason.
+Must not live here: when to refuse.
+
+Source: k8s.io/apimachinery pkg/api/errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.sandbox.kube.store.objects import JsonObject
+
+SANDBOX_USER = "sandbox-user"
+"""Who every bearer of the cluster's token is."""
+
+
+class ApiProblem(Exception):
+    """A refusal, as the API server would word it.
+
+    Attributes:
+        code: HTTP status.
+        reason: Machine-readable word ("NotFound"); "" for internal errors.
+        details: The details part of the Status.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, details: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    def as_status(self) -> JsonObject:
+        """Render the Status object."""
+        found: JsonObject = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        }
+        if self.reason:
+            found["reason"] = self.reason
+        if self.details:
+            found["details"] = self.details
+        return found
+
+
+def _resource(plural: str, group: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def not_found(plural: str, name: str, group: str = "") -> ApiProblem:
+    """404: no such object."""
+    details: JsonObject = {"name": name, "kind": plural} | ({"group": group} if group else {})
+    return ApiProblem(404, "NotFound", f'{_resource(plural, group)} "{name}" not found', details)
+
+
+def no_such_path() -> ApiProblem:
+    """404: no such resource type."""
+    return ApiProblem(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(plural: str, name: str, group: str = "") -> ApiProblem:
+    """409: the name is taken."""
+    details: JsonObject = {"name": name, "kind": plural} | ({"group": group} if group else {})
+    return ApiProblem(409, "AlreadyExists", f'{_resource(plural, group)} "{name}" already exists', details)
+
+
+def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
+    """409: the resourceVersion sent is not the current one."""
+    message = (
+        f'Operation cannot be fulfilled on {_resource(plural, group)} "{name}": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+    return ApiProblem(409, "Conflict", message, {"name": name, "kind": plural})
+
+
+def field_conflict(causes: Sequence[tuple[str, str, str]]) -> ApiProblem:
+    """409: server-side apply met fields of other managers.
+
+    Args:
+        causes: Manager, apiVersion and field path of each conflict.
+
+    Source: k8s.io/apimachinery managedfields/internal/conflict.go.
+    """
+    listed = [
+        {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}" using {version}', "field": field}
+        for manager, version, field in causes
+    ]
+    by_manager: dict[str, list[str]] = {}
+    for cause in listed:
+        by_manager.setdefault(cause["message"], []).append(cause["field"])
+    if len(listed) == 1:
+        told = f"{listed[0]['message']}: {listed[0]['field']}"
+    else:
+        parts = [
+            message.replace("conflict with", "conflicts with", 1) + ":\n" + "\n".join(f"- {field}" for field in fields)
+            for message, fields in by_manager.items()
+        ]
+        told = "\n".join(parts)
+    noun = "conflict" if len(listed) == 1 else "conflicts"
+    return ApiProblem(409, "Conflict", f"Apply failed with {len(listed)} {noun}: {told}", {"causes": listed})
+
+
+def forbidden(verb: str, plural: str, *, group: str = "", namespace: str = "", name: str = "") -> ApiProblem:
+    """403: RBAC says no to the sandbox's one user."""
+    user = SANDBOX_USER
+    shown = f'{_resource(plural, group)} "{name}"' if name else _resource(plural, group)
+    place = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+    message = f'{shown} is forbidden: User "{user}" cannot {verb} resource "{plural}" in API group "{group}"{place}'
+    return ApiProblem(403, "Forbidden", message, {"name": name, "kind": plural})
+
+
+def unauthorized() -> ApiProblem:
+    """401: no token, or not ours."""
+    return ApiProblem(401, "Unauthorized", "Unauthorized")
+
+
+def invalid(kind: str, name: str, message: str, group: str = "") -> ApiProblem:
+    """422: a value is not allowed."""
+    shown = f"{kind}.{group}" if group else kind
+    return ApiProblem(422, "Invalid", f'{shown} "{name}" is invalid: {message}', {"name": name, "kind": kind})
+
+
+def bad_request(message: str) -> ApiProblem:
+    """400: the request cannot be read."""
+    return ApiProblem(400, "BadRequest", message)
+
+
+def unsupported_body(content_type: str) -> ApiProblem:
+    """415: this encoding is not known here."""
+    return ApiProblem(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - {content_type}")
+
+
+def gone(version: str) -> ApiProblem:
+    """410: the watch starts before what is remembered."""
+    return ApiProblem(410, "Expired", f"too old resource version: {version}")

@@ -1,0 +1,1 @@
+"""From texts to validated specs, and the messages when they are not."""

@@ -1,0 +1,251 @@
+"""One YAML document as plain data -> one validated spec of what is right, and everything that is wrong.
+
+Lives here: the order of checking. Must not live here: texts (messages.py), rules (rules.py), files (load.py).
+
+Each cluster and each pool is validated by itself, so that one wrong pool hides neither the type errors nor the
+broken rules of the others: what is right becomes a spec all the same, for those who judge it further.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from gpukube.spec.loading.merge import merge_defaults
+from gpukube.spec.loading.messages import AtPath, empty_value, explain, intended, not_a_mapping, unnamed_provider
+from gpukube.spec.loading.salvage import salvage
+from gpukube.spec.model import (
+    CLUSTER_KEY,
+    CLUSTER_MODELS,
+    PROVIDERS,
+    ClusterKey,
+    GPUNodePools,
+    Metadata,
+    Pool,
+    PoolSettings,
+    SpecModel,
+)
+from gpukube.spec.reference.fields import keys_of
+from gpukube.spec.rules.fields import check_pool, check_together
+from gpukube.spec.source.positions import Data, Path, PositionedDict, PositionedList, Positions, is_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gpukube.errors import Finding, Where
+    from gpukube.spec.model import ProviderName
+    from gpukube.spec.source.document import Document
+
+M = TypeVar("M", bound=SpecModel)
+
+
+class _Head(SpecModel):
+    """What says that a document is a spec at all."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    api_version: Literal["gpukube.io/v1alpha1"]
+    kind: Literal["GPUNodePools"]
+
+
+class _Frame(_Head):
+    """The spec without what is inside clusters, defaults and pools."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: Metadata
+    clusters: dict[ClusterKey, object] = Field(min_length=1, examples=["{KEY: {provider: aks, ...}}"])
+    defaults: dict[str, object] = Field(default_factory=dict)
+    pools: Annotated[tuple[object, ...], Field(strict=False)] = Field(min_length=1, examples=["[{name: ...}]"])
+
+
+_IN_DEFAULTS: Final = keys_of(PoolSettings)
+_FREE: Final = frozenset({*((provider,) for provider in PROVIDERS), ("devicePlugin", "values")})
+"""Fields of a pool, or of the defaults, below which nothing is ours."""
+_NOBODY: Final = Metadata(name="unknown")
+"""Owner of what is right in a spec that does not say whose it is."""
+
+
+class Built:
+    """What became of a document.
+
+    Attributes:
+        positions: Positions of the document with its defaults merged.
+        frame: What stands around clusters and pools; None when it is wrong.
+        clusters: Those that fit their models.
+        pools: Those of which something can be judged, with their positions and the paths of what cannot.
+        guessed: Keys of clusters with mistakes -> the paths of what is unknown of them.
+        problems: Everything found, repetitions of one mistake left out.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.problems: list[Finding] = []
+        self.frame: _Frame | None = None
+        self.clusters: dict[str, SpecModel] = {}
+        self.pools: list[tuple[Pool, Positions, frozenset[Path]]] = []
+        self.guessed: dict[str, frozenset[Path]] = {}
+        self._said: set[tuple[str, Where, Path]] = set()
+        self._document = document
+        self.positions = Positions(document.root, document.origin, document.mark)
+
+    def spec_of(self, pools: Sequence[Pool]) -> GPUNodePools:
+        """Make a spec of the clusters that are right and some of the pools."""
+        return GPUNodePools.model_validate(
+            {
+                "apiVersion": "gpukube.io/v1alpha1",
+                "kind": "GPUNodePools",
+                "metadata": self.frame.metadata if self.frame else _NOBODY,
+                "clusters": self.clusters,
+                "pools": pools,
+            }
+        )
+
+    def add(self, findings: Iterable[AtPath]) -> None:
+        """Report findings; the same mistake at the same place once (defaults and aliases reach many pools)."""
+        for diagnostic, path in findings:
+            key = (diagnostic.code, diagnostic.where, path[-1:])
+            if key not in self._said:
+                self._said.add(key)
+                self.problems.append(diagnostic)
+
+    def validate(self, model: type[M], data: object, positions: Positions) -> M | None:
+        """Validate one part by its model; None, and the findings are reported, when it does not fit."""
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            self.add(explain(error, model, positions))
+            return None
+
+    def salvage(self, model: type[M], data: object, positions: Positions) -> tuple[M | None, frozenset[Path]]:
+        """Validate one part as far as it fits its model; gives the paths of what does not."""
+        try:
+            return model.model_validate(data), frozenset()
+        except ValidationError as error:
+            self.add(explain(error, model, positions))
+            rest, unknown = salvage(model, data, positions)
+            return rest, unknown | intended(error, model, positions)
+
+
+def build_spec(document: Document) -> Built:
+    """Check a document and build its spec."""
+    built = Built(document)
+    root = document.root
+    if not isinstance(root, PositionedDict):
+        built.problems.append(not_a_mapping(root, built.positions.at()))
+        return built
+    if _is_something_else(root):
+        built.validate(_Head, root, built.positions)
+        return built
+    built.frame = built.validate(_Frame, root, built.positions)
+    built.add(_check_empty(root, built.positions, (), set()))
+    built.clusters = _build_clusters(built, root)
+    merged = _merge(built, root)
+    written, built.positions = built.positions, Positions(merged, document.origin, document.mark)
+    built.pools = _build_pools(built, merged, _providers(root), written)
+    return built
+
+
+def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -> Iterator[AtPath]:
+    """Find keys without a value: a `mig:` whose lines are commented out must not mean "no MIG" in silence.
+
+    What several aliases stand for is written once, so it is looked at once (`seen`): its findings would be the same.
+    """
+    if node is None:
+        yield AtPath(empty_value(positions, path), path)
+    if not isinstance(node, PositionedDict | PositionedList) or id(node) in seen:
+        return
+    seen.add(id(node))
+    for step, value in node.items() if isinstance(node, PositionedDict) else enumerate(node):
+        if not _is_free((*path, step)):
+            yield from _check_empty(value, positions, (*path, step), seen)
+
+
+def _is_free(path: Path) -> bool:
+    """Say whether a mapping is somebody else's, where null has a meaning: native fields, values of a chart."""
+    return {"pools": path[2:], "defaults": path[1:]}.get(str(path[0])) in _FREE
+
+
+def _is_something_else(root: PositionedDict) -> bool:
+    """Say whether the document is of another kind altogether, so that more complaints would be noise."""
+    kind = root.get("kind")
+    return isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root
+
+
+def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
+    """Validate each cluster by the model of its provider."""
+    clusters: dict[str, SpecModel] = {}
+    for key, value in _entries(root.get("clusters")):
+        at = built.positions.within(("clusters", key))
+        provider = value.get("provider") if isinstance(value, PositionedDict) else PROVIDERS[0]
+        model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
+        if model is None:
+            built.add([AtPath(unnamed_provider(provider, at), ("provider",))])
+            continue
+        cluster, unknown = built.salvage(model, value, at)
+        if cluster and re.match(CLUSTER_KEY, key):  # the frame reports the key
+            clusters[key] = cluster
+            if unknown:
+                built.guessed[key] = unknown
+    return clusters
+
+
+def _entries(node: Data) -> Iterator[tuple[str, Data]]:
+    yield from node.items() if isinstance(node, PositionedDict) else ()
+
+
+def _providers(root: PositionedDict) -> dict[str, ProviderName | None]:
+    """Map every cluster key, those of wrong clusters too, to its provider as far as it is known."""
+    known: dict[str, ProviderName | None] = {}
+    for key, value in _entries(root.get("clusters")):
+        written = value.get("provider") if isinstance(value, PositionedDict) else None
+        known[key] = next((provider for provider in PROVIDERS if provider == written), None)
+    return known
+
+
+def _merge(built: Built, root: PositionedDict) -> PositionedDict:
+    """Validate the defaults by themselves, then merge them under every pool."""
+    defaults, pools = root.get("defaults"), root.get("pools")
+    if not isinstance(defaults, PositionedDict):
+        return root
+    _check_defaults(built, defaults)
+    if not isinstance(pools, PositionedList):
+        return root
+    merged = pools.clone()
+    for index, pool in enumerate(pools):
+        if isinstance(pool, PositionedDict):
+            merged[index] = merge_defaults(defaults, pool, _IN_DEFAULTS)
+    document = root.clone()
+    document["pools"] = merged
+    return document
+
+
+def _check_defaults(built: Built, defaults: PositionedDict) -> None:
+    """Report what is wrong in the defaults, except what is only incomplete: a pool may add the rest."""
+    try:
+        PoolSettings.model_validate(defaults)
+    except ValidationError as error:
+        findings = explain(error, PoolSettings, built.positions.within("defaults"))
+        built.add(finding for finding in findings if finding.finding.code != "missing-key")
+
+
+def _build_pools(
+    built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None], written: Positions
+) -> list[tuple[Pool, Positions, frozenset[Path]]]:
+    """Validate each pool, then judge it by what fits its model; `written` are positions without the defaults."""
+    judged: list[tuple[Pool, Positions, frozenset[Path]]] = []
+    pools = root.get("pools")
+    for index, data in enumerate(pools if isinstance(pools, PositionedList) else ()):
+        at = built.positions.within(("pools", index))
+        pool, unknown = built.salvage(Pool, data, at)
+        if pool is None:
+            continue
+        judged.append((pool, at, unknown))
+        wrong = {at.at(path) for path in unknown} - {at.at()}
+        for found in check_pool(pool, at, clusters, unknown, own=written.within(("pools", index))):
+            if found.where not in wrong:
+                built.add([AtPath(found, (found.seen.replace(at.path(), "", 1),))])
+    named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))
+    built.problems.extend(check_together(named, clusters))
+    return judged

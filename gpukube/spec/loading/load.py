@@ -1,0 +1,296 @@
+"""From paths to specs: the one way in.
+
+Lives here: the order of reading, substituting, setting, checking; LoadedSpec; which pools of a wrong spec are right.
+Must not live here: how each of these is done.
+
+Everything wrong with all files is reported together: a user repairs a spec once, not once per mistake. So what is right
+is kept beside what is wrong, for the judges that come after (the GPU catalogue, the clouds).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Finding, SpecError, Where
+from gpukube.spec.loading.build import build_spec
+from gpukube.spec.loading.overrides import apply_sets
+from gpukube.spec.rules.fields import check_across
+from gpukube.spec.source.document import Document, load_documents
+from gpukube.spec.source.environment import substitute
+from gpukube.spec.source.files import Source, read_sources
+from gpukube.spec.source.positions import PositionedDict, PositionedList, is_unknown, parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TextIO
+
+    from gpukube.spec.loading.build import Built
+    from gpukube.spec.model import GPUNodePools, Pool
+    from gpukube.spec.source.positions import Path, Positions
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSpec:
+    """A validated spec, its defaults merged.
+
+    Attributes:
+        spec: The models.
+        source: File as the user wrote it, "-" for stdin.
+        positions: Where each field was written; paths as in the spec: pools[0].sharing.mig.profile.
+        places: Positions of each of the pools, which may be fewer than were written (see Reading).
+        remarks: Warnings and hints, each with the index of the pool it is about; None for what no pool has.
+        unknown: Index of a pool with mistakes -> paths of the fields that are wrong; nothing follows from those.
+        guessed: Key of a cluster with mistakes -> paths likewise.
+    """
+
+    spec: GPUNodePools
+    source: str
+    positions: Positions
+    places: tuple[Positions, ...]
+    remarks: tuple[tuple[int | None, Finding], ...] = ()
+    unknown: Mapping[int, frozenset[Path]] = field(default_factory=dict)
+    guessed: Mapping[str, frozenset[Path]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of the files.
+
+    Attributes:
+        specs: With errors, what can be judged further of them: what an error is about is named as unknown.
+        problems: Errors, and remarks on what is not in `specs`.
+        documents: Positions of every document, also of those with errors.
+    """
+
+    specs: tuple[LoadedSpec, ...]
+    problems: tuple[Finding, ...]
+    documents: tuple[Positions, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """Whether there is no error."""
+        return not _errors(self.problems)
+
+    def fields_at(self, places: Iterable[Where]) -> dict[Where, str]:
+        """Find the fields that stand at some places, by their paths: pools[0].nodes.count."""
+        fields: dict[Where, str] = {}
+        wanted = set(places)
+        for document in self.documents:
+            marks = {mark: where for where in wanted for mark in document.origin.marks_of(where)}
+            fields.update({marks[mark]: path for mark, path in document.paths_of(marks).items()})
+        return fields
+
+    def require(self) -> tuple[LoadedSpec, ...]:
+        """Give the specs.
+
+        Raises:
+            SpecError: There are errors; holds all problems and remarks.
+        """
+        if not self.is_right:
+            raise SpecError.of([*self.problems, *(found for spec in self.specs for _, found in spec.remarks)])
+        return self.specs
+
+
+def load_specs(
+    paths: Sequence[str],
+    *,
+    stdin: TextIO | None = None,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str],
+) -> tuple[LoadedSpec, ...]:
+    """Load and check every spec of the given files; arguments as those of `read_specs`.
+
+    Returns:
+        One spec per document, in the order of paths and documents; at least one. Empty documents beside others
+        (a trailing ---) are passed over, as kubectl does.
+
+    Raises:
+        SpecError: Holds everything that is wrong, in all files.
+    """
+    return read_specs(paths, stdin=stdin, sets=sets, environ=environ).require()
+
+
+def read_specs(
+    paths: Sequence[str],
+    *,
+    stdin: TextIO | None = None,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str],
+) -> Reading:
+    """Read every spec of the given files, and what is wrong with them.
+
+    Args:
+        paths: Files, directories (their *.yaml and *.yml, not deeper), patterns (*, **), "-" for stdin.
+        stdin: Read when a path is "-".
+        sets: `path=value` arguments, applied in their order.
+        environ: Variables for ${NAME}.
+    """
+    sources, unreadable = read_sources(paths, stdin)
+    problems = list(unreadable)
+    documents = [document for source in sources for document in _parse(source, environ, problems)]
+    complete = not _errors(problems)
+    changed, unset = apply_sets(documents, sets)
+    problems += [found for found in unset if complete or found.code != "set-path"]  # its pool may be in a broken file
+    reading = _read(changed, problems)
+    if not unset:
+        return reading
+    # Who knows what would have been set: nothing is judged further.
+    remarks = dict.fromkeys(found for spec in reading.specs for _, found in spec.remarks)
+    return replace(reading, specs=(), problems=(*reading.problems, *remarks))
+
+
+def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:
+    """Check documents that were read, filled and set before: those of a saved plan.
+
+    Raises:
+        SpecError: Holds everything that is wrong, at the positions that the documents carry.
+    """
+    return _read(documents, []).require()
+
+
+def _parse(source: Source, environ: Mapping[str, str], problems: list[Finding]) -> list[Document]:
+    """Read the documents of one text that have content, variables substituted."""
+    documents, found = load_documents(source.text, source.name)
+    problems += found
+    filled = [document for document in documents if document.root is not None]
+    if not filled and not found:
+        problems.append(
+            Finding("document-empty", Where(source.name), "has no YAML content", fix="write a spec into it")
+        )
+    for document in filled:
+        problems += substitute(document.root, environ)
+    return filled
+
+
+def _read(documents: Sequence[Document], problems: list[Finding]) -> Reading:
+    """Build and check the specs of documents; `problems` are those found on the way here."""
+    built = [build_spec(document) for document in documents]
+    damaged = {found.where for found in _errors(problems)}
+    problems += [found for one in built for found in one.problems if found.where not in damaged]
+    errors = _errors(problems)
+    parts = [_known_part(one, errors) for one in built]
+    if across := check_across([_named_part(part) for part in parts if part]):
+        errors += across
+        parts = [_known_part(one, errors) for one in built]
+    remarks = [found for found in problems if found.severity != "error"]
+    errors, remarks = _joined(errors, remarks)
+    reading = _with_remarks([part for part in parts if part], errors, remarks)
+    return replace(reading, documents=tuple(one.positions for one in built))
+
+
+def _errors(found: Iterable[Finding]) -> list[Finding]:
+    return [one for one in found if one.severity == "error"]
+
+
+def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
+    """Make a spec of the pools and clusters of which something is known; None where there are none."""
+    pools: list[Pool] = []
+    places: list[Positions] = []
+    unknown: dict[int, frozenset[Path]] = {}
+    wrong = _wrong_fields(built, errors)
+    for number, (pool, at, missing) in enumerate(built.pools):
+        keys = tuple(key for key in pool.clusters if key in built.clusters)
+        if not keys:
+            continue
+        if number in wrong or missing:
+            unknown[len(pools)] = missing | wrong.get(number, frozenset())
+        pools.append(pool if keys == pool.clusters else pool.model_copy(update={"clusters": keys}))
+        places.append(at)
+    if not pools:
+        return None
+    source, positions = built.positions.origin.names[0], built.positions
+    return LoadedSpec(
+        built.spec_of(pools), source, positions, tuple(places), unknown=unknown, guessed=dict(built.guessed)
+    )
+
+
+def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozenset[Path]]:
+    """Find the fields of pools that errors are about; none where an error is about the pool as a whole."""
+    places = [at for _, at, _ in built.pools]
+    marks: dict[int, set[int]] = {}
+    for mark, owners in _owners(built, places, errors).items():
+        for index in owners:
+            marks.setdefault(index, set()).add(mark)
+    return {
+        index: frozenset(parse_path(path)[2:] for path in places[index].paths_of(found).values())
+        for index, found in marks.items()
+    }
+
+
+def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
+    """Leave out the pools whose names are unknown."""
+    named = [
+        index
+        for index in range(len(part.spec.pools))
+        if not is_unknown(("name",), part.unknown.get(index, frozenset()))
+    ]
+    pools = tuple(part.spec.pools[index] for index in named)
+    return part.spec.model_copy(update={"pools": pools}), tuple(part.places[index] for index in named)
+
+
+def _owners(
+    document: Built | LoadedSpec, places: Sequence[Positions], found: Sequence[Finding]
+) -> dict[int, list[int]]:
+    """Find the pools that diagnostics are about: by a key or value that is theirs, else by lying between two pools.
+
+    The second is for what never became data, such as the second of two equal keys.
+
+    Args:
+        document: What the diagnostics may be about.
+        places: Of the pools that are asked for.
+        found: The diagnostics.
+
+    Returns:
+        By packed position of a diagnostic in this document, the indices of its pools in `places`.
+    """
+    origin = document.positions.origin
+    owners: dict[int, list[int]] = {mark: [] for one in found for mark in origin.marks_of(one.where)}
+    if not owners:
+        return owners
+    for index, at in enumerate(places):
+        for mark in {mark for mark in at.all_marks() if mark in owners}:
+            owners[mark].append(index)
+    root = document.positions.root
+    pools = root.get("pools") if isinstance(root, PositionedDict) else None
+    starts = sorted(pools.value_marks) if isinstance(pools, PositionedList) else []
+    by_start = {at.mark: index for index, at in enumerate(places)}
+    for mark, indices in owners.items():
+        before = bisect_right(starts, mark)
+        if not indices and before and starts[before - 1] in by_start:
+            indices.append(by_start[starts[before - 1]])
+    return owners
+
+
+def _joined(errors: Sequence[Finding], remarks: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """Leave out remarks at places that have an error: what they say explains it, unless it has a reason of its own."""
+    said = {found.where: found for found in remarks}
+    joined = [
+        replace(error, why=said[error.where].seen) if error.where in said and not error.why else error
+        for error in errors
+    ]
+    wrong = {error.where for error in errors}
+    return joined, [found for found in remarks if found.where not in wrong]
+
+
+def _with_remarks(specs: Sequence[LoadedSpec], errors: Sequence[Finding], remarks: Sequence[Finding]) -> Reading:
+    """Give each remark to the pools it is about, else to a spec of its file, else to nobody."""
+    left = list(remarks)
+    given = []
+    for spec in specs:
+        owners = _owners(spec, spec.places, left)
+        mine: list[tuple[int | None, Finding]] = []
+        rest = []
+        for remark in left:
+            indices = [index for mark in spec.positions.origin.marks_of(remark.where) for index in owners[mark]]
+            mine += [(index, remark) for index in indices]
+            rest += [] if indices else [remark]
+        left = rest
+        given.append(mine)
+    for spec, mine in zip(specs, given, strict=True):
+        mine += [(None, remark) for remark in left if remark.where.source == spec.source]
+        left = [remark for remark in left if remark.where.source != spec.source]
+    return Reading(
+        tuple(replace(spec, remarks=tuple(mine)) for spec, mine in zip(specs, given, strict=True)), (*errors, *left)
+    )

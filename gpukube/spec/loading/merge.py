@@ -1,0 +1,96 @@
+"""Defaults under pools, on plain data, so that every value keeps the position where it was written.
+
+Lives here: the merge. Must not live here: models, checks of values.
+
+What a pool writes wins. Mappings are merged key by key, lists and scalars are replaced. Where fields are
+alternatives, a merge could make a pool that nobody wrote, so the pool's choice drops the alternative that only
+the defaults name:
+
+- `gpu` and `instanceType`: a pool that writes one of them does not get the other from the defaults.
+- `nodes` and `sharing`: a pool that writes the mapping chooses its kinds (count or autoscaling; mig, timeSlicing,
+  mps). Kinds that only the defaults name are dropped; the settings of a kind both name are merged. So
+  `sharing: {}` means whole GPUs whatever the defaults say.
+- `capacity`: a pool that writes another `type` than the defaults gets nothing else of theirs (a maxPrice).
+- below `sharing.mig` and `capacity.reserved` a pool that writes one of several forms gets no other form.
+
+`name` and `names` belong to one pool and are never taken from the defaults.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.spec.reserved import RESERVED_FORMS
+from gpukube.spec.source.positions import PositionedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gpukube.spec.source.positions import Data
+
+_ALTERNATIVES: Final = ("gpu", "instanceType")
+_KINDS: Final = ("nodes", "sharing")
+_FORMS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("sharing", "mig"): ("profile", "layout"),
+    **{("capacity", "reserved", provider): forms for provider, forms in RESERVED_FORMS.items()},
+}
+"""Where a mapping holds one of several forms."""
+
+
+def merge_defaults(defaults: PositionedDict, pool: PositionedDict, known: Collection[str]) -> PositionedDict:
+    """Merge defaults under one pool.
+
+    Args:
+        defaults: The spec's `defaults`; not changed.
+        pool: One item of `pools`; not changed.
+        known: Keys to take from the defaults; others are reported there, once.
+
+    Returns:
+        A new mapping; parts that only one side has are shared with it.
+    """
+    merged = pool.clone()
+    chosen = any(key in pool for key in _ALTERNATIVES)
+    for key in defaults:
+        if key not in known or (chosen and key in _ALTERNATIVES and key not in pool):
+            continue
+        if key not in pool:
+            merged.take(key, defaults)
+        else:
+            merged[key] = _merge_field(key, defaults[key], pool[key])
+    return merged
+
+
+def _merge_field(key: str, below: Data, above: Data) -> Data:
+    """Merge one field both sides write; the pool's as it is unless both are mappings."""
+    if not (isinstance(below, PositionedDict) and isinstance(above, PositionedDict)):
+        return above
+    if key in _KINDS:
+        below = _only(below, above)
+    if key == "capacity" and "type" in above and "type" in below and above["type"] != below["type"]:
+        return above
+    return _merge_mappings(below, above, (key,))
+
+
+def _only(mapping: PositionedDict, kinds: Collection[str]) -> PositionedDict:
+    """Keep the given keys of a mapping."""
+    kept = PositionedDict(mapping.origin, mapping.mark)
+    for key in mapping:
+        if key in kinds:
+            kept.take(key, mapping)
+    return kept
+
+
+def _merge_mappings(below: PositionedDict, above: PositionedDict, path: tuple[str, ...]) -> PositionedDict:
+    """Merge two mappings key by key, all levels."""
+    merged = above.clone()
+    forms = _FORMS.get(path, ())
+    chosen = any(form in above for form in forms)
+    for key in below:
+        if key not in above:
+            if not (chosen and key in forms):
+                merged.take(key, below)
+            continue
+        lower, upper = below[key], above[key]
+        if isinstance(lower, PositionedDict) and isinstance(upper, PositionedDict):
+            merged[key] = _merge_mappings(lower, upper, (*path, key))
+    return merged

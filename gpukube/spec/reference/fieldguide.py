@@ -1,0 +1,288 @@
+"""What the format says of one field: a page per field, taken from the JSON Schema, and the way to it.
+
+Lives here: finding a field by the paths that people write, and its page as a value. Must not live here: what clouds
+make of a field (engine.field_guide), how a page is shown (cli).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.errors import SpecError, Where
+from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS
+from gpukube.spec.reference.other_words import field_for
+from gpukube.spec.reference.schema import VARIABLE, Schema, json_schema
+from gpukube.spec.wording import did_you_mean, fold, nearest, nearest_first, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube.spec.reference.schema import Json
+
+_SHORT: Final = {"pool": "pools", "cluster": "clusters", "default": "defaults"}
+_MOST_CHOICES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPage:
+    """One field of the format.
+
+    Attributes:
+        path: As in messages, with [] for an item of a list and KEY for a key of one's own: pools[].gpu.model.
+        type: string, integer, []Taint as []Object, map[string]string, a form | another one.
+        required: Whether a spec without it (where its mapping is written) is refused.
+        default: What holds when it is not written; None when nothing does, or the description says it.
+        choices: What alone it may be; () when any text will do.
+        known: What the catalogue knows of it; other texts are taken too.
+        limits: Its range, "1 to 64", or the form of its text, "twelve digits are needed"; "" when there are none.
+        description: What it means.
+        examples: Values as in JSON.
+        providers: The clouds whose form of a cluster has it; () for all.
+        fields: The fields below it.
+    """
+
+    path: str
+    type: str
+    required: bool
+    default: Json
+    choices: tuple[str, ...]
+    known: tuple[str, ...]
+    limits: str
+    description: str
+    examples: tuple[Json, ...]
+    providers: tuple[str, ...]
+    fields: tuple[FieldPage, ...]
+
+    def below(self) -> Iterator[FieldPage]:
+        """List this page and all those below it."""
+        yield self
+        for field in self.fields:
+            yield from field.below()
+
+
+def explain_field(text: str) -> FieldPage:
+    """Find the page of a field.
+
+    Args:
+        text: pools.sharing.mig.profile; also as messages write it (pools[0].gpu), with pool for pools, or without it:
+            sharing.mig, replicas where there is but one of that name.
+
+    Raises:
+        SpecError: no-field; names the nearest fields, or those that the text may mean.
+    """
+    steps = [step for step in re.findall(r"[^.\[\]\"]+", text) if not step.isdigit()]
+    if not steps:
+        return _guide()
+    first = _SHORT.get(fold(steps[0]), steps[0])
+    for root, way in ((_guide(), [first, *steps[1:]]), (_named(_guide(), "pools"), steps)):
+        if _find(root, way[0]) is not None:
+            return _walk(root, way)
+    return _by_ending(steps)
+
+
+def field_names() -> tuple[str, ...]:
+    """List every field as `explain_field` takes it, those of a pool once: pools.gpu.model."""
+    return tuple(_plain(page.path) for page in _pages())
+
+
+def _walk(page: FieldPage, steps: list[str]) -> FieldPage:
+    for index, step in enumerate(steps):
+        found = _find(page, step)
+        if found is not None:
+            page = found
+        elif page.path == "clusters" and index == 1:
+            continue  # a key of one's own
+        elif page.type.startswith("map["):
+            return _entry(page, steps[index:])
+        else:
+            raise _no_field(page, step)
+    return page
+
+
+def _entry(page: FieldPage, steps: list[str]) -> FieldPage:
+    """Give the page of an entry of a free mapping: a label, a native field."""
+    kind = page.type.partition("]")[2]
+    return replace(page, path=f"{page.path}.{'.'.join(steps)}", type=kind, examples=(), required=False)
+
+
+def _by_ending(steps: list[str]) -> FieldPage:
+    """Find fields whose paths end so; defaults repeat those of pools."""
+    wanted = [fold(step) for step in steps]
+    found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-len(wanted) :] == wanted]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _no_field(_guide(), steps[0], [name.rpartition(".")[2] for name in field_names()])
+    names = ", ".join(_plain(page.path) for page in found)
+    message = f"{quoted('.'.join(steps))} matches {len(found)} fields"
+    raise SpecError(message, where=Where("FIELD"), fix=f"choose one of {names}", code="no-field")
+
+
+def _no_field(page: FieldPage, step: str, also: Iterable[str] = ()) -> SpecError:
+    place = _plain(page.path).removeprefix("pools").removeprefix("defaults").removeprefix(".")
+    meant = field_for(step, place)
+    fix = did_you_mean(meant) if meant else _near_fields(page, step, also)
+    message = f"{page.path or 'the spec'} has no field {quoted(step)}"
+    return SpecError(message, where=Where("FIELD"), fix=fix, code="no-field")
+
+
+def _near_fields(page: FieldPage, step: str, also: Iterable[str]) -> str:
+    names = dict.fromkeys([field.path.rpartition(".")[2] for field in page.fields] + list(also))
+    if meant := nearest(step, names):
+        return did_you_mean(meant)
+    first = nearest_first(step, names)[:_MOST_CHOICES]
+    return f"choose one of {', '.join(first)}" if first else f"use {_plain(page.path)}: it has no fields"
+
+
+def _find(page: FieldPage, name: str) -> FieldPage | None:
+    return next((field for field in page.fields if fold(field.path.rpartition(".")[2]) == fold(name)), None)
+
+
+def _named(page: FieldPage, name: str) -> FieldPage:
+    return next(field for field in page.fields if field.path == name)
+
+
+def _plain(path: str) -> str:
+    return path.replace("[]", "").replace(".KEY", "")
+
+
+def _pages() -> list[FieldPage]:
+    return [page for page in _guide().below() if page.path and not page.path.startswith("defaults.")]
+
+
+@cache
+def _guide() -> FieldPage:
+    """Make the pages of the whole format."""
+    return _page("", json_schema(), required=True)
+
+
+@cache
+def _definitions() -> dict[str, Schema]:
+    return cast("dict[str, Schema]", json_schema()["$defs"])
+
+
+def _page(path: str, field: Schema, *, required: bool, providers: tuple[str, ...] = ()) -> FieldPage:
+    node = _resolved(field)
+    return FieldPage(
+        path=path,
+        type=_type(node),
+        required=required,
+        default=node.get("default"),
+        choices=tuple(str(choice) for choice in _choices(node)),
+        known=tuple(str(word) for word in _known(node)),
+        limits=_limits(node),
+        description=str(node.get("description", "")),
+        examples=_examples(node),
+        providers=providers,
+        fields=tuple(_fields(path, node)),
+    )
+
+
+def _examples(node: Schema) -> tuple[Json, ...]:
+    snippets = cast("list[Schema]", node.get("defaultSnippets", []))
+    return (*cast("list[Json]", node.get("examples", [])), *(snippet["body"] for snippet in snippets))
+
+
+def _resolved(node: Schema) -> Schema:
+    """Follow a reference; what stands beside it is about the field and wins."""
+    name = str(node.get("$ref", "")).rpartition("/")[2]
+    return {**_definitions()[name], **node} if name else node
+
+
+def _fields(path: str, node: Schema) -> Iterator[FieldPage]:
+    """Make the pages of the fields of a mapping, of the items of a list, of the values behind keys of one's own."""
+    if not path:  # without defaults pools must be complete: the schema says so behind an `if`
+        node = {**node, "properties": {**_properties(node), "pools": {**_properties(node)["pools"], **_COMPLETE}}}
+    inner = node.get("items") or node.get("additionalProperties")
+    if "properties" in node:
+        yield from _of_mapping(path, node)
+    elif isinstance(inner, dict) and "items" in node:
+        yield from _fields(f"{path}[]", _resolved(inner))
+    elif isinstance(inner, dict) and "Cluster" in str(inner.get("$ref")):
+        yield from _of_clusters(f"{path}.KEY")
+    for form in _forms(node):
+        yield from _fields(path, _resolved(form))
+
+
+def _forms(node: Schema) -> list[Schema]:
+    """Give the types of which a value may be; a choice between keys is none."""
+    return [form for form in cast("list[Schema]", node.get("oneOf", [])) if set(form) != {"required"}]
+
+
+_COMPLETE: Final[Schema] = {"items": {"$ref": "#/$defs/Pool"}}
+
+
+def _of_mapping(path: str, node: Schema) -> Iterator[FieldPage]:
+    for name, field in _properties(node).items():
+        yield _page(f"{path}.{name}" if path else name, field, required=name in _required(node))
+
+
+def _of_clusters(path: str) -> Iterator[FieldPage]:
+    """Join the forms of a cluster: each field once, with the clouds that have it."""
+    forms = {provider: _definitions()[model.__name__] for provider, model in CLUSTER_MODELS.items()}
+    for name in dict.fromkeys(key for form in forms.values() for key in _properties(form)):
+        having = {provider: form for provider, form in forms.items() if name in _properties(form)}
+        field = _properties(_definitions()["Cluster"]).get(name) or _properties(next(iter(having.values())))[name]
+        required = all(name in _required(form) for form in having.values())
+        yield _page(f"{path}.{name}", field, required=required, providers=() if having == forms else tuple(having))
+
+
+def _properties(node: Schema) -> dict[str, Schema]:
+    return cast("dict[str, Schema]", node["properties"])
+
+
+def _required(node: Schema) -> list[Json]:
+    return cast("list[Json]", node.get("required", []))
+
+
+def _type(node: Schema) -> str:
+    node = _resolved(node)
+    if forms := _forms(node):
+        return " | ".join(_type(form) for form in forms)
+    if "items" in node:
+        return f"[]{_type(cast('Schema', node['items']))}"
+    if "properties" in node:
+        return "map[provider]string" if _is_text_per_provider(node) else "Object"
+    inner = node.get("additionalProperties")
+    if isinstance(inner, dict):
+        return f"map[string]{_type(inner)}"
+    return str(node.get("type", "any"))
+
+
+def _is_text_per_provider(node: Schema) -> bool:
+    fields = _properties(node)
+    return list(fields) == list(PROVIDERS) and all(field.get("type") == "string" for field in fields.values())
+
+
+def _choices(node: Schema) -> list[Json]:
+    """Give the words of which it must be one: an enum beside which only variables are allowed."""
+    if "const" in node:
+        return [node["const"]]
+    forms = cast("list[Schema]", node.get("anyOf", []))
+    if {"pattern": VARIABLE} not in forms:
+        return []
+    return [word for form in forms for word in cast("list[Json]", form.get("enum", []))]
+
+
+def _known(node: Schema) -> list[Json]:
+    """Give the words that the catalogue offers, beside which any text is allowed."""
+    inner = node.get("items")
+    if isinstance(inner, dict):
+        return _known(inner)
+    references = [form for form in cast("list[Schema]", node.get("anyOf", [])) if "$ref" in form]
+    found = [word for form in references for word in cast("list[Json]", _resolved(form)["enum"])]
+    return found + [word for form in _forms(node) for word in _known(form)]
+
+
+def _limits(node: Schema) -> str:
+    if "pattern" in node:
+        return str(node["patternErrorMessage"])
+    low, above, high = (node.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    if low is not None:
+        return f"{low} or more"
+    return "" if above is None else f"more than {above}"

@@ -1,0 +1,267 @@
+"""The JSON Schema of a spec, for editors and other tools.
+
+Lives here: the models' own schema, shaped for people who write specs. Must not live here: a second definition of
+any field; what the schema says of one comes from the models. Words that are offered: vocabulary.py.
+
+What pydantic generates describes a spec after loading. A spec as written differs in three ways, which are added
+here: `defaults` exists; a pool (and every mapping in it) may be incomplete when there are defaults; a text with
+${NAME} has its final form only later. An empty value is no value: null is allowed in native fields alone.
+
+Only what yaml-language-server understands is used, in the forms of which it makes short messages: a cluster is chosen
+by `if` on its provider, because a `oneOf` is answered with the complaints of a cloud that nobody meant. Keywords of its
+own are `patternErrorMessage` and `defaultSnippets`; other tools ignore them.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from gpukube.spec.cloud import PROVIDER_FIELD
+from gpukube.spec.model import CLUSTER_MODELS, PROVIDERS, GPUNodePools, Pool, PoolSettings
+from gpukube.spec.reference.fields import as_yaml
+from gpukube.spec.reference.formats import FORMATS
+from gpukube.spec.reference.vocabulary import LISTS, TYPES, WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+Schema: TypeAlias = "dict[str, Json]"
+
+SCHEMA_ID: Final = "urn:gpukube:spec:v1alpha1"
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE: Final = "#/$defs/"
+_WHOLE: Final = frozenset(
+    {"Metadata", "Cluster", "Taint", "JsonValue", *(model.__name__ for model in CLUSTER_MODELS.values()), *LISTS}
+)
+"""Definitions that defaults cannot complete: outside pools, items of a list (lists are replaced), no mappings."""
+_PART: Final = "Part"
+"""Suffix of the definitions that may be incomplete."""
+
+VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^${}]*)?\}"
+_UNWANTED: Final = frozenset({"title", "discriminator"})
+
+# What rules.py refuses and a schema can say; merged into the complete definitions.
+_RULES: Final[dict[str, Schema]] = {
+    "Pool": {
+        "required": ["name", "clusters", "nodes"],
+        "anyOf": [{"required": ["gpu"]}, {"required": ["instanceType"]}],
+        "allOf": [{"properties": {"clusters": {"minItems": 1}}}],
+    },
+    "Nodes": {"oneOf": [{"required": ["count"]}, {"required": ["autoscaling"]}]},
+    "Mig": {"anyOf": [{"required": ["profile"]}, {"required": ["layout"], "properties": {"layout": {"minItems": 1}}}]},
+    "Capacity": {
+        "allOf": [
+            {
+                "if": {"required": [key]},
+                "then": {
+                    "required": ["type"],
+                    "properties": {"type": {"anyOf": [{"const": kind}, {"pattern": VARIABLE}]}},
+                },
+            }
+            for key, kind in (("maxPrice", "spot"), ("reserved", "reserved"))
+        ]
+    },
+}
+# As above, true of incomplete definitions too.
+_ALWAYS: Final[dict[str, Schema]] = {
+    "Sharing": {"not": {"required": ["mps", "timeSlicing"]}},
+}
+
+
+def json_schema() -> Schema:
+    """Make the JSON Schema (draft 2020-12) of a spec as written, with camelCase keys and closed objects."""
+    generated = cast("Schema", GPUNodePools.model_json_schema(by_alias=True))
+    settings = cast("Schema", PoolSettings.model_json_schema(by_alias=True))
+    definitions = _definitions(generated) | {PoolSettings.__name__: _without(settings, "$defs")}
+    shaped = {name: _offer_words(name, _ordered(cast("Schema", _shape(body)))) for name, body in definitions.items()}
+    complete = {name: body for name, body in shaped.items() if name != PoolSettings.__name__} | {"Cluster": _cluster()}
+    parts = {f"{name}{_PART}": _as_part(body, name) for name, body in shaped.items() if name not in _WHOLE}
+    lists: dict[str, Schema] = {name: {"enum": list(words())} for name, words in LISTS.items()}
+    for name, rule in (*_RULES.items(), *_ALWAYS.items()):
+        complete[name].update(copy.deepcopy(rule))
+    for name, rule in _ALWAYS.items():
+        parts[name + _PART].update(copy.deepcopy(rule))
+    head: Schema = {"$schema": _DRAFT, "$id": SCHEMA_ID, "title": "gpukube spec"}
+    top = cast("Schema", _shape(_without(generated, "$defs")))
+    return head | _with_defaults(_with_clusters(top)) | {"$defs": {**complete, **parts, **lists}}
+
+
+def _definitions(schema: Schema) -> dict[str, Schema]:
+    return cast("dict[str, Schema]", schema["$defs"])
+
+
+def _without(schema: Schema, *keys: str) -> Schema:
+    return {name: value for name, value in schema.items() if name not in keys}
+
+
+def _shape(node: Json) -> Json:
+    """Drop titles and nulls, close maps, allow ${NAME} where a text must have a form or be one of a few."""
+    if isinstance(node, list):
+        return [_shape(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "properties" not in node:
+        node = _per_provider(_closed(_without_null(node)))
+    shaped: Schema = {
+        key: {name: _shape(value) for name, value in inner.items()} if key == "properties" else _shape(inner)
+        for key, inner in ((key, cast("Schema", inner)) for key, inner in node.items() if key not in _UNWANTED)
+    }
+    if "propertyNames" in node:
+        shaped["propertyNames"] = node["propertyNames"]  # no variables in keys
+    return _with_snippets(_with_variables(shaped))
+
+
+def _without_null(node: Schema) -> Schema:
+    """Turn `anyOf: [X, null]` into X; leave out defaults that only say "not given" or repeat a model's own."""
+    choices = node.get("anyOf")
+    if isinstance(choices, list) and {"type": "null"} in choices:
+        rest = [choice for choice in choices if choice != {"type": "null"}]
+        only: Schema = cast("Schema", rest[0]) if len(rest) == 1 else {"anyOf": rest}
+        node = only | _without(node, "anyOf")
+    return _without(node, "default") if isinstance(node.get("default"), dict | list | None) else node
+
+
+def _closed(node: Schema) -> Schema:
+    """Write a rule for keys so that keys which break it are refused; pydantic's patternProperties lets them pass."""
+    patterns = node.get("patternProperties")
+    if not isinstance(patterns, dict):
+        return node
+    ((pattern, values),) = patterns.items()
+    rest = _without(node, "patternProperties")
+    names: Schema = {"pattern": pattern, "patternErrorMessage": FORMATS[pattern]}
+    return rest | {"propertyNames": names, "additionalProperties": values}
+
+
+def _per_provider(node: Schema) -> Schema:
+    """Write a mapping by provider as an object with a key for each, which editors complete one by one."""
+    if node.get("propertyNames") != {"enum": list(PROVIDERS)}:
+        return node
+    keys: Schema = {name: {"description": f"On {name}.", **_value(node)} for name in PROVIDERS}
+    return _without(node, "propertyNames") | {"properties": keys, "additionalProperties": False}
+
+
+def _value(node: Schema) -> Schema:
+    return cast("Schema", copy.deepcopy(node["additionalProperties"]))
+
+
+def _with_snippets(node: Schema) -> Schema:
+    """Give example mappings as snippets: as examples yaml-language-server offers them as [object Object]."""
+    examples = node.get("examples")
+    if not isinstance(examples, list) or not any(isinstance(example, dict) for example in examples):
+        return node
+    plain: list[Json] = [example for example in examples if not isinstance(example, dict)]
+    snippets: list[Json] = [{"label": as_yaml(body), "body": body} for body in examples if isinstance(body, dict)]
+    return _without(node, "examples") | ({"examples": plain} if plain else {}) | {"defaultSnippets": snippets}
+
+
+def _with_variables(node: Schema) -> Schema:
+    """Let ${NAME} stand for a text that has to be of a form, or one of a few."""
+    if isinstance(pattern := node.get("pattern"), str):
+        return node | {"pattern": f"{pattern}|{VARIABLE}", "patternErrorMessage": FORMATS[pattern]}
+    if isinstance(node.get("enum"), list) and node.get("type") == "string":
+        choices: list[Json] = [{"enum": node["enum"]}, {"pattern": VARIABLE}]
+        return _without(node, "enum") | {"anyOf": choices}
+    return node
+
+
+def _ordered(body: Schema) -> Schema:
+    """Put keys where people write them: a pool's name first, and what a cluster seldom needs last.
+
+    The models have it the other way round, because both are inherited, and pydantic follows them.
+    """
+    fields = cast("Schema", body.get("properties", {}))
+    if not fields.keys() & {"names", "kubeconfig"}:
+        return body
+    first: Schema = {key: fields[key] for key in ("name", "names") if "names" in fields}
+    last: Schema = {key: fields[key] for key in ("kubeconfig", "context") if key in fields}
+    return body | {"properties": first | _without(fields, *last) | last}
+
+
+def _offer_words(name: str, body: Schema) -> Schema:
+    """Offer the catalogue's words where any text is allowed."""
+    model = PoolSettings.__name__ if name == Pool.__name__ else name
+    properties = cast("dict[str, Schema]", body.get("properties", {}))
+    for key, field in properties.items():
+        if lists := WORDS.get((model, key)):
+            properties[key] = _offer(field, lists)
+    return body
+
+
+def _offer(field: Schema, lists: Sequence[str]) -> Schema:
+    if field.get("type") == "array":
+        return field | {"items": _offer(cast("Schema", field["items"]), lists)}
+    if forms := field.get("oneOf"):
+        text, by_provider = cast("list[Schema]", forms)
+        keys = cast("dict[str, Schema]", by_provider["properties"])
+        each: Schema = {name: _offer(value, [TYPES[name]]) for name, value in keys.items()}
+        # The mapping first: an editor that finds neither form complains of the first.
+        return field | {"oneOf": [by_provider | {"properties": each}, _offer(text, lists)]}
+    known: list[Json] = [{"$ref": f"{_REFERENCE}{name}"} for name in lists]
+    return field | {"anyOf": [*known, {"minLength": 1}]}
+
+
+def _with_clusters(schema: Schema) -> Schema:
+    """Let a cluster be what its provider says, instead of any of them."""
+    properties = cast("dict[str, Schema]", schema["properties"])
+    clusters: Schema = {"additionalProperties": {"$ref": f"{_REFERENCE}Cluster"}}
+    return schema | {"properties": {**properties, "clusters": properties["clusters"] | clusters}}
+
+
+def _cluster() -> Schema:
+    """Choose a cluster's form by its provider; with a variable there, every form."""
+    provider: Schema = {
+        "type": "string",
+        "description": PROVIDER_FIELD,
+        "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": VARIABLE}],
+    }
+    forms: list[Json] = [
+        {
+            "if": {"properties": {"provider": {"const": name}}, "required": ["provider"]},
+            "then": {"$ref": f"{_REFERENCE}{model.__name__}"},
+        }
+        for name, model in CLUSTER_MODELS.items()
+    ]
+    return {
+        "type": "object",
+        "description": "A cluster and its credentials.",
+        "properties": {"provider": provider},
+        "required": ["provider"],
+        "allOf": forms,
+    }
+
+
+def _as_part(body: Schema, name: str) -> Schema:
+    """Make a definition whose mappings may be incomplete, all levels; a pool still needs its name."""
+    part = cast("Schema", _refer_to_parts(_without(body, "required")))
+    return part | {"required": ["name"]} if name == Pool.__name__ else part
+
+
+def _refer_to_parts(node: Json) -> Json:
+    if isinstance(node, list):
+        return [_refer_to_parts(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _part_of(str(value)) if key == "$ref" else _refer_to_parts(value) for key, value in node.items()}
+
+
+def _part_of(reference: str) -> str:
+    return reference if reference.removeprefix(_REFERENCE) in _WHOLE else f"{reference}{_PART}"
+
+
+def _with_defaults(schema: Schema) -> Schema:
+    """Add `defaults`; with it pools may be incomplete, without it they may not."""
+    properties = cast("dict[str, Schema]", schema["properties"])
+    defaults: Schema = {
+        "$ref": f"{_REFERENCE}{PoolSettings.__name__}{_PART}",
+        "description": "Any pool field except name and names, merged under every pool; the pool's own fields win.",
+    }
+    part: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}{_PART}"}}
+    complete: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}"}}
+    return schema | {
+        "properties": {**properties, "defaults": defaults, "pools": _without(properties["pools"], "items")},
+        "if": {"required": ["defaults"]},
+        "then": {"properties": {"pools": part}},
+        "else": {"properties": {"pools": complete}},
+    }

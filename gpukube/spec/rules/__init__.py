@@ -1,0 +1,1 @@
+"""Rules across fields that hold on every cloud."""

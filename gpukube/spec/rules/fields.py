@@ -1,0 +1,373 @@
+"""Checks across fields that hold on every cloud.
+
+Lives here: what can be judged from the spec alone. Must not live here: what one cloud refuses (the providers'
+rules.py), what needs the GPU catalogue (core), types and ranges of single fields (model.py).
+
+Each rule is a function from a pool, its positions and the spec's clusters to diagnostics; POOL_RULES lists them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpukube.errors import Finding
+from gpukube.spec.address import address_of
+from gpukube.spec.clusters import CLOUDS
+from gpukube.spec.reserved import RESERVED_FORMS
+from gpukube.spec.rules.labels import check_labels, check_taints
+from gpukube.spec.rules.subject import Subject
+from gpukube.spec.wording import choices, did_you_mean, nearest, nearest_first, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gpukube.spec.model import GPUNodePools, Pool, ProviderName, Reserved
+    from gpukube.spec.source.positions import Path, Positions
+
+
+def check_pool(
+    pool: Pool,
+    at: Positions,
+    clusters: Mapping[str, ProviderName | None],
+    unknown: frozenset[Path] = frozenset(),
+    *,
+    own: Positions | None = None,
+) -> tuple[Finding, ...]:
+    """Judge one pool by every rule; nothing is concluded from what is `unknown`.
+
+    Args:
+        pool: Defaults merged.
+        at: Positions of its fields.
+        clusters: Key -> provider.
+        unknown: Paths of what is wrong by itself.
+        own: Positions of what the pool itself says; the same when there are no defaults.
+    """
+    subject = Subject(pool, at, clusters, unknown, own or at)
+    return tuple(found for rule in POOL_RULES for found in rule(subject))
+
+
+def _check_clusters(s: Subject) -> Iterator[Finding]:
+    if not s.pool.clusters and s.knows("clusters"):
+        known = ", ".join(s.clusters) or "KEY"
+        yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
+    for index, key in enumerate(s.pool.clusters):
+        if key not in s.clusters:
+            near = nearest(key, s.clusters)
+            known = f"write {choices(nearest_first(key, s.clusters)[:5])}" if s.clusters else "add it under clusters"
+            fix = did_you_mean(near) if near else known
+            path = ("clusters", index)
+            yield s.say("unknown-cluster", path, f"is {s.seen(path, key)}, which is not under clusters", fix)
+
+
+def _check_repetitions(s: Subject) -> Iterator[Finding]:
+    for name, items in (("clusters", s.pool.clusters), ("zones", s.pool.zones)):
+        for index, item in enumerate(items):
+            if item in items[:index]:
+                seen = s.seen((name, index), item)
+                yield s.say("duplicate-item", (name, index), f"repeats {seen}", "keep one of them")
+
+
+def _check_machine(s: Subject) -> Iterator[Finding]:
+    if s.pool.gpu is not None or not s.knows("gpu", "instanceType"):
+        return
+    example = "gpu: {model: A100-40GB, count: 8}"
+    if s.pool.instance_type is None:
+        yield s.say("no-instance-type", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
+        return
+    for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
+        if provider is not None and s.pool.instance_type_on(provider) is None:
+            on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
+            message = f"has no type for {provider}, where the pool is too ({on})"
+            yield s.say("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
+
+
+def _check_nodes(s: Subject) -> Iterator[Finding]:
+    nodes = s.pool.nodes
+    if not s.knows("nodes"):
+        return
+    if nodes is None or (nodes.count is None and nodes.autoscaling is None):
+        fix = "add nodes: {count: 1} or nodes: {autoscaling: {min: 0, max: 5}}"
+        yield s.say("nodes-choice", "nodes", "has neither count nor autoscaling", fix)
+        return
+    if nodes.count is not None and nodes.autoscaling is not None:
+        yield s.say_key("nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them")
+
+
+def _check_autoscaling(s: Subject) -> Iterator[Finding]:
+    bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
+    if bounds is None:
+        return
+    if bounds.min > bounds.max:
+        message = f"is {bounds.min}, more than max ({bounds.max})"
+        yield s.say("autoscaling-range", "nodes.autoscaling.min", message, f"write {bounds.max} or less, or raise max")
+    elif bounds.initial is not None and not bounds.min <= bounds.initial <= bounds.max:
+        message = f"is {bounds.initial}, outside min ({bounds.min}) and max ({bounds.max})"
+        fix = f"write a number from {bounds.min} to {bounds.max}, or remove it"
+        yield s.say("autoscaling-range", "nodes.autoscaling.initial", message, fix)
+
+
+def _check_scope(s: Subject) -> Iterator[Finding]:
+    bounds = s.pool.nodes.autoscaling if s.pool.nodes else None
+    if bounds is not None and bounds.scope == "zone" and not s.pool.zones and s.knows("zones"):
+        fix = "add zones: [ZONE, ...], or write totals and scope: pool"
+        why = "without zones the size of the pool is unknown"
+        yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool has no zones", fix, why)
+
+
+def _check_reserved(s: Subject) -> Iterator[Finding]:
+    capacity, reserved = s.pool.capacity, s.pool.capacity.reserved
+    if not s.knows("capacity.type", "capacity.reserved"):
+        return
+    if capacity.type != "reserved":
+        if reserved is not None:
+            message = f"is given, but capacity.type is {capacity.type}"
+            fix = "write capacity.type: reserved, or remove it"
+            yield s.say_key("reserved-choice", ("capacity", "reserved"), message, fix)
+        return
+    for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
+        if provider is None:
+            continue
+        forms = _forms_of(reserved, provider)
+        known = choices(RESERVED_FORMS[provider])
+        path = f"capacity.reserved.{provider}"
+        if not forms:
+            message = f"has no source of machines on {provider}"
+            yield s.say("reserved-choice", path, message, f"add one of {known}")
+        elif len(forms) > 1 and tuple(forms) != CLOUDS[provider].together:
+            yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
+    for provider, cloud in CLOUDS.items():
+        written = getattr(reserved, provider, None)
+        for found in cloud.check_reserved(written) if written else ():
+            yield s.say("reserved-choice", f"capacity.reserved.{provider}.{found.path}", found.message, found.fix)
+
+
+def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
+    written = reserved.model_dump(by_alias=True, exclude_none=True).get(provider, {}) if reserved else {}
+    return [form for form in RESERVED_FORMS[provider] if form in written]
+
+
+def _check_mig(s: Subject) -> Iterator[Finding]:
+    mig = s.pool.sharing.mig
+    if mig is None or not s.knows("sharing.mig"):
+        return
+    if mig.profile is not None and mig.layout:
+        yield s.say_key("mig-choice", ("sharing", "mig", "layout"), "is given besides profile", "keep one of them")
+    elif mig.profile is None and not mig.layout:
+        fix = "add profile: 1g.5gb, or layout: [3g.20gb, ...]"
+        yield s.say("mig-choice", "sharing.mig", "has neither profile nor layout", fix)
+    elif mig.layout and mig.strategy == "single" and len(set(mig.layout)) > 1:
+        # NVIDIA/k8s-device-plugin, "single": all devices of a node must be of one profile.
+        fix = "write strategy: mixed, or a layout of one profile"
+        why = "single advertises all instances as nvidia.com/gpu, so they must be alike"
+        yield s.say("mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why)
+
+
+def _check_upgrade(s: Subject) -> Iterator[Finding]:
+    upgrade = s.pool.upgrade
+    if upgrade and {str(upgrade.max_surge), str(upgrade.max_unavailable)} <= {"0", "0%"}:
+        why = "a node is replaced by adding one first (surge) or removing one first (unavailable)"
+        fix = "write 1 for one of them; maxUnavailable: 1 needs no spare GPUs"
+        yield s.say(
+            "upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could be replaced", fix, why
+        )
+
+
+def _check_price(s: Subject) -> Iterator[Finding]:
+    if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot" and s.knows("capacity.type"):
+        message = f"is given, but capacity.type is {s.pool.capacity.type}"
+        fix = "write capacity.type: spot, or remove maxPrice"
+        yield s.say_key(
+            "max-price", ("capacity", "maxPrice"), message, fix, why="only spot machines have a maximum price"
+        )
+
+
+_USUAL_MOST: Final = 48
+"""Shares of one device that Google takes (docs: kubernetes-engine/concepts/timesharing-gpus); NVIDIA names no limit."""
+
+
+def _check_slices(s: Subject) -> Iterator[Finding]:
+    slices = s.pool.sharing.time_slicing
+    here = {s.clusters.get(key) for key in s.pool.clusters}
+    if here and all(provider is not None and CLOUDS[provider].judges_shares for provider in here):
+        return  # there it is an error of the cloud's own rules
+    if slices is not None and slices.replicas > _USUAL_MOST:
+        path = "sharing.timeSlicing.replicas"
+        yield Finding(
+            "replicas-many",
+            s.at.at(path),
+            f"{s.at.path(path)} is {slices.replicas}: more containers than one GPU is known to serve",
+            fix=f"write {_USUAL_MOST} or less",
+            why="memory is not divided, and the kubelet counts every share as a device",
+            severity="warning",
+        )
+
+
+_OLDEST: Final = 28
+"""Minor version of the oldest nodes: the clouds run control planes from 1.31 on (docs: eks/kubernetes-versions, GKE
+release notes of the extended channel, November 2026), and nodes may be three minor versions behind. What is gone stays
+gone, so this number can only become too low."""
+_NEWEST: Final = 40
+"""Four minor versions, more than a year, after the newest of that day (1.36): what is newer is a slip of the hand."""
+
+
+def _check_version(s: Subject) -> Iterator[Finding]:
+    version = s.pool.kubernetes_version
+    if version is None or not s.knows("kubernetesVersion"):
+        return
+    major, minor = (int(part) for part in version.split(".")[:2])
+    if major == 1 and _OLDEST <= minor <= _NEWEST:
+        return
+    is_old = (major, minor) < (1, _OLDEST)
+    yield Finding(
+        "version-unlikely",
+        s.at.at("kubernetesVersion"),
+        f"{s.at.path('kubernetesVersion')} is {s.seen(('kubernetesVersion',), version)}, which "
+        + ("no cloud supports any more" if is_old else "no cloud supports yet"),
+        fix="remove it to use the version of the cluster, or write that version",
+        why=f"1.{_OLDEST} is the oldest that nodes of a supported cluster may have" if is_old else "",
+        severity="warning",
+    )
+
+
+def _check_other_clouds(s: Subject) -> Iterator[Finding]:
+    """What the defaults say for another cloud is meant for other pools; what the pool itself says is a slip."""
+    here = {s.clusters.get(key) for key in s.pool.clusters}
+    if None in here or not s.knows("clusters"):
+        return
+    types = s.pool.instance_type if isinstance(s.pool.instance_type, dict) else {}
+    for provider in CLOUDS:
+        if provider in here:
+            continue
+        written: list[Path] = [(provider,)] if s.pool.native_on(provider) else []
+        written += [("names", provider)] if provider in s.pool.names else []
+        written += [("instanceType", provider)] if provider in types else []
+        for path in written:
+            if s.own.has(path):
+                yield Finding(
+                    "other-cloud",
+                    s.at.key_at(path),
+                    f"{s.at.path(path)} is for {provider}, and the pool is on {' and '.join(sorted(map(str, here)))}",
+                    fix=f"remove it, or add a cluster of {provider} to clusters",
+                    severity="hint",
+                )
+
+
+def _check_sharing(s: Subject) -> Iterator[Finding]:
+    sharing = s.pool.sharing
+    if sharing.mps is None:
+        return
+    if sharing.time_slicing is not None:
+        why = "the device plugin would apply mps and ignore timeSlicing"
+        message = "is given besides sharing.timeSlicing"
+        yield s.say_key("sharing-choice", ("sharing", "mps"), message, "keep one of them", why)
+
+
+class _OwnerRow(NamedTuple):
+    """Owners that contradict each other, or the sharing."""
+
+    driver: str | None
+    plugin: str
+    with_replicas: bool
+    why: str
+    fix: str
+
+
+# Source of the rows: one release per cluster serves driver and plugin; NVIDIA/k8s-device-plugin README (sharing is
+# the plugin's configuration); kubernetes-sigs/dra-driver-nvidia-gpu (devices are claimed, not shared by replicas).
+_OWNER_ROWS: Final = (
+    _OwnerRow(
+        "operator", "helm", with_replicas=False,
+        why="the GPU Operator has its own device plugin; two on one node conflict",
+        fix="write devicePlugin.owner: operator, or driver.owner: auto",
+    ),
+    _OwnerRow(
+        None, "none", with_replicas=True,
+        why="replicas are a setting of the device plugin, which is not gpukube's here",
+        fix="write devicePlugin.owner: auto, or remove {sharing}",
+    ),
+    _OwnerRow(
+        None, "dra", with_replicas=True,
+        why="the DRA driver advertises no replicas",
+        fix="write devicePlugin.owner: auto, or remove {sharing}",
+    ),
+)  # fmt: skip
+
+
+def _check_owners(s: Subject) -> Iterator[Finding]:
+    sharing = s.pool.sharing
+    replicas = "sharing.timeSlicing" if sharing.time_slicing else "sharing.mps" if sharing.mps else ""
+    for row in _OWNER_ROWS:
+        if s.pool.device_plugin.owner != row.plugin or row.driver not in {None, s.pool.driver.owner}:
+            continue
+        if row.with_replicas and not replicas:
+            continue
+        other = replicas if row.with_replicas else f"driver.owner: {row.driver}"
+        message = f"is {row.plugin}, which contradicts {other}"
+        yield s.say("owner-conflict", "devicePlugin.owner", message, row.fix.format(sharing=replicas), row.why)
+
+
+POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Finding]], ...]] = (
+    _check_clusters,
+    _check_repetitions,
+    _check_machine,
+    _check_nodes,
+    _check_autoscaling,
+    _check_scope,
+    _check_price,
+    _check_reserved,
+    _check_upgrade,
+    _check_mig,
+    _check_slices,
+    _check_version,
+    _check_other_clouds,
+    _check_sharing,
+    check_labels,
+    check_taints,
+    _check_owners,
+)
+
+
+def check_together(
+    pools: Iterable[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
+) -> tuple[Finding, ...]:
+    """Find pools of one spec that would have one name on one cluster: by `name`, or by the cloud's name."""
+    problems: list[Finding] = []
+    by_name: dict[tuple[str, str], Positions] = {}
+    by_cloud_name: dict[tuple[str, str], Positions] = {}
+    for pool, at in pools:
+        for key in dict.fromkeys(pool.clusters):
+            provider = clusters.get(key)
+            other = by_name.setdefault((key, pool.name), at)
+            if other is not at:
+                problems.append(_repeated(at, "name", pool.name, key, other))
+            elif provider is not None:
+                name = pool.name_on(provider)
+                path = f"names.{provider}" if provider in pool.names else "name"
+                other = by_cloud_name.setdefault((key, name), at)
+                problems += [] if other is at else [_repeated(at, path, name, key, other)]
+    return tuple(problems)
+
+
+def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Finding:
+    message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) has on {cluster} too"
+    return Finding("duplicate-pool", at.at(path), message, fix="give one of them another name")
+
+
+def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> tuple[Finding, ...]:
+    """Find pools that would have one name on one cluster which specs, or keys of one spec, call differently.
+
+    Args:
+        specs: Each with the positions of its pools.
+    """
+    problems: list[Finding] = []
+    first: dict[tuple[str, str], tuple[int, str, Positions]] = {}
+    for number, (spec, places) in enumerate(specs):
+        for pool, at in zip(spec.pools, places, strict=True):
+            for key in pool.clusters:
+                cluster = spec.clusters[key]
+                name = pool.name_on(cluster.provider)
+                other, called, seen = first.setdefault((address_of(cluster), name), (number, key, at))
+                if (other, called) != (number, key):  # else one pool, or found by check_together
+                    also = key if called == key else f"{key} (the same cluster as {called})"
+                    problems.append(_repeated(at, "name", name, also, seen))
+    return tuple(problems)

@@ -1,0 +1,106 @@
+"""Labels and taints of a pool, judged by what Kubernetes, gpukube and the NVIDIA stack take for theirs.
+
+Lives here: what holds on every cloud. Must not live here: keys that one cloud refuses (the providers' rules.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube.spec.kubesyntax import MOST_NAME, MOST_PREFIX, explain_key, explain_value
+from gpukube.spec.source.positions import is_unknown
+from gpukube.spec.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.errors import Where
+    from gpukube.spec.rules.subject import Subject
+    from gpukube.spec.source.positions import Path
+
+RESERVED_PREFIX: Final = "gpukube.io/"
+"""Of the keys that are gpukube's everywhere; labels of NVIDIA's that it sets on some pools: core.owners.labels."""
+GPU_TAINT_KEY: Final = "nvidia.com/gpu"
+
+_WRITTEN: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (
+        re.compile(
+            r"nvidia\.com/(gpu\.(product|count|memory|replicas|family|machine|mode|sharing-strategy|clique"
+            r"|multiprocessors|(compute|slices|engines)\..+)|mig\.(strategy|capable)|mig-.+|mps\.capable|vgpu\.present"
+            r"|cuda\..+|gfd\.timestamp)"
+        ),
+        "GPU feature discovery",
+    ),
+    (re.compile(r"nvidia\.com/(gpu\.deploy\.(?!operands$).+|mig\.config\.state)"), "the GPU Operator"),
+    (re.compile(r"feature\.node\.kubernetes\.io/.+"), "node-feature-discovery"),
+)
+"""Labels by which the NVIDIA stack tells what a node has -> who writes them (NVIDIA/k8s-device-plugin v0.20.0
+internal/lm; NVIDIA/gpu-operator controllers/state_manager.go; #603; NVIDIA/k8s-device-plugin#1213)."""
+
+
+def check_labels(s: Subject) -> Iterator[Finding]:
+    """Judge keys and values of labels, and whether somebody else writes them."""
+    for key, value in s.pool.labels.items():
+        yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
+        if wanted := explain_value(value):
+            yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
+        if writer := next((who for pattern, who in _WRITTEN if pattern.fullmatch(key)), ""):
+            yield Finding(
+                "written-label",
+                s.at.key_at(("labels", key)),
+                f"{s.at.path('labels')} has {quoted(key)}, which {writer} sets on nodes",
+                fix="remove it, or use another key",
+                why="a value set by hand is overwritten, or does not match the node",
+                severity="warning",
+            )
+
+
+def check_taints(s: Subject) -> Iterator[Finding]:
+    """Judge keys and values of taints, and that none is there twice."""
+    first: dict[tuple[str, str], str] = {}
+    if s.pool.gpu_taint:
+        first[GPU_TAINT_KEY, "NoSchedule"] = "gpuTaint"
+    for index, taint in enumerate(s.pool.taints):
+        path: Path = ("taints", index)
+        yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
+        if wanted := explain_value(taint.value):
+            yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, wanted)
+        identity = (taint.key, taint.effect)
+        if is_unknown(path, s.unknown):
+            continue
+        if identity in first:
+            message = f"repeats {quoted(taint.key)} with {taint.effect}, as in {first[identity]}"
+            fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"
+            yield s.say("duplicate-taint", path, message, fix)
+        first.setdefault(identity, f"taints[{index}]")
+
+
+def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Finding:
+    """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
+    near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
+    fix = (
+        "set the variable to a value in this format"
+        if s.at.origin.spellings.get(s.at.mark_at(path))
+        else f"write {near or quoted('')}"
+    )
+    return s.say(code, path, f"is {s.seen(path, value)}; {wanted}", fix)
+
+
+def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Finding]:
+    """Judge a label or taint key: its syntax, and that it is not ours."""
+    in_list = code == "taint-syntax"
+    seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
+    if wanted := explain_key(key):
+        yield Finding(code, where, f"{seen}; {wanted}", fix=_key_fix(key))
+    elif key.startswith(RESERVED_PREFIX):
+        why = f"labels with {RESERVED_PREFIX} are for the owner of a pool"
+        yield Finding("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
+
+
+def _key_fix(key: str) -> str:
+    prefix, _, name = key.rpartition("/")
+    if len(prefix) > MOST_PREFIX or len(name) > MOST_NAME:
+        return f"write a shorter key: at most {MOST_NAME} characters, and {MOST_PREFIX} before a slash"
+    return "write [prefix/]name"

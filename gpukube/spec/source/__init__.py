@@ -1,0 +1,1 @@
+"""The text of specs: files, YAML with positions, variables of the environment."""

@@ -1,0 +1,328 @@
+"""YAML text -> plain data that remembers line and column of every key and value.
+
+Lives here: the event loop over PyYAML's parser, the limits, what we refuse of YAML. Must not live here:
+files, fields of the spec, models.
+
+Read as events, because building PyYAML's node tree costs several times as much and its constructors follow
+YAML 1.1. The C parser is used where PyYAML was built with it, else the Python one (ten times slower).
+Refused, with a position: duplicate keys, tags, merge keys, keys that are no text, data too big or too deep,
+too many aliases or documents, an alias inside its own anchor. Warned of: what YAML 1.1 reads otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from gpukube.errors import Finding, Where
+from gpukube.spec.source.positions import Data, Origin, PositionedDict, PositionedList, pack
+from gpukube.spec.source.scalars import TooManyDigitsError, other_reading, parse_plain
+from gpukube.spec.source.syntax import explain_syntax, place_of
+from gpukube.spec.wording import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_BYTES: Final = 5 * 1024 * 1024
+MOST_DEPTH: Final = 64
+MOST_DOCUMENTS: Final = 1000
+MOST_ALIASES: Final = 1000
+MOST_ALIAS_NODES: Final = 100_000
+"""Values that all aliases of a document may stand for together: stops the "billion laughs" at its first."""
+
+_STANDARD_TAGS: Final = "tag:yaml.org,2002:"
+
+Parser = type[yaml.SafeLoader] | type[yaml.CSafeLoader]
+PARSER: Final[Parser] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# What no YAML stream may hold (YAML 1.2.2 section 5.1); searched here, because the two parsers report it differently.
+_UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML document as plain data.
+
+    Attributes:
+        root: Usually a PositionedDict; None for an empty document.
+        mark: Packed position of the root.
+        origin: Unpacks marks; shared by everything under root.
+    """
+
+    root: Data
+    mark: int
+    origin: Origin
+
+
+class _Mark(Protocol):
+    line: int
+    column: int
+
+
+class _Event(Protocol):
+    """What we read of PyYAML's events; which attributes exist depends on the class, which _HANDLERS knows."""
+
+    start_mark: _Mark
+    anchor: str | None
+    tag: str | None
+    value: str
+    implicit: tuple[bool, bool]
+
+
+class _StopReadingError(Exception):
+    """A limit is passed: what follows is not read."""
+
+
+def load_documents(
+    text: str, source: str, *, parser: Parser = PARSER
+) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
+    """Load all documents of a YAML stream.
+
+    Args:
+        text: The stream, at most 5 MiB in UTF-8.
+        source: Name for positions: the file as the user wrote it, "-" for stdin.
+        parser: PyYAML's C parser, or its Python one.
+
+    Returns:
+        The documents that could be read, and everything wrong. Where the damage is local (a duplicate key,
+        a tag) the document is returned all the same, so that one run reports what else is wrong with it.
+    """
+    text = text.removeprefix("\ufeff")
+    if problem := _check_text(text, source):
+        return (), (problem,)
+    reader = _Reader(source)
+    loader = parser(text)
+    try:
+        while loader.check_event():
+            event = cast("_Event", loader.get_event())
+            if handle := _HANDLERS.get(type(event)):
+                handle(reader, event)
+    except _StopReadingError:
+        pass  # the limit that was passed is among the problems
+    except yaml.YAMLError as error:
+        reader.problems.append(explain_syntax(error, text, source))
+    finally:
+        loader.dispose()
+    return tuple(reader.documents), tuple(reader.problems)
+
+
+def _check_text(text: str, source: str) -> Finding | None:
+    """Refuse what must not reach the parser: too much text, characters outside YAML."""
+    if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        return Finding(
+            "yaml-limit", Where(source), f"is larger than {MOST_BYTES} bytes", fix="split it into several files"
+        )
+    if found := _UNPRINTABLE.search(text):
+        return Finding(
+            "yaml-syntax",
+            place_of(text, found.start(), source),
+            f"character U+{ord(found.group()):04X} is not allowed in YAML",
+            fix="remove it, or write it as an escape in double quotes",
+        )
+    return None
+
+
+class _Reader:
+    """Builds documents from events. One method per event; state is the stack of open collections."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.documents: list[Document] = []
+        self.problems: list[Finding] = []
+        self._reset()
+
+    def _reset(self) -> None:
+        self.origin = Origin([self.source])
+        self.root: Data = None
+        self.root_mark = pack(1, 1)
+        self.open: list[PositionedDict | PositionedList] = []
+        self.keys: list[tuple[str | None, int] | None] = []  # per open collection: the key that waits for its value
+        self.names: list[tuple[str, int] | None] = []  # per open collection: its anchor and the count before it
+        self.anchors: dict[str, tuple[Data, int] | None] = {}  # None while the anchored collection is open
+        self.count = 0  # values so far, those behind aliases included
+        self.aliases = 0
+        self.alias_nodes = 0
+
+    def start_document(self, event: _Event) -> None:
+        self._reset()
+        self.root_mark = _mark(event)
+        if len(self.documents) >= MOST_DOCUMENTS:
+            self._stop(self.root_mark, f"more than {MOST_DOCUMENTS} documents", "split it into several files")
+
+    def end_document(self, _event: _Event) -> None:
+        self.documents.append(Document(self.root, self.root_mark, self.origin))
+
+    def scalar(self, event: _Event) -> None:
+        start = event.start_mark
+        mark = pack(start.line + 1, start.column + 1)
+        text = event.value
+        value: Data = text
+        if event.tag is not None:
+            self._refuse_tag(event.tag, mark)
+        elif event.implicit[0]:
+            value = self._plain(text, mark)
+        self.count += 1
+        if self._awaits_key():
+            self._key(value, text, mark, plain=event.implicit[0])
+            return
+        self._place(value, mark)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = (value, 1)
+
+    def start_mapping(self, event: _Event) -> None:
+        self._start(event, PositionedDict(self.origin, _mark(event)))
+
+    def start_sequence(self, event: _Event) -> None:
+        self._start(event, PositionedList(self.origin, _mark(event)))
+
+    def end(self, _event: _Event) -> None:
+        node, name = self.open.pop(), self.names.pop()
+        self.keys.pop()
+        if name is not None:
+            self.anchors[name[0]] = (node, self.count - name[1])
+        if self._awaits_key():
+            self._say("yaml-key", node.mark, "a mapping or list is used as a key", "write a string as the key")
+            self.keys[-1] = (None, node.mark)
+        else:
+            self._place(node, node.mark)
+
+    def alias(self, event: _Event) -> None:
+        mark = _mark(event)
+        name = event.anchor or ""
+        found = self.anchors.get(name, (None, 0))
+        if name not in self.anchors:
+            self._say("yaml-alias", mark, f'no anchor "&{name}" before this alias', self._known_anchors())
+        elif found is None:
+            self._say("yaml-alias", mark, f'"*{name}" is inside its own anchor', "write the value in full")
+        value, size = found or (None, 0)
+        self._count_alias(size, mark)
+        if self._awaits_key():
+            self._key(value, name, mark, plain=False)
+        else:
+            self._place(value, mark)
+
+    def _start(self, event: _Event, node: PositionedDict | PositionedList) -> None:
+        if event.tag is not None:
+            self._refuse_tag(event.tag, node.mark)
+        if len(self.open) >= MOST_DEPTH:
+            self._stop(node.mark, f"is nested more than {MOST_DEPTH} levels deep", "flatten it")
+        self.names.append((event.anchor, self.count) if event.anchor is not None else None)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        self.count += 1
+        self.open.append(node)
+        self.keys.append(None)
+
+    def _awaits_key(self) -> bool:
+        return bool(self.open) and self.keys[-1] is None and type(self.open[-1]) is PositionedDict
+
+    def _key(self, value: Data, text: str, mark: int, *, plain: bool) -> None:
+        """Remember a key until its value comes; a refused key is None and its value is dropped."""
+        key: str | None = None
+        if plain and text == "<<":
+            self._say(
+                "yaml-merge-key", mark, 'merge key "<<" is not supported', "write the keys in full, or use defaults"
+            )
+        elif not isinstance(value, str):
+            self._say("yaml-key", mark, f"key {text or 'null'} is not a string", f'put it in quotes: "{text}"')
+        elif value in self.open[-1]:
+            self._say_duplicate(value, mark)
+        else:
+            key = value
+        self.keys[-1] = (key, mark)
+
+    def _place(self, value: Data, mark: int) -> None:
+        """Put a complete value where it belongs."""
+        if not self.open:
+            self.root, self.root_mark = value, mark
+            return
+        parent = self.open[-1]
+        if isinstance(parent, PositionedList):
+            parent.put(value, mark)
+            return
+        key, key_mark = self.keys[-1] or (None, 0)
+        self.keys[-1] = None
+        if key is not None:
+            parent.put(key, value, key_mark, mark)
+
+    def _plain(self, text: str, mark: int) -> Data:
+        try:
+            value = parse_plain(text)
+        except TooManyDigitsError:
+            self._say("yaml-limit", mark, f"a number of {len(text)} digits", "write a shorter one, or quote it")
+            return 0
+        if type(value) is not str and str(value) != text:
+            self.origin.spellings[mark] = text
+        if older := other_reading(text, value):
+            self._say_ambiguous(text, value, older, mark)
+        return value
+
+    def _say_ambiguous(self, text: str, value: Data, older: str, mark: int) -> None:
+        """Warn of what other tools that read the file would take for something else."""
+        here = "a text" if isinstance(value, str) else f"the number {value}"
+        fix = f'write "{text}" in quotes' if isinstance(value, str) else f"write {value:g}, or quote it to get a string"
+        why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm and others follow parts of YAML 1.1"
+        message = f"{quoted(text)} without quotes is {here} in YAML 1.2 and {older} in YAML 1.1"
+        where = self.origin.where(mark)
+        self.problems.append(Finding("yaml-ambiguous", where, message, fix=fix, why=why, severity="warning"))
+
+    def _count_alias(self, size: int, mark: int) -> None:
+        self.aliases += 1
+        self.alias_nodes += size
+        self.count += size
+        if self.aliases > MOST_ALIASES:
+            self._stop(mark, f"more than {MOST_ALIASES} aliases", "move repeated parts to defaults")
+        if self.alias_nodes > MOST_ALIAS_NODES:
+            self._stop(mark, f"the aliases expand to more than {MOST_ALIAS_NODES} values", "use fewer aliases")
+
+    def _known_anchors(self) -> str:
+        known = ", ".join(f"*{name}" for name in list(self.anchors)[:5])
+        return f"use one of {known}" if known else 'define it first, or quote a string that begins with "*"'
+
+    def _refuse_tag(self, tag: str, mark: int) -> None:
+        written = f"!!{tag.removeprefix(_STANDARD_TAGS)}" if tag.startswith(_STANDARD_TAGS) else tag
+        self._say(
+            "yaml-tag", mark, f'tag "{written}" is not supported', "remove it; quote a value that must be a string"
+        )
+
+    def _say_duplicate(self, key: str, mark: int) -> None:
+        parent = self.open[-1]
+        first = self.origin.where(parent.key_marks[key]) if isinstance(parent, PositionedDict) else None
+        seen = f"; first at {first.line}:{first.column}" if first else ""
+        self._say("yaml-duplicate-key", mark, f"key {quoted(key)} is written twice{seen}", "keep one of them")
+
+    def _stop(self, mark: int, message: str, fix: str) -> None:
+        self._say("yaml-limit", mark, message, fix)
+        raise _StopReadingError
+
+    def _say(self, code: str, mark: int, message: str, fix: str) -> None:
+        self.problems.append(Finding(code, self.origin.where(mark), message, fix=fix))
+
+
+def _mark(event: _Event) -> int:
+    return pack(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+_HANDLERS: Final[dict[object, Callable[[_Reader, _Event], None]]] = {
+    ScalarEvent: _Reader.scalar,
+    MappingStartEvent: _Reader.start_mapping,
+    MappingEndEvent: _Reader.end,
+    SequenceStartEvent: _Reader.start_sequence,
+    SequenceEndEvent: _Reader.end,
+    AliasEvent: _Reader.alias,
+    DocumentStartEvent: _Reader.start_document,
+    DocumentEndEvent: _Reader.end_document,
+}

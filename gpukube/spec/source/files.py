@@ -1,0 +1,169 @@
+"""Files, directories, patterns and stdin -> texts.
+
+Lives here: reading, with what can go wrong as diagnostics. Must not live here: YAML.
+
+Patterns are expanded here too, for they reach us quoted from CI files and from shells that do not expand them (cmd.exe,
+PowerShell). A file that is named by several paths is read once.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding, Where
+from gpukube.spec.source.document import MOST_BYTES
+from gpukube.spec.wording import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TextIO
+
+_SUFFIXES: Final = (".yaml", ".yml")
+_KIND: Final = b"GPUNodePools"
+_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text and the name it has in messages."""
+
+    name: str
+    text: str
+
+
+def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
+    """Read all paths.
+
+    Files; directories (their *.yaml and *.yml, not deeper); patterns with * ? [] and ** (any depth), of which the
+    files count; "-" for stdin. Directories and patterns leave hidden files out and give the others by name.
+
+    At most one byte more than the limit is read of each; the YAML reader then refuses it.
+    """
+    if not paths:
+        return (), (Finding("file-missing", Where("-f"), "no spec given", fix="add -f FILE"),)
+    seen: set[str] = set()
+    read = [entry for path in paths for entry in _read(path, stdin, seen)]
+    return (
+        tuple(entry for entry in read if isinstance(entry, Source)),
+        tuple(entry for entry in read if isinstance(entry, Finding)),
+    )
+
+
+def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | Finding]:
+    """Read one path; `seen` holds the files that were read before, whatever they were called."""
+    if path == "-":
+        yield _read_stdin(stdin)
+        return
+    try:
+        files = _files(path)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
+        yield _explain(error, path)
+        return
+    if isinstance(files, Finding):
+        yield files
+        return
+    for file in files:
+        place = os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links into errors of their own
+        if place not in seen:
+            seen.add(place)
+            yield _read_file(file)
+
+
+def _files(path: str) -> list[str] | Finding:
+    """List the files that a path stands for: itself, what is in the directory, what fits the pattern."""
+    if Path(path).is_dir():
+        inside = sorted(str(file) for file in Path(path).iterdir() if _is_spec(file))
+        return inside or Finding(
+            "directory-empty", Where(path), "holds no *.yaml or *.yml file", fix="pass the file, or another directory"
+        )
+    if not glob.has_magic(path) or Path(path).exists():
+        return [path]
+    matches = sorted(name for name in glob.iglob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207 - names as written, and no hidden ones
+    return matches or Finding("pattern-empty", Where(path), "matches no file", fix=_loosen(path))
+
+
+def _loosen(pattern: str) -> str:
+    """Name the nearest pattern that would match something."""
+    folder = pattern
+    while glob.has_magic(folder):
+        folder = os.path.dirname(folder)  # noqa: PTH120 - "" for what has no folder
+    deeper = os.path.join(folder, "**", "*.yaml")  # noqa: PTH118 - as the user would write it
+    if Path(folder or ".").is_dir() and deeper != pattern and next(glob.iglob(deeper, recursive=True), None):  # noqa: PTH207
+        return f"write {deeper}"
+    return "check the pattern and its directory"
+
+
+def _is_spec(file: Path) -> bool:
+    return file.suffix in _SUFFIXES and not file.name.startswith(".") and not file.is_dir()
+
+
+def _read_stdin(stdin: TextIO | None) -> Source | Finding:
+    if stdin is None:
+        return Finding("file-unreadable", Where("-"), "stdin is closed", fix="pass a file")
+    try:
+        return Source("-", stdin.read(MOST_BYTES + 1))
+    except UnicodeDecodeError as error:
+        return _explain_encoding(error, "-")
+    except OSError as error:
+        return _explain(error, "-")
+
+
+def _read_file(name: str) -> Source | Finding:
+    try:
+        with Path(name).open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
+        return _explain(error, name)
+    try:
+        return Source(name, raw.decode("utf-8-sig", "ignore" if len(raw) > MOST_BYTES else "strict"))
+    except UnicodeDecodeError as error:
+        return _explain_encoding(error, name)
+
+
+def _explain(error: OSError | ValueError, name: str) -> Finding:
+    if isinstance(error, OSError) and error.errno in _MISSING:
+        return Finding("file-missing", Where(name), "does not exist", fix=_suggest(name))
+    reason = (error.strerror or "unknown error") if isinstance(error, OSError) else "not a path"
+    return Finding(
+        "file-unreadable", Where(name), f"cannot be read: {reason.lower()}", fix="check the path and its permissions"
+    )
+
+
+def _suggest(name: str) -> str:
+    """Name the file beside it that was most likely meant."""
+    try:
+        beside = {file.name for file in Path(name).parent.iterdir()}
+    except OSError:
+        return "check the path"
+    while near := nearest(Path(name).name, beside):
+        if _holds_spec(found := Path(name).with_name(near)):
+            return f"did you mean {found}?"
+        beside.remove(near)
+    return "check the path"
+
+
+def _holds_spec(path: Path) -> bool:
+    """Whether a file names our kind, or a directory has YAML files."""
+    try:
+        if path.is_dir():
+            return any(map(_is_spec, path.iterdir()))
+        with path.open("rb") as file:
+            return _KIND in file.read(MOST_BYTES)
+    except OSError:
+        return False
+
+
+def _explain_encoding(error: UnicodeDecodeError, name: str) -> Finding:
+    before = error.object[: error.start]
+    line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+    return Finding(
+        "encoding",
+        Where(name, line, column),
+        f"byte 0x{error.object[error.start]:02x} is not UTF-8",
+        fix="save the file as UTF-8",
+    )

@@ -1,0 +1,1 @@
+"""What is known of AKS: places, images, machines, the meaning of its errors. Pure."""

@@ -1,0 +1,1 @@
+"""Calls of AKS and the APIs beside it: credentials, client, failures, market."""

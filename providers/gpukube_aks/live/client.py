@@ -1,0 +1,397 @@
+"""The live half of AKS: the Azure SDK, its sessions, time-outs and retries.
+
+Lives here: `AksCloud`, and how the SDK's client is made. Must not live here: what answers mean (`observe`,
+`failures`), how a cluster's Kubernetes API is reached (`access`).
+
+Nothing here waits for an operation: the SDK's pollers block for hours and cannot be resumed after a kill. A write
+returns the address of its operation, and `poll` looks once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, TypedDict, cast
+
+from azure.core import AzureClouds, MatchConditions
+from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from azure.core.pipeline.policies import SansIOHTTPPolicy
+from azure.core.rest import HttpRequest
+from azure.identity import AzureAuthorityHosts
+from azure.mgmt.containerservice import ContainerServiceClient
+from azure.mgmt.containerservice.models import AgentPool
+from azure.mgmt.core.tools import get_arm_endpoints
+
+from gpukube import __version__
+from gpukube.core.jsontree import at, tree
+from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.endpoint import Endpoint, choose_endpoint, host_of
+from gpukube.errors import CloudError, SpecError, WrongAccount
+from gpukube.kubeconfig import file_access
+from gpukube.patience import require_wanted
+from gpukube_aks.facts.endpoint import is_same_origin
+from gpukube_aks.facts.meanings import canceled, error_of, read_problem
+from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
+from gpukube_aks.live.failures import explained
+from gpukube_aks.pool.observe import STATES, observe_pool
+from gpukube_aks.pool.translate import CREATE, DELETE
+from gpukube_aks.rules.cluster import check_cluster, read_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from azure.core.credentials import TokenCredential
+    from azure.core.pipeline import PipelineResponse
+    from azure.core.rest import HttpResponse
+
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.provider import Cloud
+    from gpukube_aks.live.access import AzureCredential
+    from gpukube_aks.live.sdk import AksSdk, Credential
+    from gpukube_aks.rules.cluster import ClusterState
+
+# azure-identity warns about every kind of credential that is not set up; without any handler Python prints that.
+logging.getLogger("azure").addHandler(logging.NullHandler())
+
+_AUTHORITIES: Final = {
+    AzureClouds.AZURE_PUBLIC_CLOUD: AzureAuthorityHosts.AZURE_PUBLIC_CLOUD,
+    AzureClouds.AZURE_CHINA_CLOUD: AzureAuthorityHosts.AZURE_CHINA,
+    AzureClouds.AZURE_US_GOVERNMENT: AzureAuthorityHosts.AZURE_GOVERNMENT,
+}
+PUBLIC_URL: Final = "https://management.azure.com"
+_CONDITIONS: Final = {
+    "if-missing": MatchConditions.IfMissing,
+    "if-not-modified": MatchConditions.IfNotModified,
+}
+_CONNECT_TIMEOUT_S: Final = 10.0
+_RETRIES: Final = 6
+_RETRY_FACTOR_S: Final = 0.8
+_RETRY_FACTOR_EMULATED_S: Final = 0.05
+"""A port of this machine that does not answer will not answer in ten seconds either."""
+_RETRY_MOST_S: Final = 60
+_NOT_FOUND: Final = 404
+_PRECONDITION: Final = 412
+_NOT_READY: Final = frozenset({"Creating", "Deleting", "Starting", "Stopping"})
+
+
+def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
+    """Make the live half of one cluster; no call yet.
+
+    Raises:
+        AccessError: Real credentials must not go to the endpoint of the settings.
+    """
+    endpoint = choose_endpoint("aks", settings, cluster.key)
+    subscription = cluster.identity["subscription"]
+    if endpoint.is_emulated:
+        emulated = _emulated_client(subscription, settings, endpoint)
+        return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint.url))
+    authority, scopes = _sign_in(endpoint)
+    credential = shared_credential(cluster.identity.get("tenant", ""), authority)
+    client = _real_client(subscription, settings, endpoint, credential, scopes)
+    return AksCloud(cluster, settings, endpoint, client, credential)
+
+
+def connect_subscription(subscription: str, settings: Settings, endpoint: Endpoint) -> AksSdk:
+    """Make a client of a subscription, without a cluster: in the name of whom Azure's own chain finds."""
+    if endpoint.is_emulated:
+        return _emulated_client(subscription, settings, endpoint)
+    authority, scopes = _sign_in(endpoint)
+    return _real_client(subscription, settings, endpoint, shared_credential("", authority), scopes)
+
+
+def _real_client(
+    subscription: str, settings: Settings, endpoint: Endpoint, credential: AzureCredential, scopes: list[str]
+) -> ContainerServiceClient:
+    return ContainerServiceClient(
+        credential,
+        subscription,
+        endpoint.url or PUBLIC_URL,
+        credential_scopes=scopes,
+        retry_backoff_factor=_RETRY_FACTOR_S,
+        **_session(settings),
+    )
+
+
+def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
+    """A client without credentials: proxies, netrc and certificates of the environment are not looked at either."""
+    return ContainerServiceClient(
+        cast("TokenCredential", _NoCredential()),
+        subscription,
+        endpoint.url,
+        authentication_policy=SansIOHTTPPolicy[object, object](),
+        use_env_settings=False,
+        retry_backoff_factor=_RETRY_FACTOR_EMULATED_S,
+        **_session(settings),
+    )
+
+
+class _NoCredential:
+    """Stands where the client wants a credential that its policy never asks."""
+
+
+class _StillWanted(SansIOHTTPPolicy[object, object]):
+    """Sends nothing more for a call that was given up, also after a long Retry-After."""
+
+    def on_request(self, request: object) -> None:
+        """See SansIOHTTPPolicy; called before each try."""
+        require_wanted(request)
+
+
+class _Session(TypedDict):
+    connection_timeout: float
+    read_timeout: float
+    retry_total: int
+    retry_backoff_max: int
+    permit_redirects: bool
+    per_retry_policies: list[SansIOHTTPPolicy[object, object]]
+    user_agent: str
+
+
+def _session(settings: Settings) -> _Session:
+    """Time-outs and retries of every call.
+
+    Azure answers 429 with Retry-After and a bucket that refills once a minute (docs: aks/quotas-skus-regions); the SDK
+    waits as long as it is told, and retries GET, PUT and DELETE after a lost connection.
+    """
+    return {
+        "connection_timeout": min(_CONNECT_TIMEOUT_S, settings.request_timeout_s),
+        "read_timeout": settings.request_timeout_s,
+        "retry_total": _RETRIES,
+        "retry_backoff_max": _RETRY_MOST_S,
+        "permit_redirects": False,
+        "per_retry_policies": [_StillWanted()],
+        "user_agent": f"gpukube/{__version__}",
+    }
+
+
+def _sign_in(endpoint: Endpoint) -> tuple[str, list[str]]:
+    """Find who signs in and for which scope: those of the cloud that the endpoint belongs to, else the public one's."""
+    for cloud, authority in _AUTHORITIES.items():
+        known = get_arm_endpoints(cloud)
+        if is_same_origin(endpoint.url or PUBLIC_URL, known["resource_manager"]):
+            return ("" if cloud is AzureClouds.AZURE_PUBLIC_CLOUD else authority), known["credential_scopes"]
+    return "", [f"{PUBLIC_URL}/.default"]
+
+
+class AksCloud:
+    """One cluster, live.
+
+    Args:
+        cluster: Which.
+        settings: Of this run.
+        endpoint: Where the client leads.
+        sdk: The client.
+        credential: Who we are.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterRef,
+        settings: Settings,
+        endpoint: Endpoint,
+        sdk: AksSdk,
+        credential: Credential,
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._base = endpoint.url or PUBLIC_URL
+        self._sdk = sdk
+        self._credential = credential
+        self._path = (cluster.identity["resourceGroup"], cluster.name)
+        self._state: ClusterState | None = None
+
+    def identify(self) -> ClusterFacts:
+        """Check subscription and tenant, and that the cluster is there."""
+        with explained(self._cluster.key):
+            native = self._sdk.managed_clusters.get(*self._path).as_dict()
+        properties = tree(native, "properties")
+        self._check_place(str(native.get("id", "")), str(at(native, "identity", "tenantId") or ""))
+        state = str(properties.get("provisioningState") or "Unknown")
+        power = str(at(properties, "powerState", "code") or "Running")
+        self._state = read_cluster(native)
+        return ClusterFacts(
+            location=str(native.get("location", "")),
+            kubernetes_version=self._state.version,
+            ready=power == "Running" and state not in _NOT_READY,
+            status=state if power == "Running" else power,
+            endpoints={} if isinstance(self._credential, EmulatedIdentity) else {"arm": host_of(self._base)},
+        )
+
+    def pools(self) -> tuple[Observed, ...]:
+        """List every pool of the cluster."""
+        with explained(self._cluster.key):
+            return tuple(observe_pool(pool.as_dict()) for pool in self._sdk.agent_pools.list(*self._path))
+
+    def pool(self, name: str) -> Observed | None:
+        """Read one pool by one GET; None when it is not there."""
+        with explained(self._where(name)):
+            native = self._get(name)
+        return None if native is None else observe_pool(native)
+
+    def complete(self, desired: Desired) -> Desired:
+        """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift.
+
+        Raises:
+            SpecError: The cluster excludes what is asked for: its version, its identity, node auto-provisioning.
+        """
+        if self._state is None:
+            self.identify()
+        if self._state and (problems := check_cluster(desired.target, self._state)):
+            raise SpecError.of(problems)
+        return desired
+
+    def send(self, request: Request) -> Operation:
+        """Start a change; a delete of a missing pool is an operation that `poll` finds done."""
+        pool = str(request.params["pool"])
+        if request.operation == DELETE:
+            return self._delete(pool, request.params)
+        if request.operation != CREATE:
+            raise CloudError(f"AKS has no operation {request.operation}", where=self._where(pool))
+        return self._put(pool, request.params)
+
+    def poll(self, operation: Operation) -> Progress:
+        """Look once: at the operation where its address is known and still kept, else at the pool."""
+        if operation.handle:
+            with explained(self._where(operation.pool)):
+                response = self._sdk.send_request(HttpRequest("GET", operation.handle))
+                if response.status_code != _NOT_FOUND:
+                    return self._progress(operation, response)
+        return self._follow_pool(operation)
+
+    def kube_access(self) -> KubeAccess:
+        """Get a complete kubeconfig: the spec's own file, else AKS's."""
+        if self._cluster.kubeconfig or self._cluster.context:
+            return file_access(self._cluster, sandbox=self._settings.sandbox)
+        return cloud_access(self._cluster, self._sdk, self._credential)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._sdk.close()
+
+    def _where(self, pool: str) -> str:
+        return f"{self._cluster.key}/{pool}"
+
+    def _check_place(self, resource_id: str, tenant: str) -> None:
+        """Compare what answered with what the spec names; ARM ids have no case."""
+        subscription = resource_id.split("/")[2] if resource_id.count("/") > 1 else ""
+        wanted = self._cluster.identity
+        for field, found in (("subscription", subscription), ("tenant", tenant)):
+            asked = wanted.get(field, "")
+            is_domain = field == "tenant" and "." in asked
+            if asked and found and not is_domain and asked.lower() != found.lower():
+                raise WrongAccount(
+                    f"the cluster is in {field} {found}, not in {asked}",
+                    where=self._cluster.key,
+                    fix=f"check clusters.{self._cluster.key}.{field}",
+                    code=field,
+                )
+
+    def _put(self, pool: str, params: Mapping[str, object]) -> Operation:
+        answer = _Answer()
+        with explained(self._where(pool)):
+            self._sdk.agent_pools.begin_create_or_update(
+                *self._path,
+                pool,
+                AgentPool(tree(params, "body")),
+                etag=_text(params.get("etag")),
+                match_condition=_CONDITIONS.get(str(params.get("match_condition"))),
+                polling=False,
+                raw_response_hook=answer,
+            )
+        verb = "create" if params.get("match_condition") == "if-missing" else "update"
+        return Operation(pool, "create" if verb == "create" else "update", self._handle(answer))
+
+    def _delete(self, pool: str, params: Mapping[str, object]) -> Operation:
+        answer = _Answer()
+        with explained(self._where(pool)):
+            try:
+                self._sdk.agent_pools.begin_delete(
+                    *self._path,
+                    pool,
+                    etag=_text(params.get("etag")),
+                    match_condition=_CONDITIONS.get(str(params.get("match_condition"))),
+                    polling=False,
+                    raw_response_hook=answer,
+                )
+            except ResourceNotFoundError:
+                return Operation(pool, "delete")
+            except HttpResponseError as error:
+                # An If-Match on a pool that is gone is not met either (docs: aks/use-etags).
+                if error.status_code == _PRECONDITION and self._get(pool) is None:
+                    return Operation(pool, "delete")
+                raise
+        return Operation(pool, "delete", self._handle(answer))
+
+    def _handle(self, answer: _Answer) -> str:
+        """The address of the operation; one on another host would get our token, so the pool is followed instead."""
+        return answer.operation if is_same_origin(answer.operation, self._base) else ""
+
+    def _get(self, pool: str) -> Mapping[str, object] | None:
+        try:
+            return self._sdk.agent_pools.get(*self._path, pool).as_dict()
+        except ResourceNotFoundError:
+            return None
+
+    def _progress(self, operation: Operation, response: HttpResponse) -> Progress:
+        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
+            raise HttpResponseError(response=response)
+        document = tree(response.json())
+        status = str(document.get("status") or "InProgress")
+        where = self._where(operation.pool)
+        if status == "Canceled":
+            return Progress(done=False, status=status, error=canceled(where))
+        if status == "Failed":
+            problem = read_problem(200, document, response.headers.get("x-ms-request-id", ""))
+            return Progress(done=False, status=status, error=error_of(problem, where))
+        if status == "Succeeded" and operation.verb == "delete":
+            return self._follow_pool(operation)
+        wait = _seconds(response.headers.get("Retry-After"))
+        return Progress(done=status == "Succeeded", status=status, retry_after_s=wait)
+
+    def _follow_pool(self, operation: Operation) -> Progress:
+        where = self._where(operation.pool)
+        with explained(where):
+            native = self._get(operation.pool)
+        if native is None:
+            return _gone(operation, where)
+        properties = tree(native, "properties")
+        status = str(properties.get("provisioningState") or "Unknown")
+        state = STATES.get(status, "busy")
+        if state == "failed":
+            error = tree(properties, "status", "provisioningError")
+            failed = canceled(where) if status == "Canceled" else error_of(read_problem(200, error), where)
+            return Progress(done=False, status=status, error=failed)
+        return Progress(done=state == "ready" and operation.verb != "delete", status=status)
+
+
+class _Answer:
+    """Hook that keeps the last answer's address of the operation."""
+
+    def __init__(self) -> None:
+        self.operation = ""
+
+    def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
+        headers = response.http_response.headers
+        self.operation = str(headers.get("Azure-AsyncOperation") or "")
+
+
+def _gone(operation: Operation, where: str) -> Progress:
+    if operation.verb == "delete":
+        return Progress(done=True, status="Deleted")
+    fix = "run the same command again: it looks first"
+    error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
+    return Progress(done=False, status="NotFound", error=error)
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _text(value: object) -> str | None:
+    return str(value) if value else None
+
+
+if TYPE_CHECKING:
+    _: type[Cloud] = AksCloud

@@ -1,0 +1,177 @@
+"""The live half of AKS's part in the catalogue: sizes from ARM's Resource SKUs, prices from Azure's retail prices.
+
+Lives here: the calls. Must not live here: what answers mean (`listings`).
+
+Retail prices are public: no credentials are sent there. They hold for the public cloud only. Sizes are
+the answer, prices a help: without them the sizes still count, and it is said.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from azure.core import PipelineClient
+from azure.core.exceptions import HttpResponseError
+from azure.core.pipeline.policies import HeadersPolicy, RetryPolicy, UserAgentPolicy
+from azure.core.pipeline.transport import RequestsTransport
+from azure.core.rest import HttpRequest, HttpResponse
+
+from gpukube import __version__
+from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.jsontree import tree, trees
+from gpukube.endpoint import choose_endpoint
+from gpukube.errors import CloudError, GpukubeError, SpecError, Where
+from gpukube_aks.facts.endpoint import is_same_origin
+from gpukube_aks.facts.listings import price_query, priced, read_price, read_sku, sku_filter
+from gpukube_aks.live.client import PUBLIC_URL, connect_subscription
+from gpukube_aks.live.failures import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Protocol
+
+    from gpukube.core.cloud_catalogue import Inquiry
+    from gpukube.endpoint import Endpoint
+    from gpukube_aks.facts.listings import Price
+
+    class Sender(Protocol):
+        """As much of a client as is used; raises for no status."""
+
+        def send_request(self, request: HttpRequest) -> HttpResponse:
+            """Send one request."""
+
+
+_PRICES_URL: Final = "https://prices.azure.com"
+_SKUS_VERSION: Final = "2021-07-01"
+_PRICES_VERSION: Final = "2023-01-01-preview"
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_MOST_PAGES: Final = 500
+_RETRIES: Final = 5
+_RETRY_FACTOR_S: Final = 1.5
+"""The price list says 429 without a Retry-After; three seconds are enough."""
+_RETRY_FACTOR_EMULATED_S: Final = 0.05
+
+
+def fetch(inquiry: Inquiry) -> Findings:
+    """Ask Azure with the credentials of its own chain.
+
+    Raises:
+        SpecError: No subscription is named.
+        AccessError: No credentials, or they may not read the subscription's SKUs.
+        CloudError: Any other failure of that.
+    """
+    endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
+    subscription = _require_subscription(inquiry)
+    arm = connect_subscription(subscription, inquiry.settings, endpoint)
+    is_public = endpoint.is_emulated or is_same_origin(endpoint.url or PUBLIC_URL, PUBLIC_URL)
+    base = endpoint.url or PUBLIC_URL
+    try:
+        if not is_public:
+            return ask(arm, None, inquiry, (base, ""))
+        with _price_client(inquiry, endpoint) as prices:
+            return ask(arm, prices, inquiry, (base, endpoint.url if endpoint.is_emulated else _PRICES_URL))
+    finally:
+        arm.close()
+
+
+def ask(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
+    """Ask over given clients.
+
+    Args:
+        arm: Of the subscription.
+        prices: The price list; None where it does not know the cloud.
+        inquiry: What is asked; its account names a subscription.
+        bases: URLs of ARM and of the price list.
+    """
+    arm_base, price_base = bases
+    subscription = _require_subscription(inquiry)
+    first = HttpRequest(
+        "GET",
+        f"{arm_base}/subscriptions/{subscription}/providers/Microsoft.Compute/skus",
+        params={"api-version": _SKUS_VERSION, "$filter": sku_filter(inquiry.region)},
+    )
+    with explained(inquiry.where):
+        items = _items(arm, first, arm_base, ("value", "nextLink"))
+        offers = [offer for item in items if (offer := read_sku(item))]
+    notes = _unknown(sorted(offer.name for offer in offers if not offer.model))
+    if prices is None:
+        notes.append("Azure's price list speaks for the public cloud only; prices stay as they were")
+        return Findings(tuple(offers), priced=False, notes=tuple(notes))
+    try:
+        found = _prices(prices, inquiry, price_base)
+    except GpukubeError as error:
+        notes.append(f"prices could not be read and stay as they were: {error}")
+        return Findings(tuple(offers), priced=False, notes=tuple(notes))
+    return Findings(priced(offers, found), priced=True, notes=tuple(notes))
+
+
+def _prices(client: Sender, inquiry: Inquiry, base: str) -> list[Price]:
+    first = HttpRequest(
+        "GET",
+        f"{base}/api/retail/prices",
+        params={"api-version": _PRICES_VERSION, "$filter": price_query(inquiry.region)},
+    )
+    with explained(inquiry.where):
+        items = _items(client, first, base, ("Items", "NextPageLink"))
+        return [price for item in items if (price := read_price(item))]
+
+
+def _items(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str]) -> Iterator[Mapping[str, object]]:
+    """Read all pages; a link to another host is not followed: it would get our token."""
+    key, link = keys
+    request = first
+    for _ in range(_MOST_PAGES):
+        response = client.send_request(request)
+        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
+            raise HttpResponseError(response=response)
+        page = tree(response.json())
+        yield from trees(page, key)
+        following = str(page.get(link) or "")
+        if not following:
+            return
+        if not is_same_origin(following, base):
+            raise CloudError("the next page of Azure's answer is on another host", code="bad-answer")
+        request = HttpRequest("GET", following)
+    raise CloudError(f"Azure's answer has more than {_MOST_PAGES} pages", code="bad-answer")
+
+
+def _price_client(inquiry: Inquiry, endpoint: Endpoint) -> PipelineClient[HttpRequest, HttpResponse]:
+    """A client without any credentials; on an emulated cloud the environment's proxies are not looked at either."""
+    factor = _RETRY_FACTOR_EMULATED_S if endpoint.is_emulated else _RETRY_FACTOR_S
+    timeout = inquiry.settings.request_timeout_s
+    return PipelineClient(
+        endpoint.url if endpoint.is_emulated else _PRICES_URL,
+        policies=[
+            HeadersPolicy({"Accept": "application/json"}),
+            UserAgentPolicy(f"gpukube/{__version__}"),
+            RetryPolicy(retry_total=_RETRIES, retry_backoff_factor=factor),
+        ],
+        transport=RequestsTransport(
+            use_env_settings=not endpoint.is_emulated, connection_timeout=timeout, read_timeout=timeout
+        ),
+    )
+
+
+def _require_subscription(inquiry: Inquiry) -> str:
+    subscription = inquiry.account.subscription
+    if not subscription:
+        raise SpecError(
+            "no Azure subscription is named",
+            where=Where("--subscription"),
+            fix="add --subscription ID, or set AZURE_SUBSCRIPTION_ID (az account show --query id)",
+            why="Azure says what a subscription may have, not what there is",
+            code="subscription",
+        )
+    if not _UUID.fullmatch(subscription):
+        raise SpecError(
+            f'"{subscription}" is no id of a subscription',
+            where=Where("--subscription"),
+            fix="write the id, as 00000000-0000-0000-0000-000000000000",
+            code="subscription",
+        )
+    return subscription
+
+
+def _unknown(names: list[str]) -> list[str]:
+    return [f"sizes with GPUs that the catalogue does not know: {', '.join(names)}"] if names else []

@@ -1,0 +1,1 @@
+"""A pool in the terms of AKS: fields, requests, observation, changes. Pure."""

@@ -1,0 +1,453 @@
+"""The fields of an AKS agent pool: one row each, from the spec to the wire and back.
+
+Lives here: the table, with the small functions that its exotic rows need. Must not live here: what AKS refuses
+(`rules`), calls (`change`), native properties (`native`), which a spec writes by the names of the API.
+
+Outside the table stay the properties that are the same for all pools (mode, osType, type: `translate`).
+
+Sources named "azurerm" are the resource kubernetes_cluster_node_pool of hashicorp/terraform-provider-azurerm (its
+ForceNew and rotation lists).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core import fields as paths
+from gpukube.core.binding import Binding, Draft, Effect, abilities
+from gpukube.core.fields import FieldPath, label, tag
+from gpukube.core.jsontree import at, strings, text, texts, tree
+from gpukube.core.values import PROTECT_LABEL, Ability
+from gpukube.gpu.catalogue import machines
+from gpukube_aks.facts.partitions import cut_value, profile_name
+from gpukube_aks.pool.marks import FORM, copy_tags
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Change, Target, UpdateRow
+    from gpukube.gpu.catalogue import Machine
+
+PUT: Final = "agent_pools.begin_create_or_update"
+RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
+"""Normalised field of a pool's reservation group: an ARM id, in lower case."""
+
+_SYSTEM: Final = "kubernetes.azure.com/"
+
+
+# What a spec means
+
+
+def reservation_of(target: Target) -> str:
+    """Return the capacity reservation group that the machines come from, as written; "" for none."""
+    capacity = target.capacity
+    return capacity.reservation.id if capacity.type == "reserved" and capacity.reservation else ""
+
+
+def leaves_driver_out(target: Target) -> bool:
+    """Whether AKS shall install no driver; on nodes that it manages it always does (docs: aks/use-nvidia-gpu)."""
+    return target.driver_owner in ("none", "operator") and target.plugin_owner != "cloud"
+
+
+def cut_by_operator(target: Target) -> bool:
+    """Whether MIG instances are made by the GPU Operator's MIG manager: AKS cuts with the driver of its own only.
+
+    Source:
+        Azure/AgentBaker, parts/linux/cloud-init/artifacts/mig-partition.sh; docs: aks/nvidia-gpu-operator.
+    """
+    return target.driver_owner == "operator" and target.plugin_owner != "cloud"
+
+
+def _price(made: Draft) -> float | None:
+    """-1 is AKS's word for the market price, which is the default."""
+    capacity = made.target.capacity
+    return None if capacity.type != "spot" or capacity.max_price == -1 else capacity.max_price
+
+
+def _cut_of(made: Draft) -> str | None:
+    """The profile that AKS makes; where the operator cuts, the node label says how."""
+    target = made.target
+    return target.sharing.mig.profile if target.sharing.mig and not cut_by_operator(target) else None
+
+
+def _cut_on_wire(made: Draft) -> str | None:
+    return cut_value(str(made.target.machine.model), cut) if (cut := _cut_of(made)) is not None else None
+
+
+# What a live pool says
+
+
+Live = Mapping[str, object]
+"""The properties of a pool as read."""
+
+
+def _capacity(live: Live) -> str:
+    if live.get("scaleSetPriority") == "Spot":
+        return "spot"
+    return "reserved" if live.get("capacityReservationGroupID") else "on-demand"
+
+
+def _live_price(live: Live) -> object:
+    price = live.get("spotMaxPrice")
+    return price if _capacity(live) == "spot" and price != -1 else None
+
+
+def _is_managed(live: Live) -> bool:
+    return at(live, "gpuProfile", "nvidia", "managementMode") == "Managed"
+
+
+def _is_system(key: str) -> bool:
+    return key.startswith(_SYSTEM) or key in (PROTECT_LABEL, "agentpool")
+
+
+def _size(live: Live) -> str:
+    """The VM size in the catalogue's spelling: Azure compares sizes without case."""
+    written = str(live.get("vmSize", ""))
+    machine = _machines().get(written.casefold())
+    return machine.name if machine else written
+
+
+def _live_cut(live: Live) -> str | None:
+    value = live.get("gpuInstanceProfile")
+    if not isinstance(value, str):
+        return None
+    machine = _machines().get(str(live.get("vmSize", "")).casefold())
+    return (profile_name(str(machine.model), value) if machine else None) or value
+
+
+@cache
+def _machines() -> Mapping[str, Machine]:
+    return {machine.name.casefold(): machine for machine in machines("aks")}
+
+
+# What the values of a change make of its row
+
+
+def _count(change: Change, row: UpdateRow) -> UpdateRow:
+    old, new = change.old, change.new
+    if old is None:  # the live number is the autoscaler's and no field: it may be the larger one
+        sentence = "the autoscaler is switched off, and AKS removes the nodes beyond this count with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    if new is None:
+        return replace(row, sentence="the cluster autoscaler takes over from the present count")
+    if isinstance(old, int) and isinstance(new, int) and new < old:
+        return replace(row, kind="disruptive", sentence="AKS removes nodes with the pods on them")
+    return row
+
+
+def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
+    if change.old is None:
+        return row
+    return replace(row, kind="disruptive", sentence="the device plugin leaves the nodes, and their devices with it")
+
+
+def _version(change: Change, row: UpdateRow) -> UpdateRow:
+    """A step back is none that AKS takes; a minor version alone, "1.34", is no step back from a patch of it."""
+    old, new = _numbers(change.old), _numbers(change.new)
+    if new < old[: len(new)]:
+        sentence = "AKS takes no node back to an older version; a new pool can have one"
+        return replace(row, kind="replace", sentence=sentence, call="")
+    return row
+
+
+def _numbers(version: object) -> tuple[int, ...]:
+    return tuple(int(part) for part in str(version or "").split(".") if part.isdecimal())
+
+
+def _taints(change: Change, row: UpdateRow) -> UpdateRow:
+    if any(taint.endswith(":NoExecute") for taint in {*strings(change.new)} - {*strings(change.old)}):
+        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
+    return row
+
+
+_LINUX: Final = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
+"""Beginnings of the systems that AKS changes into each other (docs: aks/upgrade-os-version; Azure/AKS#4592)."""
+
+
+def _os(change: Change, row: UpdateRow) -> UpdateRow:
+    if all(str(sku).startswith(_LINUX) for sku in (change.old, change.new)):
+        return row
+    return replace(row, kind="replace", sentence="AKS changes Linux into another Linux only", call="")
+
+
+_BOUND: Final = Effect(
+    "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler", PUT
+)  # fmt: skip
+_NEXT_UPGRADE: Final = Effect(
+    "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-node-pools-rolling", PUT
+)  # fmt: skip
+_NODE_DISK: Final = Effect("replace", "the node disk is set at creation only", "azurerm")
+_EXACT: Final = Ability("exact")
+_NO_FIELD: Final = "AKS has no field for it"
+
+BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
+    Binding(
+        path=paths.COUNT,
+        wire=("count",),
+        get=lambda made: None if made.target.nodes.autoscaled else made.target.nodes.count,
+        write=lambda made: made.target.nodes.count,
+        read=lambda live: None if live.get("enableAutoScaling") else live.get("count"),
+        effect=Effect("in-place", "AKS adds nodes", "docs: aks/scale-node-pools", PUT),
+        ability=_EXACT,
+        adjust=_count,
+    ),
+    Binding(
+        path=paths.INSTANCE_TYPE,
+        wire=("vmSize",),
+        get=lambda made: made.target.machine.name,
+        read=_size,
+        effect=Effect(
+            "replace",
+            "the VM size of a scale set pool is set at creation only",
+            "Azure/bicep-registry-modules#7130, docs: aks/resize-node-pool",
+        ),
+    ),
+    Binding(
+        path=paths.LEAST,
+        wire=("minCount",),
+        get=lambda made: made.target.nodes.minimum if made.target.nodes.autoscaled else None,
+        read=lambda live: live.get("minCount") if live.get("enableAutoScaling") else None,
+        effect=_BOUND,
+    ),
+    Binding(
+        path=paths.MOST,
+        wire=("maxCount",),
+        get=lambda made: made.target.nodes.maximum if made.target.nodes.autoscaled else None,
+        read=lambda live: live.get("maxCount") if live.get("enableAutoScaling") else None,
+        effect=_BOUND,
+    ),
+    Binding(
+        path=paths.CAPACITY_TYPE,
+        wire=("scaleSetPriority",),
+        get=lambda made: made.target.capacity.type,
+        write=lambda made: "Spot" if made.target.capacity.type == "spot" else None,
+        read=_capacity,
+        effect=Effect(
+            "replace", "how the machines are bought is set at creation only", "docs: aks/spot-node-pool, azurerm"
+        ),
+        ability=_EXACT,
+        feature="capacity.spot",
+    ),
+    Binding(
+        path=FieldPath("capacity", "maxPrice"),
+        wire=("spotMaxPrice",),
+        get=_price,
+        read=_live_price,
+        effect=Effect("replace", "the Spot price is set at creation only", "docs: aks/spot-node-pool, azurerm"),
+    ),
+    Binding(
+        path=RESERVATION_FIELD,
+        wire=("capacityReservationGroupID",),
+        get=lambda made: reservation_of(made.target).lower() or None,
+        write=lambda made: reservation_of(made.target) or None,
+        read=lambda live: text(live, "capacityReservationGroupID").lower() or None,
+        effect=Effect(
+            "replace",
+            "a reservation group is set at creation only, outside preview versions of the API",
+            "docs: aks/use-capacity-reservation-groups",
+        ),
+        ability=_EXACT,
+        feature="capacity.reserved",
+    ),
+    Binding(
+        path=paths.MIG_PROFILE,
+        wire=("gpuInstanceProfile",),
+        get=_cut_of,
+        write=_cut_on_wire,
+        read=_live_cut,
+        effect=Effect(
+            "replace",
+            "AKS sets gpuInstanceProfile at creation only",
+            "docs: aks/gpu-multi-instance, pulumi/pulumi-azure-native#2462",
+        ),
+    ),
+    Binding(
+        path=paths.PLUGIN,
+        wire=("gpuProfile", "nvidia", "managementMode"),
+        spec="devicePlugin.owner",
+        get=lambda made: "cloud" if made.target.plugin_owner == "cloud" else None,
+        write=lambda made: "Managed" if made.target.plugin_owner == "cloud" else None,
+        read=lambda live: "cloud" if _is_managed(live) else None,
+        effect=Effect(
+            "replace",
+            "AKS-managed GPU nodes cannot be migrated to or from in place",
+            "docs: aks/aks-managed-gpu-nodes",
+        ),
+    ),
+    Binding(
+        path=paths.DRIVER,
+        wire=("gpuProfile", "driver"),
+        spec="driver.owner",
+        get=lambda made: "none" if leaves_driver_out(made.target) else "cloud",
+        write=lambda made: "None" if leaves_driver_out(made.target) else None,
+        read=lambda live: "none" if at(live, "gpuProfile", "driver") == "None" and not _is_managed(live) else "cloud",
+        effect=Effect(
+            "replace",
+            "gpuProfile.driver is set at creation only; the update switch moves retired pools to none and nothing else",
+            "Azure/azure-cli#32531",
+        ),
+    ),
+    Binding(
+        path=paths.ZONES,
+        wire=("availabilityZones",),
+        get=lambda made: tuple(sorted(made.target.zones)) or None,
+        write=lambda made: sorted(made.target.zones) or None,
+        read=lambda live: tuple(sorted(strings(live, "availabilityZones"))) or None,
+        effect=Effect("replace", "zones are set at creation only", "azurerm"),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.DISK_SIZE,
+        wire=("osDiskSizeGB",),
+        get=lambda made: made.target.disk.size_gib,
+        effect=_NODE_DISK,
+        ability=_EXACT,
+        feature="disk.size",
+    ),
+    Binding(
+        path=paths.DISK_TYPE,
+        wire=("osDiskType",),
+        get=lambda made: made.target.disk.type,
+        effect=_NODE_DISK,
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.IMAGE,
+        wire=("osSKU",),
+        get=lambda made: made.target.image or None,
+        effect=Effect(
+            "disruptive",
+            "AKS makes the nodes anew with the other system, one surge at a time, draining each",
+            "docs: aks/upgrade-os-version, hashicorp/terraform-provider-azurerm#26139",
+            PUT,
+        ),
+        ability=_EXACT,
+        adjust=_os,
+    ),
+    Binding(
+        path=paths.KUBERNETES_VERSION,
+        wire=("orchestratorVersion",),
+        get=lambda made: made.target.kubernetes_version or None,
+        read=lambda live: live.get("currentOrchestratorVersion") or live.get("orchestratorVersion"),
+        effect=Effect(
+            "disruptive",
+            "AKS upgrades the nodes one surge at a time, draining each",
+            "docs: aks/upgrade-aks-node-pools-rolling",
+            PUT,
+        ),
+        ability=_EXACT,
+        adjust=_version,
+    ),
+    Binding(
+        path=paths.MAX_PODS,
+        wire=("maxPods",),
+        get=lambda made: made.target.max_pods,
+        effect=Effect("replace", "the number of pods of a node is set at creation only", "docs: aks/create-node-pools"),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.MAX_SURGE,
+        wire=("upgradeSettings", "maxSurge"),
+        get=lambda made: made.target.upgrade.max_surge,
+        effect=_NEXT_UPGRADE,
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.MAX_UNAVAILABLE,
+        wire=("upgradeSettings", "maxUnavailable"),
+        get=lambda made: made.target.upgrade.max_unavailable,
+        effect=_NEXT_UPGRADE,
+        ability=_EXACT,
+    ),
+    Binding(
+        path=label("*"),
+        wire=("nodeLabels",),
+        get=lambda made: {key: value for key, value in made.labels.items() if key != PROTECT_LABEL},
+        write=lambda made: dict(sorted(made.labels.items())),
+        read=lambda live: {key: value for key, value in texts(live, "nodeLabels").items() if not _is_system(key)},
+        effect=Effect("in-place", "AKS relabels the nodes", "docs: aks/use-labels", PUT),
+        ability=_EXACT,
+        feature="labels",
+    ),
+    Binding(
+        path=label("nvidia.com/device-plugin.config"),
+        effect=Effect(
+            "disruptive",
+            "the device plugin restarts with another configuration: the number of devices changes under running pods",
+            "NVIDIA/k8s-device-plugin README, config-manager",
+            PUT,
+        ),
+    ),
+    Binding(
+        path=label("nvidia.com/mig.config"),
+        effect=Effect(
+            "disruptive",
+            "the MIG manager stops the GPU clients of each node and may reboot it",
+            "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
+            PUT,
+        ),
+    ),
+    Binding(
+        path=label("gpukube.io/advertiser"),
+        effect=Effect(
+            "in-place",
+            "AKS relabels the nodes, and the device plugin comes to them",
+            "docs: aks/use-labels, NVIDIA/k8s-device-plugin v0.20.0 values.yaml (affinity)",
+            PUT,
+        ),
+        adjust=_advertiser,
+    ),
+    Binding(
+        path=paths.TAINTS,
+        wire=("nodeTaints",),
+        get=lambda made: tuple(sorted(map(str, made.target.taints))),
+        write=lambda made: sorted(map(str, made.target.taints)) or None,
+        read=lambda live: tuple(sorted(one for one in strings(live, "nodeTaints") if not one.startswith(_SYSTEM))),
+        effect=Effect("in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints", PUT),
+        ability=_EXACT,
+        adjust=_taints,
+    ),
+    Binding(
+        path=tag("*"),
+        wire=("tags",),
+        get=lambda made: made.target.tags,
+        write=lambda made: dict(sorted({**made.target.tags, **copy_tags(made.target)}.items())),
+        read=lambda live: {key: value for key, value in tree(live, "tags").items() if not FORM.is_own(key)},
+        effect=Effect("in-place", "AKS changes the tags of the scale set", "docs: aks/use-tags", PUT),
+        ability=_EXACT,
+        feature="tags",
+    ),
+    Binding(
+        path=paths.PROTECTION,
+        get=lambda made: made.target.protect,
+        read=lambda live: text(live, "nodeLabels", PROTECT_LABEL) == "true",
+        effect=Effect("in-place", "a label of the pool", "docs: aks/use-labels", PUT),
+        ability=Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
+    ),
+)
+"""The portable fields, in the order of the wire."""
+
+ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        **abilities(BINDINGS),
+        "nodes.autoscaling": _EXACT,
+        "driver.version": Ability(
+            "missing",
+            "leave driver.version out; another image (node image of AKS) brings another driver",
+            "AKS chooses the driver of Linux nodes by their VM size, and none of its fields can say otherwise",
+        ),
+        "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
+        "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
+        "sharing.mig.layout": Ability(
+            "missing",
+            "write a pool for each profile, or driver.owner: operator, whose MIG manager cuts by layouts",
+            "AKS cuts all GPUs of a pool into instances of one profile",
+        ),
+        "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
+        "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
+        "gpuTaint": _EXACT,
+    }
+)
+"""Docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes."""

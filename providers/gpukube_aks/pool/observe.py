@@ -1,0 +1,88 @@
+"""A live agent pool as AKS answers it -> `Observed`, without what the service added by itself.
+
+Lives here: reading one wire object. Must not live here: the call that fetches it (`client`).
+
+Dropped because AKS writes it: labels and taints under kubernetes.azure.com/ (the Spot pair among them: Azure/AKS#3152,
+hashicorp/terraform-provider-azurerm#18237), `agentpool`, the market price -1, and the default driver (absent means
+installed: hashicorp/terraform-provider-azurerm#30388). The tags of the second copy of our marks are no fields either.
+The count of an autoscaled pool is the autoscaler's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from gpukube.core.binding import observed_fields
+from gpukube.core.fields import known, tag
+from gpukube.core.jsontree import at, integer, strings, texts, tree
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube_aks.pool.fields import BINDINGS
+from gpukube_aks.pool.marks import FORM, live_place
+from gpukube_aks.pool.native import flatten_native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import PoolState, TaintEffect
+
+STATES: Mapping[str, PoolState] = {
+    "Succeeded": "ready",
+    "Failed": "failed",
+    "Canceled": "failed",
+    "Deleting": "deleting",
+}
+"""provisioningState -> state; any other word means that AKS is working on the pool."""
+
+
+def observe_pool(native: Mapping[str, object]) -> Observed:
+    """Read one agent pool.
+
+    Args:
+        native: The pool in wire names, as `AgentPool.as_dict()` of the SDK gives it.
+    """
+    properties = tree(native, "properties")
+    labels = texts(properties, "nodeLabels")
+    status = str(properties.get("provisioningState") or "Unknown")
+    state = STATES.get(status, "busy")
+    tags, place = texts(properties, "tags"), live_place(native)
+    copy = FORM.read(tags, place)
+    owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
+    is_stopped = at(properties, "powerState", "code") == "Stopped"
+    return Observed(
+        name=str(native.get("name", "")),
+        owner=owner,
+        pool=pool,
+        protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
+        state=state,
+        status="Stopped" if is_stopped and state == "ready" else status,
+        failure=pool_failure(properties),
+        fields=known({**observed_fields(BINDINGS, properties, properties), **flatten_native(properties)}),
+        nodes=integer(properties, "count"),
+        labels=labels,
+        effective_taints=tuple(_taint(text) for text in strings(properties, "nodeTaints")),
+        instance_type=str(properties.get("vmSize", "")),
+        etag=str(properties.get("eTag") or ""),
+        native=native,
+        copy=copy,
+        written=frozenset(tag(key) for key in FORM.written(tags, place)),
+    )
+
+
+def pool_failure(properties: Mapping[str, object]) -> str:
+    """Tell the last failure that the pool keeps, "" when there is none.
+
+    The clean text stands in the first detail; the outer one wraps it (Azure/karpenter-provider-azure,
+    pkg/fake/aksmachinesapi.go).
+    """
+    error = tree(properties, "status", "provisioningError")
+    inner = tree(error, "error") or error
+    first = tree(inner, "details", 0)
+    code, message = (str(first.get(key) or inner.get(key) or "") for key in ("code", "message"))
+    return f"{code}: {message}" if code and message else code or message
+
+
+def _taint(text: str) -> Taint:
+    """Read key=value:Effect; AKS keeps no other form."""
+    key_value, _, effect = text.rpartition(":")
+    key, _, value = key_value.partition("=")
+    return Taint(key, value, cast("TaintEffect", effect))

@@ -1,0 +1,116 @@
+"""What a change of a field does to a live AKS pool: one row per field, with its sentence and source.
+
+Lives here: the table and the look-up in it. Must not live here: how an update is sent.
+
+AKS has no general PATCH: what is changed in place is changed by a PUT of the whole pool as read (azure-cli,
+`az aks nodepool update`). Sources named "azurerm" are the resource kubernetes_cluster_node_pool of
+hashicorp/terraform-provider-azurerm (its ForceNew and rotation lists).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.core import binding
+from gpukube.core.fields import IMAGE, KUBERNETES_VERSION, FieldPath
+from gpukube.core.jsontree import tree
+from gpukube.core.values import UpdateRow
+from gpukube_aks.pool.fields import BINDINGS, PUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Change, Observed, UpdateKind
+
+ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION)
+"""Fields whose change rolls the nodes, in the order in which they are sent, one call each.
+
+The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
+an old one holds a pool back from a new version (docs: aks/upgrade-os-version).
+"""
+
+
+def _rows(*rows: tuple[FieldPath, UpdateKind, str, str]) -> dict[FieldPath, UpdateRow]:
+    return {
+        field: UpdateRow(field, kind, sentence, PUT if kind in ("in-place", "disruptive") else "", source)
+        for field, kind, sentence, source in rows
+    }
+
+
+INTENT_ROWS: Mapping[FieldPath, UpdateRow] = {row.path: row.row for row in BINDINGS}
+"""Rows of the portable fields of `Desired.fields`."""
+
+NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
+    (FieldPath("aks", "kubeletDiskType"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "vnetSubnetID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "podSubnetID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "scaleDownMode"), "in-place", "holds from the next scale-down on", "docs: aks/scale-down-mode"),
+    (
+        FieldPath("aks", "upgradeSettings"),
+        "in-place",
+        "holds from the next upgrade on",
+        "docs: aks/upgrade-aks-cluster",
+    ),
+    (FieldPath("aks", "enableNodePublicIP"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "nodePublicIPPrefixID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "scaleSetEvictionPolicy"), "replace", "set at creation only", "docs: aks/spot-node-pool"),
+    (FieldPath("aks", "proximityPlacementGroupID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "kubeletConfig"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "linuxOSConfig"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "enableEncryptionAtHost"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "enableUltraSSD"), "replace", "set at creation only", "azurerm"),
+    (
+        FieldPath("aks", "enableFIPS"),
+        "disruptive",
+        "AKS makes the nodes anew from the other image of the same system",
+        "docs: aks/enable-fips-nodes",
+    ),
+    (
+        FieldPath("aks", "creationData"),
+        "replace",
+        "AKS upgrades a pool to a newer snapshot by az aks nodepool upgrade --snapshot-id, which gpukube does not do",
+        "docs: aks/node-pool-snapshot",
+    ),
+    (FieldPath("aks", "hostGroupID"), "replace", "set at creation only", "azurerm"),
+    (
+        FieldPath("aks", "securityProfile"),
+        "disruptive",
+        "AKS makes the nodes anew from a Trusted Launch image; sshAccess holds for nodes that boot anew",
+        "azure-cli: az aks nodepool update, docs: aks/use-trusted-launch",
+    ),
+)
+"""Rows of the native properties, one per property of `native.NATIVE`."""
+
+_MIGRATION = "docs: azure-linux/tutorial-azure-linux-migration"
+
+
+def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
+    """Say what this change does; a field that no row covers is refused, never guessed.
+
+    Args:
+        change: The change.
+        live: The pool as it is, where that decides as well.
+    """
+    row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
+    if row is None:
+        return UpdateRow(change.field, "refused", "what a change of this property does is not documented", "", "")
+    if row.field == IMAGE and live and (reason := _stuck_reason(change, live)):
+        return replace(row, kind="replace", sentence=reason, call="", source=_MIGRATION)
+    return binding.adjusted(BINDINGS, change, row)
+
+
+def _stuck_reason(change: Change, live: Observed) -> str:
+    """Say why AKS would refuse to change the system of this very pool; "" where it would not.
+
+    The GPU image and its name: Azure/AKS#4472, Azure/AgentBaker pkg/agent/datamodel/sig_config.go.
+    """
+    read = tree(live.native, "properties")
+    image = str(read.get("nodeImageVersion", ""))
+    if "gpucontainerd" in image:
+        return "the pool runs the retired GPU image (UseGPUDedicatedVHD), whose system AKS does not change"
+    if str(read.get("workloadRuntime", "")).startswith("Kata"):
+        return "the pool runs pods in Kata, and AKS does not change the system of such a pool"
+    if "2004" in image and "cvm" in image and not str(change.new).startswith("Ubuntu"):
+        return "the pool runs Ubuntu 20.04 on confidential machines, which AKS changes to another Ubuntu only"
+    return ""

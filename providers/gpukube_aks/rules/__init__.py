@@ -1,0 +1,1 @@
+"""What AKS refuses or misreads, found before any call. Pure."""

@@ -1,0 +1,335 @@
+"""What AKS refuses, found before any call: names, limits, combinations.
+
+Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`; larger subjects
+have a module each (`keys`, `images`, `buying`, `upgrades`, `combinations`). Must not live here: what holds on every
+cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`native`).
+
+Where the service itself would take something that cannot work (mixed MIG scaled from zero), the rule is ours and its
+`why` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding, Where
+from gpukube.gpu.capacity import node_capacity
+from gpukube.visible import told_apart
+from gpukube_aks.facts.images import DEFAULT_IMAGE, check_image, check_version, minor_of
+from gpukube_aks.facts.partitions import CUTS, can_cut, cut_value
+from gpukube_aks.pool.fields import cut_by_operator, leaves_driver_out
+from gpukube_aks.pool.native import check_native
+from gpukube_aks.rules.capacity import check_reservation, check_series, check_spot
+from gpukube_aks.rules.combinations import check_combinations
+from gpukube_aks.rules.labels import check_labels, check_tags, check_taints
+from gpukube_aks.rules.upgrades import MOST_NODES, check_upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Nodes, Target
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")  # docs: aks/create-node-pools
+_NAME_WITH_SUFFIX = 10
+_MOST_DISK_GIB = 2048  # Azure/bicep-types-az, microsoft.containerservice types.md: osDiskSizeGB
+_LEAST_DISK_GIB = 30  # azure-cli: az aks nodepool add --node-osdisk-size
+_LEAST_PODS, _MOST_PODS = 10, 250  # docs: aks/concepts-network-ip-address-planning
+_PODS_OF_A_POOL = 30  # the same page: what system pods of a cluster need in every pool
+_ZONES = ("1", "2", "3")
+_DISK_TYPES = ("Managed", "Ephemeral")
+
+
+def check_target(target: Target) -> list[Finding]:
+    """Find everything that AKS would refuse, or take and never make work; empty when all is well."""
+    return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
+
+
+def _name(target: Target) -> Iterator[Finding]:
+    own = target.name != target.pool
+    where = target.locator.at("names.aks" if own else "name")
+    if not _NAME.fullmatch(target.name):
+        yield Finding(
+            "aks-name",
+            where,
+            f'"{target.name}" is not an AKS pool name',
+            fix="write 1 to 12 lower-case letters and digits, a letter first"
+            + ("" if own else ", or add names: {aks: NAME}"),
+        )
+    elif len(target.name) > _NAME_WITH_SUFFIX:
+        yield Finding(
+            "aks-name-length",
+            where,
+            f'"{target.name}" has {len(target.name)} of 12 characters',
+            fix="write at most 10 characters",
+            why="a replacement stands beside the old pool under a name with a suffix",
+            severity="warning",
+        )
+
+
+def check_scale(nodes: Nodes, source: str) -> list[Finding]:
+    """Check the size that a live pool shall get; `source` is the pool as a resource."""
+    return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > MOST_NODES]
+
+
+def _nodes(target: Target) -> Iterator[Finding]:
+    for path, count in _largest(target.nodes):
+        if count > MOST_NODES:
+            yield _too_many(target.locator.at(path), path, count)
+
+
+def _largest(nodes: Nodes) -> tuple[tuple[str, int], ...]:
+    return (("nodes.autoscaling.max", nodes.maximum),) if nodes.autoscaled else (("nodes.count", nodes.count),)
+
+
+def _too_many(where: Where, path: str, count: int) -> Finding:
+    fix = f"write at most {MOST_NODES}, or split the pool"
+    return Finding("aks-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
+
+
+def _zones(target: Target) -> Iterator[Finding]:
+    for index, zone in enumerate(target.zones):
+        if zone not in _ZONES:
+            says = f'"{told_apart(zone)}" is not a zone of Azure'
+            fix = 'write zones as "1", "2" or "3", without the region'
+            yield Finding("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+
+
+def _disk(target: Target) -> Iterator[Finding]:
+    size, kind = target.disk.size_gib, target.disk.type
+    if size is not None and size < _LEAST_DISK_GIB:
+        fix = f"write {_LEAST_DISK_GIB} or more"
+        says = f"disk.sizeGiB is {size}, less than AKS takes"
+        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    elif size is not None and size > _MOST_DISK_GIB:
+        says = f"disk.sizeGiB is {size}, more than AKS takes"
+        fix = f"write {_MOST_DISK_GIB} or less"
+        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    if kind is not None and kind not in _DISK_TYPES:
+        fix = f"write {' or '.join(_DISK_TYPES)}"
+        says = f'disk.type is "{told_apart(kind)}", which AKS does not have'
+        yield Finding("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
+
+
+def _ephemeral(target: Target) -> Iterator[Finding]:
+    """An ephemeral disk lies on those of the machine: in its cache, or on its local disk."""
+    size, room = target.disk.size_gib, target.machine.local_ssd_gib
+    if target.disk.type == "Ephemeral" and size is not None and room is not None and size > room:
+        yield Finding(
+            "aks-disk-ephemeral",
+            target.locator.at("disk.sizeGiB"),
+            f"disk.sizeGiB is {size}, and {target.machine.name} has {room:g} GiB of its own for an ephemeral disk",
+            fix=f"write {int(room)} or less, or type: Managed",
+            why="learn.microsoft.com/azure/aks/concepts-storage",
+            severity="warning",
+        )
+
+
+def _pods(target: Target) -> Iterator[Finding]:
+    pods, where = target.max_pods, target.locator.at("maxPodsPerNode")
+    if pods is None:
+        return
+    if not _LEAST_PODS <= pods <= _MOST_PODS:
+        says = f"maxPodsPerNode is {pods}, which AKS does not take"
+        fix = f"write a number from {_LEAST_PODS} to {_MOST_PODS}"
+        why = "learn.microsoft.com/azure/aks/concepts-network-ip-address-planning"
+        yield Finding("aks-pods", where, says, fix=fix, why=why)
+        return
+    devices = sum(node_capacity(target.machine, target.sharing).values())
+    if devices >= pods:
+        yield Finding(
+            "aks-few-pods",
+            where,
+            f"maxPodsPerNode is {pods}, and a node has {devices} devices: some of them never get a pod",
+            fix=f"write {min(devices + _PODS_OF_A_POOL, _MOST_PODS)}, or fewer replicas",
+            why="pods of the system count too",
+            severity="warning",
+        )
+    elif pods * max(target.nodes.minimum, 1) < _PODS_OF_A_POOL:
+        yield Finding(
+            "aks-few-pods",
+            where,
+            f"maxPodsPerNode is {pods}, and the nodes of the pool have room for fewer than {_PODS_OF_A_POOL} pods",
+            fix=f"write {_PODS_OF_A_POOL} or more",
+            why="AKS wants that room in every pool "
+            "(learn.microsoft.com/azure/aks/concepts-network-ip-address-planning)",
+            severity="warning",
+        )
+
+
+def _mig(target: Target) -> Iterator[Finding]:
+    cut, machine, model = target.sharing.mig, target.machine, str(target.machine.model)
+    if cut is None or cut_by_operator(target):
+        return
+    where = target.locator.at("sharing.mig.profile")
+    if not can_cut(machine):
+        yield Finding(
+            "aks-mig-size",
+            where,
+            f"AKS makes no MIG instances on {machine.name} ({model})",
+            fix=f"choose a size with {', '.join(CUTS)}, or take sharing.mig away",
+            why="AKS cuts A100, H100 and H200 sizes only",
+        )
+    elif not cut.layout and cut_value(model, cut.profile) is None:  # a layout is a missing ability
+        yield Finding(
+            "aks-mig-profile",
+            where,
+            f'AKS cannot cut {model} to "{cut.profile}"',
+            fix=f"write one of {', '.join(CUTS[model].values())}",
+            why="AKS makes the plain 1g, 2g, 3g, 4g and 7g instances; none with double memory or media engines (+me)",
+        )
+
+
+def _autoscaling(target: Target) -> Iterator[Finding]:
+    if not target.nodes.autoscaled or target.nodes.minimum > 0:
+        return
+    where, cut, slicing = target.locator.at("nodes.autoscaling.min"), target.sharing.mig, target.sharing.slicing
+    if cut is not None and cut.strategy == "mixed":
+        yield Finding(
+            "aks-mixed-from-zero",
+            where,
+            "nodes.autoscaling.min is 0 with the mixed strategy: the pool would never leave zero",
+            fix="write min: 1 or more, or strategy: single",
+            why="at zero nodes the autoscaler knows nvidia.com/gpu only; pods that ask for nvidia.com/mig-* do not "
+            "trigger it (Azure/AKS#4216)",
+        )
+    elif slicing is not None and slicing.rename:
+        yield Finding(
+            "aks-renamed-from-zero",
+            where,
+            "nodes.autoscaling.min is 0 with a renamed resource: the pool would never leave zero",
+            fix="write min: 1 or more, or renameByDefault: false",
+            why="at zero nodes the autoscaler knows nvidia.com/gpu only (kubernetes/autoscaler#8095)",
+        )
+    elif cut is not None or slicing is not None:
+        yield Finding(
+            "aks-shared-from-zero",
+            where,
+            f"the autoscaler counts {target.machine.devices} nvidia.com/gpu on a node that does not exist yet, "
+            "not the shared devices: from zero it starts too many nodes",
+            fix=f"write min: 1, or keep max low (now {target.nodes.maximum})",
+            why="its picture of a node at zero is the VM size (Azure/AKS#3427, Azure/AKS#4216)",
+            severity="warning",
+        )
+
+
+def _unready(target: Target) -> Iterator[Finding]:
+    """An autoscaled pool without `nvidia.com/gpu` on its nodes: only where min is above zero, else see above."""
+    if not target.nodes.autoscaled or target.nodes.minimum == 0:
+        return
+    cut, slicing = target.sharing.mig, target.sharing.slicing
+    mixed, renamed = cut is not None and cut.strategy == "mixed", slicing is not None and slicing.rename
+    if mixed or renamed:
+        other = " and ".join(["strategy: single"] * mixed + ["renameByDefault: false"] * renamed)
+        yield Finding(
+            "aks-autoscaler-unready",
+            target.locator.at("nodes.autoscaling"),
+            "the autoscaler counts GPU nodes without nvidia.com/gpu as unready, and stops scaling after three of them",
+            fix=f"write {other}, or a fixed nodes.count",
+            why="it knows GPUs by that name only (kubernetes/autoscaler#7050, kubernetes/autoscaler#8095)",
+            severity="warning",
+        )
+
+
+def _driver(target: Target) -> Iterator[Finding]:
+    where = target.locator.at("driver.owner")
+    if target.driver_owner == "operator":
+        if (target.image or DEFAULT_IMAGE).startswith("AzureLinux"):
+            yield Finding(
+                "aks-driver-owner",
+                where,
+                "driver.owner is operator, and NVIDIA lists no driver container for Azure Linux",
+                fix=f"write image: {DEFAULT_IMAGE}, or driver.owner: auto",
+                why="docs: gpu-operator/platform-support; AKS does not rule it out (docs: aks/nvidia-gpu-operator)",
+                severity="warning",
+            )
+    elif target.driver_owner == "none" and target.sharing.mig is not None:
+        yield Finding(
+            "aks-driver-mig",
+            where,
+            "driver.owner is none, and AKS cuts GPUs with the driver that it installs",
+            fix="write driver.owner: auto, or take sharing.mig away and cut the GPUs yourself",
+            why="the cut is made by nvidia-smi when a node boots (Azure/AgentBaker, mig-partition.sh)",
+        )
+    elif leaves_driver_out(target):
+        yield Finding(
+            "aks-own-driver",
+            where,
+            "AKS installs no driver on these nodes, and neither does gpukube",
+            fix="install one, by a GPU Operator of your own for example, or write owner: auto",
+            why="learn.microsoft.com/azure/aks/use-nvidia-gpu",
+            severity="warning",
+        )
+
+
+_MANAGED_FROM: Final = 34
+"""Minor version of Kubernetes from which AKS is known to manage GPUs."""
+
+
+def _managed(target: Target) -> Iterator[Finding]:
+    """AKS-managed GPU nodes: a plugin with fixed flags, run by the node's service manager."""
+    if target.plugin_owner != "cloud":
+        return
+    where, sharing, slicing = target.locator.at("devicePlugin.owner"), target.sharing, target.sharing.slicing
+    minor = minor_of(target.kubernetes_version)
+    excluded = {
+        "driver.owner: none": target.driver_owner == "none",
+        "driver.owner: operator": target.driver_owner == "operator",
+        "nodes.autoscaling": target.nodes.autoscaled,
+        "sharing.timeSlicing": slicing is not None and slicing.mode == "time-slicing",
+        "sharing.mps": slicing is not None and slicing.mode == "mps",
+        "sharing.mig": sharing.mig is not None,
+    }
+    for feature, used in excluded.items():
+        if used:
+            yield Finding(
+                "aks-managed",
+                where,
+                f"devicePlugin.owner is cloud, which excludes {feature}",
+                fix=f"write devicePlugin.owner: auto, or take {feature} away",
+                why="AKS runs its plugin with fixed flags, without the autoscaler, and its MIG strategy is settable in "
+                "preview versions of the API only (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
+            )
+    if minor is not None and minor < _MANAGED_FROM:
+        yield Finding(
+            "aks-managed",
+            where,
+            f"devicePlugin.owner is cloud, and AKS may not manage GPUs of Kubernetes before 1.{_MANAGED_FROM}",
+            fix=f"write devicePlugin.owner: auto, or kubernetesVersion 1.{_MANAGED_FROM} or newer",
+            why="unconfirmed: the page names no version (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
+            severity="warning",
+        )
+    yield Finding(
+        "aks-managed-preview",
+        where,
+        "AKS-managed GPU nodes may need the preview feature ManagedGPUExperiencePreview on the subscription",
+        fix="write devicePlugin.owner: auto, or run az feature register --namespace Microsoft.ContainerService "
+        "--name ManagedGPUExperiencePreview",
+        why="whether the flag is still needed is told in Azure/AKS#5035",
+        severity="warning",
+    )
+
+
+_CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
+    _name,
+    _nodes,
+    _zones,
+    check_image,
+    check_version,
+    _disk,
+    _ephemeral,
+    _pods,
+    _mig,
+    _autoscaling,
+    _unready,
+    check_series,
+    check_spot,
+    check_reservation,
+    check_upgrade,
+    check_labels,
+    check_taints,
+    check_tags,
+    _driver,
+    _managed,
+    check_combinations,
+)

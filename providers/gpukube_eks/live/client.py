@@ -1,0 +1,398 @@
+"""The live half of EKS: reads and writes through AWS's SDK.
+
+Lives here: `EksCloud`. Must not live here: what answers mean (`observe`, `meanings`), sessions and the Kubernetes API
+(`access`), what is around the cluster (`region`) and what is chosen of it (`places`), launch templates (`templates`).
+
+Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, know no updates, and cannot be
+resumed after a kill. A write returns at once, and `poll` looks once.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from botocore.exceptions import ClientError
+
+from gpukube.core.jsontree import at, strings, texts, tree, trees
+from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.endpoint import choose_endpoint
+from gpukube.errors import CloudError, WrongAccount
+from gpukube.kubeconfig import file_access
+from gpukube_eks.facts.meanings import exists, issue_error, quote, update_error
+from gpukube_eks.live.access import cloud_access, connect_aws
+from gpukube_eks.live.failures import code_of, explained, unless
+from gpukube_eks.live.region import Region
+from gpukube_eks.live.templates import LaunchTemplates
+from gpukube_eks.pool.change import require_unmoved
+from gpukube_eks.pool.fields import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.pool.marks import FORM, live_place
+from gpukube_eks.pool.observe import STATES, health_of, is_ours, observe_group
+from gpukube_eks.pool.placement import check_version, choose_role, choose_subnets, reserved_zone
+from gpukube_eks.pool.purchase import capacity_fields, capacity_type, read_capacity
+from gpukube_eks.pool.refusals import unchangeable
+from gpukube_eks.pool.translate import CREATE, DELETE, group_of, with_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from gpukube.core.fields import FieldPath
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
+    from gpukube.endpoint import Endpoint
+    from gpukube.provider import Cloud
+    from gpukube_eks.live.sdk import Answer, Aws
+
+_READY: Final = frozenset({"ACTIVE", "UPDATING"})
+_AT_ONCE: Final = 8
+"""Reads at the same time: a group is described by a call of its own."""
+_NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
+_DENIED: Final = ("AccessDeniedException", "AccessDenied", "UnauthorizedOperation")
+_NO_MORE_TAGS: Final = "BadRequestException"
+"""TagResource on a group that has 50 tags, those of others among them (botocore eks TagResource)."""
+_TAG_ACTION: Final = "eks:TagResource"
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+def connect_cluster(cluster: ClusterRef, settings: Settings) -> EksCloud:
+    """Make the live half of one cluster; no call yet, and no credentials are looked for.
+
+    Raises:
+        AccessError: Real credentials must not go to the endpoint of the settings.
+    """
+    endpoint = choose_endpoint("eks", settings, cluster.key, carries="a session token")
+    return EksCloud(cluster, settings, endpoint, connect_aws(cluster, endpoint, settings))
+
+
+class EksCloud:
+    """One cluster, live.
+
+    Args:
+        cluster: Which.
+        settings: Of this run.
+        endpoint: Where the clients lead.
+        aws: The clients.
+    """
+
+    def __init__(self, cluster: ClusterRef, settings: Settings, endpoint: Endpoint, aws: Aws) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._endpoint = endpoint
+        self._aws = aws
+        self._templates = LaunchTemplates(aws, cluster.name)
+        self._region = Region(aws)
+        self._native: Mapping[str, object] = {}
+        self._groups: tuple[Answer, ...] | None = None
+
+    def identify(self) -> ClusterFacts:
+        """Check the account, and that the cluster is there."""
+        with explained(self._cluster.key):
+            self._check_account(str(self._aws.sts.get_caller_identity().get("Account") or ""))
+        native = self._read_cluster()
+        status = str(native.get("status") or "Unknown")
+        version = str(native.get("version") or "")
+        hosts = {} if self._endpoint.is_emulated else self._aws.hosts()
+        region = self._cluster.identity["region"]
+        return ClusterFacts(region, version, ready=status in _READY, status=status, endpoints=hosts)
+
+    def pools(self) -> tuple[Observed, ...]:
+        """List every node group of the cluster, and the launch templates of ours that lost theirs."""
+        with explained(self._cluster.key):
+            templates, groups = self._spread([self._templates.listed, self._list_groups])
+            self._groups = tuple(groups)
+            data = self._map(self._templates.data_of, groups)
+            zones = self._zones_of(group for group in groups if is_ours(group))
+        names = {str(group.get("nodegroupName")) for group in groups}
+        found = [observe_group(group, inside, zones) for group, inside in zip(groups, data, strict=True)]
+        lost = (self._templates.leftover(template) for template in templates)
+        return (*found, *(one for one in lost if one is not None and one.name not in names))
+
+    def pool(self, name: str) -> Observed | None:
+        """Read one node group, and its template's version where that is not known yet; or a template that lost it."""
+        with explained(self._where(name)):
+            group = self._find_group(name)
+            if group is None:
+                return self._templates.leftover_of(name)
+            zones = self._zones_of([group] if is_ours(group) else [])
+            return observe_group(group, self._templates.data_of(group), zones)
+
+    def complete(self, desired: Desired) -> Desired:
+        """Fill in the nodes' role and the subnets where the spec leaves them open; look at version and reservation.
+
+        Raises:
+            SpecError: None or several are possible; the version or the reservation does not fit.
+            CapacityError: The reservation is over.
+        """
+        group, target = group_of(desired), desired.target
+        is_placed = "nodeRole" in group and "subnets" in group
+        if is_placed and not target.kubernetes_version and target.capacity.reservation is None:
+            return desired
+        with explained(self._cluster.key):
+            groups = self._groups if self._groups is not None else tuple(self._list_groups())
+            same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
+            if target.kubernetes_version:
+                cluster = self._native or self._read_cluster()
+                check_version(target, str(cluster.get("version") or ""), str(same.get("version") or ""))
+            target = self._reserved(target, same, strings(group, "subnets"))
+            if is_placed:
+                return desired
+            others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
+            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
+            subnets = strings(group, "subnets") or self._kept_subnets(target, same)
+            subnets = subnets or self._choose_subnets(target, [one for one in others if one is not same] or others)
+        return with_place(desired, role, subnets)
+
+    def send(self, request: Request) -> Operation:
+        """Start a change; a delete of a missing group is an operation that `poll` finds done."""
+        if request.operation == CREATE:
+            return self._create(tree(request.params, "launchTemplate"), tree(request.params, "nodegroup"))
+        if request.operation == DELETE:
+            return self._delete(str(tree(request.params, "nodegroup")["nodegroupName"]))
+        if request.operation in (UPDATE_CONFIG, UPDATE_VERSION, TAG, UNTAG):
+            return self._change(request)
+        raise CloudError(f"EKS has no operation {request.operation}", where=self._cluster.key)
+
+    def poll(self, operation: Operation) -> Progress:
+        """Look once: at the update where its id is known, else at the group.
+
+        A failed update leaves its group ACTIVE with the old configuration, so only the update itself tells
+        (crossplane-contrib/provider-aws#1475).
+        """
+        where = self._where(operation.pool)
+        with explained(where):
+            if operation.verb == "update" and operation.handle:
+                return self._follow_update(operation, where)
+            native = self._find_group(operation.pool)
+            if native is None and operation.verb == "delete":
+                self._templates.delete(operation.pool)
+                return Progress(done=True, status="DELETED")
+        return _progress(operation, native, where)
+
+    def kube_access(self) -> KubeAccess:
+        """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with a token."""
+        if self._cluster.kubeconfig or self._cluster.context:
+            return file_access(self._cluster, sandbox=self._settings.sandbox)
+        native = self._native if self._native.get("endpoint") else self._read_cluster()
+        return cloud_access(self._cluster, native, self._aws, emulated=self._endpoint.is_emulated)
+
+    def close(self) -> None:
+        """Close connections that wait for more; other clusters of the account that share them open new ones."""
+        self._aws.close()
+
+    def _where(self, pool: str) -> str:
+        return f"{self._cluster.key}/{pool}"
+
+    def _check_account(self, found: str) -> None:
+        asked = self._cluster.identity["account"]
+        if found != asked:
+            raise WrongAccount(
+                f"the credentials are of account {found}, not of {asked}",
+                where=self._cluster.key,
+                fix=f"check clusters.{self._cluster.key}.account, or write its profile or roleArn",
+                code="account",
+            )
+
+    def _read_cluster(self) -> Mapping[str, object]:
+        with explained(self._cluster.key):
+            self._native = tree(self._aws.eks.describe_cluster(name=self._cluster.name), "cluster")
+        return self._native
+
+    # Reading groups
+
+    def _list_groups(self) -> list[Answer]:
+        names: list[str] = []
+        answer = self._aws.eks.list_nodegroups(clusterName=self._cluster.name)
+        names += strings(answer, "nodegroups")
+        while token := str(answer.get("nextToken") or ""):
+            answer = self._aws.eks.list_nodegroups(clusterName=self._cluster.name, nextToken=token)
+            names += strings(answer, "nodegroups")
+        return [group for group in self._map(self._find_group, names) if group is not None]
+
+    def _find_group(self, name: str) -> Answer | None:
+        """Read one group; None where it is not there. A cluster that is not there is told by the list of groups."""
+        describe = partial(self._aws.eks.describe_nodegroup, clusterName=self._cluster.name, nodegroupName=name)
+        answer = unless(_NO_GROUP, describe)
+        return None if answer is None else tree(answer, "nodegroup")
+
+    # Role, subnets and zones
+
+    def _choose_role(self, target: Target, groups: Sequence[Answer]) -> str:
+        cluster = self._native or self._read_cluster()
+        forbidden = (str(cluster.get("roleArn") or ""), str(at(cluster, "computeConfig", "nodeRoleArn")))
+        used = {str(group.get("nodeRole") or "") for group in groups}
+        documented = () if used - {*forbidden, ""} else self._region.node_roles()
+        return choose_role(target, used, documented, forbidden)
+
+    def _kept_subnets(self, target: Target, same: Answer) -> tuple[str, ...]:
+        """Keep the subnets of a group that is there, unless it is made again where they do not do: () then."""
+        kept, zones = strings(same, "subnets"), set(target.zones)
+        stays = target.machine.name in strings(same, "instanceTypes") and same.get("status") != "CREATE_FAILED"
+        if not kept or (stays and not zones):
+            return kept
+        there = set(self._region.zones(kept).values())
+        if zones:
+            return kept if there == zones else ()
+        return kept if there <= set(self._region.offering_zones(target.machine.name)) else ()
+
+    def _choose_subnets(self, target: Target, groups: Sequence[Answer]) -> tuple[str, ...]:
+        network = tree((self._native or self._read_cluster()), "resourcesVpcConfig")
+        sets, listed = [strings(group, "subnets") for group in groups], strings(network, "subnetIds")
+        known = self._region.subnets([*listed, *(name for one in sets for name in one)])
+        return choose_subnets(target, sets, listed, known, self._region.offering_zones(target.machine.name))
+
+    def _reserved(self, target: Target, same: Answer, native: Sequence[str]) -> Target:
+        """Put a pool into the zone of its reservation, which is looked at before machines are to come from it.
+
+        A live group that has it already is left alone: a block that is over would refuse every plan otherwise. One that
+        shall change to it stays where it is, so that the reservation must be there too.
+        """
+        reservation = target.capacity.reservation
+        lives = bool(same) and STATES.get(str(same.get("status")), "busy") in ("ready", "busy")
+        if reservation is None or not reservation.id.startswith("cr-"):
+            return target
+        if lives and capacity_fields(target.capacity) == self._capacity_of(same):
+            return target
+        if not (live := self._region.reservation(reservation.id)):
+            return target
+        stays = lives and capacity_type(target.capacity) == same.get("capacityType")
+        subnets = native or (strings(same, "subnets") if stays else ())
+        return replace(target, zones=(reserved_zone(target, live, set(self._region.zones(subnets).values())),))
+
+    def _capacity_of(self, group: Answer) -> dict[FieldPath, object]:
+        return read_capacity(group.get("capacityType"), self._templates.data_of(group))
+
+    def _zones_of(self, groups: Iterable[Answer]) -> dict[str, str]:
+        return self._region.zones(name for group in groups for name in strings(group, "subnets"))
+
+    # Writing
+
+    def _create(self, template: Mapping[str, object], group: Mapping[str, object]) -> Operation:
+        """Make the template, or reuse it, and then the group; a group that is there is not touched."""
+        name = str(group["nodegroupName"])
+        with explained(self._where(name)):
+            if self._find_group(name) is not None:
+                raise exists(self._where(name))
+            version = self._templates.ensure(template, self._where(name))
+            own = {"name": template["LaunchTemplateName"], "version": version}
+            return Operation(name, "create", warning=self._create_group({**group, "launchTemplate": own}))
+
+    def _create_group(self, group: Mapping[str, object]) -> str:
+        """Make the group; without the copy of the marks where tags are refused, which is a warning."""
+        try:
+            self._aws.eks.create_nodegroup(**group)
+        except ClientError as error:
+            # Tags in a creation need a permission of their own (aws/karpenter-provider-aws#4434).
+            if code_of(error) not in _DENIED or _TAG_ACTION not in str(error):
+                raise
+            tags = {key: value for key, value in tree(group, "tags").items() if not FORM.is_own(key)}
+            bare = {key: value for key, value in group.items() if key != "tags"} | ({"tags": tags} if tags else {})
+            self._aws.eks.create_nodegroup(**bare)
+            return _untagged(error)
+        return ""
+
+    def _change(self, request: Request) -> Operation:
+        """Change a group that is as the request was made from, looking just before: EKS has no etag to guard it."""
+        body = tree(request.params, "nodegroup")
+        pool = str(body["nodegroupName"])
+        where = self._where(pool)
+        with explained(where):
+            group = self._find_group(pool)
+            require_unmoved(request, group, where)
+            if request.operation in (TAG, UNTAG):
+                call = self._aws.eks.tag_resource if request.operation == TAG else self._aws.eks.untag_resource
+                call(**tree(request.params, "resource"))
+                return Operation(pool, "update", warning=self._write_copy(request, group))
+            # Before the labels: of a pool that is adopted, labels and copy must never name two owners.
+            warning = self._write_copy(request, group)
+            if (template := tree(request.params, "launchTemplate")) != {}:
+                own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
+                body["launchTemplate"] = own
+            config, version = self._aws.eks.update_nodegroup_config, self._aws.eks.update_nodegroup_version
+            try:
+                answer = (config if request.operation == UPDATE_CONFIG else version)(**body)
+            except ClientError as error:
+                if group and group.get("status") == "DEGRADED" and code_of(error) == "ResourceInUseException":
+                    raise unchangeable("DEGRADED", health_of(group), where) from error
+                raise
+        return Operation(pool, "update", str(at(answer, "update", "id") or ""), warning)
+
+    def _write_copy(self, request: Request, group: Answer | None) -> str:
+        """Write the copy of the marks that goes along with a change; where tags are refused, that is a warning.
+
+        Not so where the live copy names another owner: whoever replaced the labels would make the pool theirs again.
+        """
+        copy = tree(request.params, "copy")
+        if not copy or group is None:
+            return ""
+        tags, gone = texts(copy, "tags"), copy.get("tagKeys")
+        live = FORM.read(texts(group, "tags"), live_place(group))
+        try:
+            if tags:
+                self._aws.eks.tag_resource(resourceArn=copy["resourceArn"], tags=tags)
+            if gone:
+                self._aws.eks.untag_resource(resourceArn=copy["resourceArn"], tagKeys=gone)
+        except ClientError as error:
+            is_another = live is not None and FORM.is_another(tags, live)
+            if is_another or code_of(error) not in (*_DENIED, _NO_MORE_TAGS):
+                raise
+            return _untagged(error)
+        return ""
+
+    def _delete(self, pool: str) -> Operation:
+        """Delete a group; a deletion that was sent before, by us or by others, refuses the next one."""
+        delete = partial(self._aws.eks.delete_nodegroup, clusterName=self._cluster.name, nodegroupName=pool)
+        with explained(self._where(pool)):
+            try:
+                unless(_NO_GROUP, delete)
+            except ClientError as error:
+                group = self._find_group(pool) if code_of(error) == "ResourceInUseException" else {}
+                if group is not None and group.get("status") != "DELETING":
+                    raise
+        return Operation(pool, "delete")
+
+    def _follow_update(self, operation: Operation, where: str) -> Progress:
+        answer = self._aws.eks.describe_update(
+            name=self._cluster.name, nodegroupName=operation.pool, updateId=operation.handle
+        )
+        update = tree(answer, "update")
+        status = str(update.get("status") or "InProgress")
+        if status in ("Failed", "Cancelled"):
+            errors = [(str(e.get("errorCode")), str(e.get("errorMessage"))) for e in trees(update, "errors")]
+            return Progress(done=False, status=status, error=update_error(status, errors, where))
+        return Progress(done=status == "Successful", status=status)
+
+    # Side by side
+
+    def _map(self, call: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+        if len(items) <= 1:
+            return [call(item) for item in items]
+        with ThreadPoolExecutor(min(_AT_ONCE, len(items))) as threads:
+            return list(threads.map(call, items))
+
+    def _spread(self, calls: Sequence[Callable[[], list[Answer]]]) -> list[list[Answer]]:
+        return self._map(lambda call: call(), calls)
+
+
+def _progress(operation: Operation, native: Answer | None, where: str) -> Progress:
+    if native is None:
+        fix = "run the same command again: it looks first"
+        error = CloudError("the node group is gone", where=where, fix=fix, code="pool-gone")
+        return Progress(done=False, status="NOT_FOUND", error=error)
+    status = str(native.get("status") or "Unknown")
+    is_bad = STATES.get(status) == "failed" or (status == "DEGRADED" and operation.verb == "create")
+    if is_bad and not (operation.verb == "delete" and status != "DELETE_FAILED"):
+        return Progress(done=False, status=status, error=issue_error(health_of(native), where))
+    done = STATES.get(status) == "ready" and operation.verb != "delete"
+    issues = [] if done else [code for code, _ in health_of(native)]
+    return Progress(done=done, status=", ".join([status, *issues]))
+
+
+def _untagged(error: ClientError) -> str:
+    reason = quote(str(error.response.get("Error", {}).get("Message", "")))
+    return f"EKS refused the tags that hold the copy of the marks; without them, lost labels cannot be mended: {reason}"
+
+
+if TYPE_CHECKING:
+    _: type[Cloud] = EksCloud

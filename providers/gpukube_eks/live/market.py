@@ -1,0 +1,115 @@
+"""The live half of EKS's part in the catalogue: types from EC2, prices from AWS's price list.
+
+Lives here: the calls. Must not live here: what answers mean (`listings`).
+
+Types are the answer; prices are a help. An identity that may not read prices still gets types, and is told.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.jsontree import strings, trees
+from gpukube.endpoint import choose_endpoint
+from gpukube.errors import CloudError, GpukubeError
+from gpukube_eks.facts.listings import TYPE_FILTER, price_filters, priced, read_price, read_spot, read_type
+from gpukube_eks.live.access import connect_region
+from gpukube_eks.live.failures import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.core.cloud_catalogue import Inquiry
+    from gpukube_eks.live.sdk import Answer, Ec2Types, PricingSdk
+
+_PRICES_AT: Final = "us-east-1"
+"""The price list has endpoints in three regions only; each knows all of its partition."""
+_OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso")
+_PAGE: Final = 100
+_MOST_PAGES: Final = 500
+
+
+def fetch(inquiry: Inquiry) -> Findings:
+    """Ask AWS with the credentials of its own chain.
+
+    Raises:
+        AccessError: No credentials, or not allowed to describe instance types.
+        CloudError: Any other failure of that.
+    """
+    endpoint = choose_endpoint("eks", inquiry.settings, inquiry.where, carries="a session token")
+    ec2 = connect_region(inquiry.region, endpoint, inquiry.settings).types
+    if inquiry.region.startswith(_OTHER_PARTITIONS) or (endpoint.url and not endpoint.is_emulated):
+        return ask(ec2, None, inquiry)
+    return ask(ec2, connect_region(_PRICES_AT, endpoint, inquiry.settings).pricing, inquiry)
+
+
+def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings:
+    """Ask over given clients.
+
+    Args:
+        ec2: Of the region.
+        pricing: The price list; None where it does not know the region.
+        inquiry: What is asked.
+    """
+    with explained(inquiry.where):
+        items = _pages(lambda **more: ec2.describe_instance_types(Filters=TYPE_FILTER, MaxResults=_PAGE, **more))
+        offers = [offer for item in _listed(items, "InstanceTypes") if (offer := read_type(item))]
+    names = [offer.name for offer in offers]
+    notes: list[str] = []
+    prices = _or_note(notes, "prices", lambda: _prices(pricing, inquiry)) if pricing else None
+    spot = _or_note(notes, "spot prices", lambda: _spot(ec2, names, inquiry)) if names else {}
+    if pricing is None:
+        notes.append("AWS's price list does not speak for this region or endpoint; prices stay as they were")
+    return Findings(priced(offers, prices or {}, spot or {}), priced=prices is not None, notes=tuple(notes))
+
+
+def _prices(pricing: PricingSdk, inquiry: Inquiry) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for bare_metal in (False, True):
+        filters = price_filters(inquiry.region, bare_metal=bare_metal)
+        with explained(inquiry.where):
+            for page in _pages(
+                lambda filters=filters, **more: pricing.get_products(
+                    ServiceCode="AmazonEC2", Filters=filters, MaxResults=_PAGE, **more
+                )
+            ):
+                read = (read_price(text) for text in strings(page, "PriceList"))
+                found |= dict(price for price in read if price)
+    return found
+
+
+def _spot(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> dict[str, float]:
+    with explained(inquiry.where):
+        pages = _pages(
+            lambda **more: ec2.describe_spot_price_history(
+                InstanceTypes=list(names), ProductDescriptions=["Linux/UNIX"], StartTime=datetime.now(UTC), **more
+            )
+        )
+        return read_spot(_listed(pages, "SpotPriceHistory"))
+
+
+def _or_note(notes: list[str], what: str, read: Callable[[], dict[str, float]]) -> dict[str, float] | None:
+    try:
+        return read()
+    except GpukubeError as error:
+        notes.append(f"{what} could not be read and stay as they were: {error}")
+        return None
+
+
+def _pages(call: Callable[..., Answer]) -> Iterator[Answer]:
+    """Read all pages; a list that does not end is refused rather than read for ever."""
+    token = ""
+    for _ in range(_MOST_PAGES):
+        answer = call(**({"NextToken": token} if token else {}))
+        yield answer
+        token = str(answer.get("NextToken") or "")
+        if not token:
+            return
+    raise CloudError(f"AWS's answer has more than {_MOST_PAGES} pages", code="bad-answer")
+
+
+def _listed(pages: Iterator[Answer], key: str) -> Iterator[Mapping[str, object]]:
+    for page in pages:
+        yield from trees(page, key)

@@ -1,0 +1,81 @@
+"""What an account has in a region around its clusters, live: roles, subnets, offerings, reservations.
+
+Lives here: the calls, each made once for what it is about. Must not live here: what is chosen of it (`places`), launch
+templates (`templates`), node groups (`client`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import trees
+from gpukube_eks.live.failures import unless
+from gpukube_eks.pool.placement import Subnet, documented_roles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube_eks.live.sdk import Answer, Aws
+
+_NOT_ALLOWED: Final = frozenset({"AccessDenied", "UnauthorizedOperation"})
+"""Of IAM and of EC2: what may not be looked at is asked of the user, or left to the service."""
+
+
+class Region:
+    """The account's resources that pools need, as they are looked up.
+
+    Args:
+        aws: The clients.
+    """
+
+    def __init__(self, aws: Aws) -> None:
+        self._aws = aws
+        self._subnets: dict[str, Subnet] = {}
+        self._offers: dict[str, tuple[str, ...]] = {}
+        self._reservations: dict[str, Answer] = {}
+
+    def node_roles(self) -> tuple[str, ...]:
+        """ARNs of roles that are named as node roles are; none where we may not list them."""
+        answer = unless(_NOT_ALLOWED, self._aws.iam.list_roles)
+        found = trees(answer, "Roles") if answer else []
+        while answer and answer.get("IsTruncated"):
+            answer = self._aws.iam.list_roles(Marker=answer.get("Marker"))
+            found += trees(answer, "Roles")
+        return documented_roles(found)
+
+    def offering_zones(self, instance_type: str) -> tuple[str, ...]:
+        """Zones that offer a type; asked once, as a spec may hold many pools of one."""
+        if instance_type not in self._offers:
+            answer = self._aws.ec2.describe_instance_type_offerings(
+                LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
+            )
+            found = trees(answer, "InstanceTypeOfferings")
+            self._offers[instance_type] = tuple(str(item.get("Location")) for item in found)
+        return self._offers[instance_type]
+
+    def reservation(self, identity: str) -> Answer:
+        """A capacity reservation or a Capacity Block by its id; {} where we may not look at it."""
+        if identity not in self._reservations:
+            describe = partial(self._aws.ec2.describe_capacity_reservations, CapacityReservationIds=[identity])
+            answer = unless(_NOT_ALLOWED, describe)
+            found = trees(answer, "CapacityReservations") if answer else []
+            self._reservations[identity] = found[0] if found else {}
+        return self._reservations[identity]
+
+    def subnets(self, names: Iterable[str]) -> dict[str, Subnet]:
+        """Subnets by their ids, those that are gone left out; each is read once.
+
+        By a filter, because one that is gone fails a list of ids.
+        """
+        wanted = set(names)
+        if unknown := sorted(wanted - self._subnets.keys()):
+            answer = self._aws.ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": unknown}])
+            for item in trees(answer, "Subnets"):
+                name, zone = str(item.get("SubnetId")), str(item.get("AvailabilityZone"))
+                self._subnets[name] = Subnet(name, zone, bool(item.get("MapPublicIpOnLaunch")))
+        return {name: subnet for name, subnet in self._subnets.copy().items() if name in wanted}
+
+    def zones(self, names: Iterable[str]) -> dict[str, str]:
+        """Subnet id -> Availability Zone."""
+        return {name: subnet.zone for name, subnet in self.subnets(names).items()}

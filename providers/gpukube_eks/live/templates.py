@@ -1,0 +1,162 @@
+"""Launch templates, live: found, read, made, given new versions, deleted.
+
+Lives here: the calls to EC2 about templates. Must not live here: what stands in one (`template`), node groups
+(`client`). A version never changes, so what was read of one is kept.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import at, tree, trees
+from gpukube.errors import CloudError, Conflict
+from gpukube_eks.live.failures import unless
+from gpukube_eks.pool.observe import is_ours, observe_leftover
+from gpukube_eks.pool.template import CLUSTER_TAG, contains, tags_of, template_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Observed
+    from gpukube_eks.live.sdk import Answer, Aws
+
+_GONE: Final = frozenset(
+    {
+        "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidLaunchTemplateId.NotFound",
+        "InvalidLaunchTemplateId.VersionNotFound",
+    }
+)
+_EXISTS: Final = frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"})
+_FIRST_VERSION: Final = "1"
+
+
+class LaunchTemplates:
+    """The launch templates of one cluster's node groups.
+
+    Args:
+        aws: The clients.
+        cluster: Name of the cluster.
+    """
+
+    def __init__(self, aws: Aws, cluster: str) -> None:
+        self._aws = aws
+        self._cluster = cluster
+        self._read: dict[tuple[str, str], Mapping[str, object]] = {}
+
+    def listed(self) -> list[Answer]:
+        """Templates that carry our mark for this cluster."""
+        wanted = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
+        answer = self._aws.ec2.describe_launch_templates(Filters=wanted)
+        found: list[Answer] = [*trees(answer, "LaunchTemplates")]
+        while token := str(answer.get("NextToken") or ""):
+            answer = self._aws.ec2.describe_launch_templates(Filters=wanted, NextToken=token)
+            found += trees(answer, "LaunchTemplates")
+        return found
+
+    def leftover(self, template: Answer) -> Observed | None:
+        """Read a template as a pool that lost its group; None when it is not one that we made for a group."""
+        observed = observe_leftover(template)
+        own = template_name(self._cluster, observed.name)
+        return observed if observed.owner and template.get("LaunchTemplateName") == own else None
+
+    def leftover_of(self, pool: str) -> Observed | None:
+        """Find the template of a pool that has no group."""
+        return next((one for one in map(self.leftover, self.listed()) if one is not None and one.name == pool), None)
+
+    def data_of(self, group: Answer) -> Mapping[str, object]:
+        """Data of a group's template version; read only where the group itself does not say all of ours."""
+        template = tree(group, "launchTemplate")
+        identity, version = str(template.get("id") or ""), str(template.get("version") or "")
+        if not identity or not (is_ours(group) or not group.get("instanceTypes")):
+            return {}
+        key = (identity, version)
+        if key not in self._read:
+            found = self._versions(LaunchTemplateId=identity, Versions=[version])
+            self._read[key] = tree(found[0], "LaunchTemplateData") if found else {}
+        return self._read[key]
+
+    def ensure(self, wanted: Mapping[str, object], where: str) -> str:
+        """Make the template; one of ours that is there already is reused, in a new version if it says otherwise.
+
+        The token is fresh for every attempt: EC2 would answer an old one with a template that is deleted.
+
+        Args:
+            wanted: Arguments of CreateLaunchTemplate.
+            where: The pool, for errors.
+
+        Returns:
+            The number of the version.
+        """
+        token = uuid.uuid4().hex
+        made = unless(_EXISTS, partial(self._aws.ec2.create_launch_template, **wanted, ClientToken=token))
+        return self._reuse(wanted, where) if made is None else _FIRST_VERSION
+
+    def follow(self, wanted: Mapping[str, object], where: str) -> str:
+        """Give the version that follows a live one with some members changed; made only if there is none yet.
+
+        A run that was killed before its version was used is found here by what the version holds, so that neither
+        retries nor going back and forth pile versions up.
+
+        Args:
+            wanted: Arguments of CreateLaunchTemplateVersion: the template's id, SourceVersion, the changed members.
+            where: The pool, for errors.
+
+        Raises:
+            CloudError: The group has no template, or its version is gone.
+        """
+        identity, source = wanted.get("LaunchTemplateId"), wanted.get("SourceVersion")
+        versions = self._versions(LaunchTemplateId=identity) if identity else []
+        numbered = {str(one.get("VersionNumber")): tree(one, "LaunchTemplateData") for one in versions}
+        if str(source) not in numbered:
+            raise CloudError(
+                "the node group has no launch template whose next version could say otherwise",
+                where=where,
+                fix="write the live value again, or give the pool a new name",
+                why="a group that was made without a launch template can never get one",
+                code="launch-template",
+            )
+        target = {**numbered[str(source)], **tree(wanted, "LaunchTemplateData")}
+        same = [number for number, data in numbered.items() if data.keys() == target.keys() and contains(data, target)]
+        return max(same, key=int) if same else self._add_version(wanted)
+
+    def delete(self, pool: str) -> None:
+        """Delete the template of a group that is gone; another one of that name is left alone."""
+        name = template_name(self._cluster, pool)
+        if self._is_ours(name, {CLUSTER_TAG: self._cluster}):
+            unless(_GONE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
+
+    def _reuse(self, wanted: Mapping[str, object], where: str) -> str:
+        name = str(wanted["LaunchTemplateName"])
+        marks = tags_of({"Tags": trees(wanted, "TagSpecifications")[0].get("Tags")})
+        if not self._is_ours(name, marks):
+            raise Conflict(
+                f'a launch template named "{name}" is there and does not carry the marks of this pool',
+                where=where,
+                fix="delete it, or give the pool another name",
+                code="foreign-template",
+            )
+        newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
+        if newest and contains(newest[0].get("LaunchTemplateData"), wanted["LaunchTemplateData"]):
+            return str(newest[0].get("VersionNumber"))
+        data = wanted["LaunchTemplateData"]
+        return self._add_version({"LaunchTemplateName": name, "LaunchTemplateData": data})
+
+    def _add_version(self, wanted: Mapping[str, object]) -> str:
+        answer = self._aws.ec2.create_launch_template_version(**wanted, ClientToken=uuid.uuid4().hex)
+        return str(at(answer, "LaunchTemplateVersion", "VersionNumber"))
+
+    def _versions(self, **which: object) -> list[dict[str, object]]:
+        answer = unless(_GONE, partial(self._aws.ec2.describe_launch_template_versions, **which))
+        found = trees(answer, "LaunchTemplateVersions") if answer else []
+        while token := str((answer or {}).get("NextToken") or ""):
+            answer = self._aws.ec2.describe_launch_template_versions(**which, NextToken=token)
+            found += trees(answer, "LaunchTemplateVersions")
+        return found
+
+    def _is_ours(self, name: str, marks: Mapping[str, str]) -> bool:
+        found = [one for one in self.listed() if one.get("LaunchTemplateName") == name]
+        ours = {key: value for key, value in marks.items() if key.startswith("gpukube.io/")}
+        return bool(found) and ours.items() <= tags_of(found[0]).items()

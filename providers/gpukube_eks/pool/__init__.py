@@ -1,0 +1,1 @@
+"""A pool in the terms of EKS: fields, requests, observation, changes. Pure."""

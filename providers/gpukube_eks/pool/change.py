@@ -1,0 +1,343 @@
+"""Changes of a live node group -> the calls that bring them about.
+
+Lives here: which calls, in which order, with what in them, and what each call was made from. Must not live here:
+sending them (`client`), what a change does to pods (`updates`), the data of a launch template (`template`).
+
+EKS takes deltas, so a call carries what changes and nothing else; where it takes a structure (updateConfig,
+nodeRepairConfig) it carries the live one with the changes merged in, because what EKS does with members that are left
+out is not documented. There is no etag: every request remembers, under `expects`, the live values that it was made
+from, and is not sent when they are others by then (`require_unmoved`).
+
+Order: tags, then the configuration, then the version, so that a new updateConfig holds for the nodes that the version
+replaces, and nodes that a smaller size ends are not replaced first. EKS does not take configuration and version in one
+call, and nothing else while one runs (eksctl-io/eksctl#2565).
+
+The first call of a change carries the second copy of the marks (`copy`) where the live one is missing or another: it is
+no difference by itself, so it has no call of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath
+from gpukube.core.jsontree import texts, tree, trees
+from gpukube.core.marks import recorded_tags
+from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube.errors import SpecError
+from gpukube_eks.facts.meanings import busy
+from gpukube_eks.pool.fields import (
+    BINDINGS,
+    RESOURCE_FIELD,
+    RESOURCE_TAG,
+    TAG,
+    UNTAG,
+    UPDATE_CONFIG,
+    UPDATE_VERSION,
+    native_taint,
+)
+from gpukube_eks.pool.marks import outdated_copy, scaled_copy
+from gpukube_eks.pool.native import EXCLUSIVE
+from gpukube_eks.pool.observe import STATES, health_of
+from gpukube_eks.pool.refusals import moved, unchangeable
+from gpukube_eks.pool.template import changed_data
+from gpukube_eks.pool.upgrades import upgrade_members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed, Taint
+    from gpukube_eks.pool.marks import Outdated
+
+_SIZES: Final = ("minSize", "maxSize", "desiredSize")
+_BY_TEMPLATE: Final = (("disk",), ("sharing",), ("capacity",), MAX_PODS)
+_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "updateConfig": ("upgrade",),
+    "nodeRepairConfig": ("eks", "nodeRepairConfig"),
+}
+"""Structure that is sent as a whole -> the path above the fields that it holds."""
+_RELEASE: Final = FieldPath("eks", "releaseVersion")
+_PLAIN: Final = tuple(row for row in BINDINGS if row.is_plain and row.effect.call == UPDATE_CONFIG)
+"""Fields that are one member of the configuration."""
+_CUSTOM: Final = "CUSTOM"
+
+Json = Mapping[str, object]
+
+
+def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """Make the calls for changes in place, in the order in which EKS must get them.
+
+    Args:
+        desired: What is declared.
+        observed: The live group.
+        changes: In-place and disruptive ones; others are left out.
+
+    Raises:
+        SpecError: Nodes would have to be replaced in a Capacity Block that is in use.
+    """
+    cluster = desired.target.cluster
+    made = [*_tag_requests(cluster, observed, changes)]
+    made += _config_requests(desired, observed, changes)
+    made += _version_requests(desired, observed, changes)
+    names = recorded_tags(desired, observed, changes)
+    tags = texts(observed.native, "tags")
+    return _with_copy(made, observed, outdated_copy(desired.target, observed.name, tags, names))
+
+
+def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Make the call that sets the size of a group, or its bounds."""
+    live = tree(observed.native, "scalingConfig")
+    found = _scaling(nodes, live) or {name: live[name] for name in ("minSize", "maxSize") if name in live}
+    request = _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
+    return _with_copy([request], observed, scaled_copy(cluster, observed, texts(observed.native, "tags")))[0]
+
+
+def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) -> tuple[Request, ...]:
+    """Let the first call write the copy of the marks too."""
+    given, gone = outdated
+    if not made or not (given or gone):
+        return tuple(made)
+    copy: dict[str, object] = {"resourceArn": str(observed.native.get("nodegroupArn") or "")}
+    copy |= {"tags": given} if given else {}
+    copy |= {"tagKeys": list(gone)} if gone else {}
+    return replace(made[0], params={**made[0].params, "copy": copy}), *made[1:]
+
+
+def require_unmoved(request: Request, group: Json | None, where: str) -> None:
+    """Refuse a change when the group is no longer what the change was made from, or EKS is at work on it.
+
+    Args:
+        request: Of `translate_changes` or `translate_scale`.
+        group: As DescribeNodegroup gives it just before the call; None where it is not there.
+        where: The pool, for errors.
+
+    Raises:
+        Conflict: With code MOVED, or with BUSY.
+        CloudError: The group failed: it must be deleted.
+    """
+    if group is None:
+        raise moved(("it is gone",), where)
+    status = str(group.get("status") or "Unknown")
+    if request.operation in (UPDATE_CONFIG, UPDATE_VERSION) and (state := STATES.get(status, "busy")) != "ready":
+        raise unchangeable(status, health_of(group), where) if state == "failed" else busy(status, where)
+    scaling = tree(request.params, "nodegroup", "scalingConfig")
+    parts = _moved_parts(tree(request.params, "expects"), group)
+    if parts or (scaling and _outgrown(scaling, group)):
+        raise moved(parts or ("scalingConfig[desiredSize]",), where)
+
+
+def _moved_parts(expects: Json, group: Json) -> tuple[str, ...]:
+    live: dict[str, object] = {**group, "taints": _taints_read(group)}
+    return tuple(
+        part if name == "" else f"{part}[{name}]"
+        for part, values in expects.items()
+        for name, value in _pairs(part, values)
+        if _read(live, part, name) != value
+    )
+
+
+def _outgrown(scaling: Json, group: Json) -> bool:
+    """Whether new bounds leave the live size outside, which EKS refuses without a new size beside them."""
+    sizes = {**tree(group, "scalingConfig"), **scaling}
+    least, most, desired = (sizes.get(name) for name in _SIZES)
+    if not (isinstance(least, int) and isinstance(most, int) and isinstance(desired, int)):
+        return False
+    return not least <= desired <= most
+
+
+def _pairs(part: str, values: object) -> Iterator[tuple[str, object]]:
+    """What is compared by itself: every label, tag, taint and size; a structure as a whole."""
+    if part in ("labels", "tags", "taints", "scalingConfig", "launchTemplate") and isinstance(values, Mapping):
+        yield from values.items()
+    else:
+        yield "", values
+
+
+def _read(live: Json, part: str, name: str) -> object:
+    return live.get(part) if name == "" else tree(live, part).get(name)
+
+
+# Tags
+
+
+def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
+    wanted = {key: change.new for change in changes if (key := _tag_of(change.field))}
+    gone = sorted(key for key, value in wanted.items() if value is None)
+    given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
+    arn, live = str(observed.native.get("nodegroupArn") or ""), tree(observed.native, "tags")
+    for operation, keys, members in ((UNTAG, gone, {"tagKeys": gone}), (TAG, [*given], {"tags": given})):
+        if keys:
+            params = {
+                "nodegroup": _path(cluster, observed),
+                "resource": {"resourceArn": arn, **members},
+                "expects": {"tags": {key: live.get(key) for key in keys}},
+            }
+            yield Request("eks", operation, params)
+
+
+def _tag_of(field: FieldPath) -> str:
+    """Key of the tag that carries a field; "" for none."""
+    if field.is_below(*RESOURCE_FIELD):
+        return f"{RESOURCE_TAG}{field.key}"
+    return field.key if field.is_below("tags") else ""
+
+
+# Configuration
+
+
+def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
+    body: dict[str, object] = {}
+    expects: dict[str, object] = {}
+    fields = {change.field for change in changes}
+    parts = [_labels(observed, changes)]
+    parts += [_taints(desired, observed)] if TAINTS in fields else []
+    if any(field.is_below("nodes") and not _tag_of(field) for field in fields):
+        live = tree(observed.native, "scalingConfig")
+        sizes = _scaling(desired.target.nodes, live)
+        parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
+    parts += [_structure(name, desired, observed) for name, above in _PARTS.items() if _has(fields, above)]
+    parts += [
+        _member(str(row.wire[0]), change, observed) for row in _PLAIN for change in changes if change.field == row.path
+    ]
+    for members, read in parts:
+        body |= members
+        expects |= read
+    if body:
+        yield _config(desired.target.cluster, observed, body, expects)
+
+
+def _member(name: str, change: Change, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
+    return {name: change.new}, {name: observed.native.get(name)}
+
+
+def _config(cluster: ClusterRef, observed: Observed, body: Json, expects: Json) -> Request:
+    group = {**_path(cluster, observed), **body}
+    return Request("eks", UPDATE_CONFIG, {"nodegroup": group, "expects": dict(expects)})
+
+
+def _labels(observed: Observed, changes: Sequence[Change]) -> tuple[dict[str, object], dict[str, object]]:
+    wanted = {change.field.key: change.new for change in changes if change.field.is_below("labels")}
+    for change in changes:
+        if change.field == PROTECTION:
+            wanted[PROTECT_LABEL] = "true" if change.new else None
+    if not wanted:
+        return {}, {}
+    gone = sorted(key for key, value in wanted.items() if value is None and key in observed.labels)
+    given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
+    delta: dict[str, object] = {"addOrUpdateLabels": given} if given else {}
+    delta |= {"removeLabels": gone} if gone else {}
+    return {"labels": delta}, {"labels": {key: observed.labels.get(key) for key in sorted(wanted)}}
+
+
+def _taints(desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
+    """A taint is known by key and effect: another value is an update (terraform aws_eks_node_group does so too)."""
+    wanted = {_identity(taint): taint for taint in desired.target.taints}
+    live = {_identity(taint): taint for taint in observed.effective_taints}
+    given = [taint for identity, taint in sorted(wanted.items()) if live.get(identity) != taint]
+    gone = [taint for identity, taint in sorted(live.items()) if identity not in wanted]
+    delta: dict[str, object] = {"addOrUpdateTaints": [native_taint(taint) for taint in given]} if given else {}
+    delta |= {"removeTaints": [native_taint(taint) for taint in gone]} if gone else {}
+    read = {_identity(t): live[_identity(t)].value if _identity(t) in live else None for t in (*given, *gone)}
+    return ({"taints": delta}, {"taints": read}) if delta else ({}, {})
+
+
+def _identity(taint: Taint) -> str:
+    return f"{taint.key}:{native_taint(taint)['effect']}"
+
+
+def _taints_read(group: Json) -> dict[str, str]:
+    taints = trees(group, "taints")
+    return {f"{taint.get('key')}:{taint.get('effect')}": str(taint.get("value") or "") for taint in taints}
+
+
+def _wanted_sizes(nodes: Nodes) -> dict[str, object]:
+    """EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig)."""
+    return {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
+
+
+def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
+    """What of the sizes must be sent.
+
+    The size itself belongs to the autoscaler: of an autoscaled group it goes along only when it is outside the new
+    bounds, because EKS refuses the bounds then (terraform-aws-modules/terraform-aws-eks#748).
+    """
+    wanted = _wanted_sizes(nodes)
+    if nodes.autoscaled:
+        least, most, desired = nodes.minimum, max(1, nodes.maximum), live.get("desiredSize")
+        wanted["desiredSize"] = min(max(desired, least), most) if isinstance(desired, int) else least
+    return {name: value for name, value in wanted.items() if live.get(name) != value}
+
+
+def _sizes_read(sent: Json, live: Json) -> dict[str, object]:
+    """Bounds always count, the size only where it is sent: between plan and call the autoscaler may move it."""
+    return {name: live.get(name) for name in _SIZES if name != "desiredSize" or name in sent}
+
+
+def _structure(name: str, desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
+    target = desired.target
+    given = upgrade_members(target) if name == "updateConfig" else tree(target.native, name)
+    live = tree(observed.native, name)
+    shut = {f"{name}.{key}" for key in given}
+    excluded = {other for pair in EXCLUSIVE for one, other in (pair, pair[::-1]) if one in shut}
+    kept = {key: value for key, value in live.items() if f"{name}.{key}" not in excluded and value is not None}
+    return {name: {**kept, **given}}, {name: observed.native.get(name)}
+
+
+# Version
+
+
+def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
+    """Replace the nodes: by a new version of the launch template, another release, or all at once.
+
+    EKS reads silence as "the newest": of the release, and even of the Kubernetes version (botocore eks
+    UpdateNodegroupVersionRequest). So what shall stay is always sent as it is.
+    """
+    fields = {change.field for change in changes}
+    remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
+    if not remade and not upgraded and _RELEASE not in fields:
+        return
+    _require_empty_block(desired, observed)
+    native, template = observed.native, tree(observed.native, "launchTemplate")
+    group: dict[str, object] = dict(_path(desired.target.cluster, observed))
+    if native.get("amiType") != _CUSTOM:
+        # The live release is one of the live version: another version brings its newest, unless the spec says which.
+        release = desired.target.native.get("releaseVersion") or (None if upgraded else native.get("releaseVersion"))
+        group["version"] = desired.target.kubernetes_version if upgraded else native.get("version")
+        group |= {"releaseVersion": release} if release else {}
+    params: dict[str, object] = {}
+    if remade or template:
+        version = {} if remade else {"version": template.get("version")}
+        group["launchTemplate"] = {"id": template.get("id"), **version}
+    if remade:
+        params["launchTemplate"] = {
+            "LaunchTemplateId": template.get("id"),
+            "SourceVersion": template.get("version"),
+            "LaunchTemplateData": changed_data(desired.target, observed, fields),
+        }
+    expects = {name: native.get(name) for name in ("version", "releaseVersion")}
+    read = {"launchTemplate": {key: template.get(key) for key in ("id", "version")}}
+    yield Request("eks", UPDATE_VERSION, {**params, "nodegroup": group, "expects": {**expects, **read}})
+
+
+def _require_empty_block(desired: Desired, observed: Observed) -> None:
+    """Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng)."""
+    target, live = desired.target, tree(observed.native, "scalingConfig")
+    size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
+    if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
+        raise SpecError(
+            f"{target.where}: EKS replaces no nodes of a Capacity Block that is in use, and this change needs new ones",
+            where=target.locator.at("capacity.reserved.eks.capacityBlock"),
+            fix="apply nodes: {count: 0} with this change, and the old count after it; or take the change back",
+            why=f"the size of the node group must be 0, and it is {size} (docs: eks/capacity-blocks-mng)",
+            code="block-in-use",
+        )
+
+
+def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:
+    return {"clusterName": cluster.name, "nodegroupName": observed.name}
+
+
+def _has(fields: set[FieldPath], *groups: tuple[str, ...]) -> bool:
+    return any(field.is_below(*above) for field in fields for above in groups)

@@ -1,0 +1,494 @@
+"""The fields of an EKS node group: one row each, from the spec to the wire and back.
+
+Lives here: the table, with the small functions that its exotic rows need. Must not live here: what EKS refuses
+(`rules`), calls (`change`), native members (`native`), which a spec writes by the names of the API.
+
+A group is two objects. `wire` leads into the group; disk, user data and reservation are the launch template's, so their
+rows only read it, and `template` writes it. Outside the table stay the settings of Bottlerocket that a sharing becomes
+(several at once: `bottlerocket`), the names of group and template, and role and subnets, which the live cluster knows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.core import fields as paths
+from gpukube.core.binding import Binding, Draft, Effect, abilities
+from gpukube.core.fields import FieldPath, label, tag
+from gpukube.core.jsontree import integer, strings, text, texts, tree, trees
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
+from gpukube.core.values import PROTECT_LABEL, Ability, Taint
+from gpukube_eks.pool.marks import FORM, copy_tags
+from gpukube_eks.pool.purchase import capacity_fields, capacity_type, is_block, read_capacity
+from gpukube_eks.pool.template import template_fields
+from gpukube_eks.pool.upgrades import update_config, upgrade_fields, upgrade_members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
+
+UPDATE_CONFIG: Final = "update_nodegroup_config"
+UPDATE_VERSION: Final = "update_nodegroup_version"
+TAG: Final = "tag_resource"
+UNTAG: Final = "untag_resource"
+RESOURCE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
+"""Tag of a node group: devices of a node that is not there yet (cluster-autoscaler 1.28, aws_manager.go)."""
+RESOURCE_FIELD: Final = ("nodes", "autoscaling", "resources")
+"""Path above the fields of tags that tell of NVIDIA devices: these are ours alone, other tags may be anybody's."""
+BLOCK_FIELD: Final = FieldPath("capacity", "reserved", "eks", "capacityBlock")
+RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "eks", "capacityReservation")
+EFFECTS: Final[Mapping[str, str]] = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+"""Effect in Kubernetes -> TaintEffect of EKS."""
+_OUR_TAGS: Final = f"{RESOURCE_TAG}nvidia.com/"
+_SYSTEM: Final = "eks.amazonaws.com/"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDraft(Draft):
+    """A pool on its way to the wire.
+
+    Attributes:
+        tags: As sent, without the copy of the marks.
+        ami_type: The image.
+    """
+
+    tags: Mapping[str, str]
+    ami_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A group as read.
+
+    Attributes:
+        group: As DescribeNodegroup gives it.
+        data: LaunchTemplateData of its template's version; empty without a template.
+        zones: Subnet id -> Availability Zone.
+        template: The comparable fields of the data.
+    """
+
+    group: Mapping[str, object]
+    data: Mapping[str, object]
+    zones: Mapping[str, str]
+    template: Mapping[FieldPath, object]
+
+    @classmethod
+    def of(cls, group: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str]) -> Live:
+        """Read the template's fields once."""
+        return cls(group, data, zones, template_fields(data, str(group.get("amiType") or "")))
+
+
+# Both ways
+
+
+def native_taint(taint: Taint) -> dict[str, str]:
+    """Write a taint as EKS does; an effect that it has no word for stays as it is."""
+    value = {"value": taint.value} if taint.value else {}
+    return {"key": taint.key, **value, "effect": EFFECTS.get(taint.effect, taint.effect)}
+
+
+def read_taint(native: Mapping[str, object]) -> Taint:
+    """Read what `native_taint` writes."""
+    word = str(native.get("effect"))
+    effect = next((ours for ours, theirs in EFFECTS.items() if theirs == word), word)
+    return Taint(str(native.get("key", "")), str(native.get("value") or ""), cast("TaintEffect", effect))
+
+
+def _size(sizes: Mapping[str, object], path: FieldPath) -> int | None:
+    """A fixed count where both bounds are one, else bounds.
+
+    EKS keeps no word on who moves the number: a group with equal bounds is a fixed one, whoever made it.
+    """
+    least, most = integer(sizes, "minSize"), integer(sizes, "maxSize")
+    if least is None or most is None:
+        return None
+    if least == most:
+        return least if path == paths.COUNT else None
+    return {paths.LEAST: least, paths.MOST: most}.get(path)
+
+
+def _sizes(target: Target) -> dict[str, object]:
+    """EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig)."""
+    nodes = target.nodes
+    return {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
+
+
+def _devices(tags: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(RESOURCE_TAG): value for key, value in tags.items() if key.startswith(_OUR_TAGS)}
+
+
+def _others(tags: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in tags.items() if not key.startswith(_OUR_TAGS)}
+
+
+def written_fields(tags: frozenset[str]) -> frozenset[FieldPath]:
+    """Return the fields of tags."""
+    return frozenset(
+        FieldPath(*RESOURCE_FIELD, key.removeprefix(RESOURCE_TAG)) if key.startswith(_OUR_TAGS) else tag(key)
+        for key in tags
+    )
+
+
+# What a live group says
+
+
+def instance_type_of(native: Mapping[str, object], data: Mapping[str, object]) -> str:
+    """Return the first instance type: the group's own, else its template's."""
+    types = strings(native, "instanceTypes")
+    return types[0] if types else str(data.get("InstanceType") or "")
+
+
+def _live_zones(live: Live) -> tuple[str, ...] | None:
+    names = strings(live.group, "subnets")
+    return tuple(sorted({live.zones[name] for name in names if name in live.zones})) or None
+
+
+def _live_labels(live: Live) -> dict[str, str]:
+    found = texts(live.group, "labels")
+    return {key: value for key, value in found.items() if not key.startswith(_SYSTEM) and key != PROTECT_LABEL}
+
+
+def _live_tags(live: Live) -> dict[str, str]:
+    found = texts(live.group, "tags")
+    return {key: value for key, value in found.items() if not (key.startswith("aws:") or FORM.is_own(key))}
+
+
+def _bought(live: Live, path: FieldPath) -> object:
+    return read_capacity(live.group.get("capacityType"), live.data).get(path)
+
+
+def _disk_size(live: Live) -> object:
+    """With a launch template EKS does not repeat the disk."""
+    size = live.template.get(paths.DISK_SIZE)
+    return live.group.get("diskSize") if size is None else size
+
+
+# What the values of a change make of its row
+
+
+def _version(change: Change, row: UpdateRow) -> UpdateRow:
+    """EKS takes the cluster's own version only, which never goes back (docs: eks/update-managed-node-group)."""
+    old, new = _minor(change.old), _minor(change.new)
+    if old and new and new < old:
+        sentence = f"a node group does not go back to an older version: {change.new} is before {change.old}"
+        return replace(row, kind="refused", sentence=sentence, call="")
+    return row
+
+
+def _minor(value: object) -> tuple[int, ...]:
+    found = re.fullmatch(r"(\d+)\.(\d+)", str(value))
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _count(change: Change, row: UpdateRow) -> UpdateRow:
+    """A smaller size ends nodes at once, disruption budgets or not (docs: eks/update-managed-node-group)."""
+    old, new = change.old, change.new
+    if isinstance(old, int) and isinstance(new, int) and new < old:
+        return replace(row, kind="disruptive", sentence="EKS terminates nodes at once, with the pods on them")
+    return row
+
+
+def _most(change: Change, row: UpdateRow) -> UpdateRow:
+    """Without a largest size the group has a fixed one: what the autoscaler added above it goes."""
+    if isinstance(change.old, int) and change.new is None:
+        sentence = "EKS terminates the nodes above the fixed size at once, with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    return _count(change, row)
+
+
+def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
+    if change.old is None:
+        return row
+    sentence = "the component that advertises the GPUs leaves the nodes: they have none until another one has come"
+    return replace(row, kind="disruptive", sentence=sentence)
+
+
+def _taints(change: Change, row: UpdateRow) -> UpdateRow:
+    if any(taint.endswith(":NoExecute") for taint in {*strings(change.new)} - {*strings(change.old)}):
+        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
+    return row
+
+
+_SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
+_TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
+_TEMPLATES: Final = "docs: eks/launch-templates"
+STOPS_FIRST: Final = "draining each; an old node stops before a new one starts unless upgrade.maxSurge is above 0"
+"""MINIMAL is what gpukube asks for where a spec is silent: a pool of one node has none meanwhile."""
+_ROLL: Final = f"a new version of the launch template: EKS replaces every node, {STOPS_FIRST}"
+_NEXT_UPDATE: Final = Effect(
+    "in-place", "holds from the next update on", f"{_SDK}, NodegroupUpdateConfig", UPDATE_CONFIG
+)
+_BOUND: Final = Effect(
+    "in-place",
+    "the Auto Scaling group keeps the new bound, and starts or ends nodes that it asks for",
+    _SDK,
+    UPDATE_CONFIG,
+)
+_NEW_DISK: Final = Effect("disruptive", _ROLL, _TEMPLATES, UPDATE_VERSION)
+_EXACT: Final = Ability("exact")
+_NO_FIELD: Final = "EKS has no field for it"
+_BY_TEMPLATE: Final = "the disk of the pool's launch template"
+
+BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
+    Binding(
+        path=paths.COUNT,
+        wire=("scalingConfig",),
+        spec="nodes",
+        get=lambda made: _size(_sizes(made.target), paths.COUNT),
+        write=lambda made: _sizes(made.target),
+        read=lambda live: _size(tree(live.group, "scalingConfig"), paths.COUNT),
+        effect=Effect("in-place", "EKS adds nodes", _SDK, UPDATE_CONFIG),
+        ability=_EXACT,
+        adjust=_count,
+    ),
+    Binding(
+        path=paths.LEAST,
+        get=lambda made: _size(_sizes(made.target), paths.LEAST),
+        read=lambda live: _size(tree(live.group, "scalingConfig"), paths.LEAST),
+        effect=_BOUND,
+    ),
+    Binding(
+        path=paths.MOST,
+        get=lambda made: _size(_sizes(made.target), paths.MOST),
+        read=lambda live: _size(tree(live.group, "scalingConfig"), paths.MOST),
+        effect=_BOUND,
+        adjust=_most,
+    ),
+    Binding(
+        path=FieldPath(*RESOURCE_FIELD, "*"),
+        get=lambda made: _devices(made.tags),
+        read=lambda live: _devices(_live_tags(live)),
+        effect=Effect(
+            "in-place",
+            "the cluster autoscaler learns anew what a node that is not there yet will have",
+            "kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws aws_manager.go; botocore eks TagResource",
+            TAG,
+        ),
+    ),
+    Binding(
+        path=paths.INSTANCE_TYPE,
+        wire=("instanceTypes",),
+        get=lambda made: made.target.machine.name,
+        # Of a block EKS takes it in the launch template only (docs: eks/capacity-blocks-mng).
+        write=lambda made: None if is_block(made.target.capacity) else [made.target.machine.name],
+        read=lambda live: instance_type_of(live.group, live.data) or None,
+        effect=Effect("replace", "the instance type is set at creation only", _TERRAFORM),
+    ),
+    Binding(
+        path=paths.IMAGE,
+        wire=("amiType",),
+        get=lambda made: made.ami_type,
+        read=lambda live: text(live.group, "amiType") or None,
+        effect=Effect("replace", "amiType is set at creation only", _TERRAFORM),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.CAPACITY_TYPE,
+        wire=("capacityType",),
+        get=lambda made: made.target.capacity.type,
+        write=lambda made: capacity_type(made.target.capacity),
+        read=partial(_bought, path=paths.CAPACITY_TYPE),
+        effect=Effect("replace", "Spot, on-demand or a Capacity Block is set at creation only", _TERRAFORM),
+        ability=Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
+        feature="capacity.spot",
+    ),
+    Binding(
+        path=BLOCK_FIELD,
+        get=lambda made: capacity_fields(made.target.capacity).get(BLOCK_FIELD),
+        read=partial(_bought, path=BLOCK_FIELD),
+        effect=Effect(
+            "replace", "a node group is for one Capacity Block, in its zone", "docs: eks/capacity-blocks-mng"
+        ),
+    ),
+    Binding(
+        path=RESERVATION_FIELD,
+        get=lambda made: capacity_fields(made.target.capacity).get(RESERVATION_FIELD),
+        read=partial(_bought, path=RESERVATION_FIELD),
+        effect=Effect("disruptive", _ROLL, f"{_TEMPLATES}; EC2 CapacityReservationSpecification", UPDATE_VERSION),
+        ability=Ability(
+            "emulated", "the launch template's reservation, and capacityType for a Capacity Block", _NO_FIELD
+        ),
+        feature="capacity.reserved",
+    ),
+    Binding(
+        path=paths.ZONES,
+        get=lambda made: tuple(sorted(made.target.zones)) or None,
+        read=_live_zones,
+        effect=Effect("replace", "the subnets are set at creation only", _TERRAFORM),
+        ability=Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
+    ),
+    Binding(
+        path=paths.DISK_SIZE,
+        members=("diskSize",),
+        get=lambda made: made.target.disk.size_gib,
+        read=_disk_size,
+        effect=_NEW_DISK,
+        ability=Ability("emulated", _BY_TEMPLATE, "EKS takes no disk beside a launch template"),
+        feature="disk.size",
+    ),
+    Binding(
+        path=paths.DISK_TYPE,
+        get=lambda made: made.target.disk.type,
+        read=lambda live: live.template.get(paths.DISK_TYPE),
+        effect=_NEW_DISK,
+        ability=Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
+    ),
+    Binding(
+        path=FieldPath("sharing", "*"),
+        effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (Bottlerocket user data)", UPDATE_VERSION),
+    ),
+    Binding(
+        path=paths.MAX_PODS,
+        get=lambda made: made.target.max_pods,
+        read=lambda live: live.template.get(paths.MAX_PODS),
+        effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION),
+        ability=Ability("emulated", "the kubelet's limit, by the launch template's user data", _NO_FIELD),
+    ),
+    Binding(
+        path=label("*"),
+        wire=("labels",),
+        get=lambda made: {key: value for key, value in made.labels.items() if key != PROTECT_LABEL},
+        write=lambda made: dict(sorted(made.labels.items())),
+        read=_live_labels,
+        effect=Effect(
+            "in-place", "EKS relabels the nodes", "botocore eks/2017-11-01 UpdateLabelsPayload", UPDATE_CONFIG
+        ),
+        ability=_EXACT,
+        feature="labels",
+    ),
+    Binding(
+        path=label(CONFIG_LABEL),
+        effect=Effect(
+            "disruptive",
+            "the device plugin restarts with another configuration: the number of devices changes under running pods",
+            "NVIDIA/k8s-device-plugin README, config-manager",
+            UPDATE_CONFIG,
+        ),
+    ),
+    Binding(
+        path=label(MIG_CONFIG_LABEL),
+        effect=Effect(
+            "disruptive",
+            "the MIG manager stops the GPU clients of each node and may reboot it",
+            "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
+            UPDATE_CONFIG,
+        ),
+    ),
+    Binding(
+        path=label(ADVERTISER_LABEL),
+        effect=Effect(
+            "in-place",
+            "the component that this label asks for comes to the nodes",
+            "NVIDIA/k8s-device-plugin v0.20.0 values.yaml, affinity",
+            UPDATE_CONFIG,
+        ),
+        adjust=_advertiser,
+    ),
+    Binding(
+        path=paths.MAX_SURGE,
+        wire=("updateConfig",),
+        members=(),
+        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_SURGE),
+        write=lambda made: update_config(made.target),
+        read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_SURGE),
+        effect=_NEXT_UPDATE,
+        ability=Ability(
+            "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT with as many nodes more as EKS likes", _NO_FIELD
+        ),
+    ),
+    Binding(
+        path=paths.MAX_UNAVAILABLE,
+        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_UNAVAILABLE),
+        read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_UNAVAILABLE),
+        effect=_NEXT_UPDATE,
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.KUBERNETES_VERSION,
+        wire=("version",),
+        get=lambda made: made.target.kubernetes_version or None,
+        effect=Effect(
+            "disruptive",
+            f"EKS replaces every node by one of the newer version, {STOPS_FIRST}",
+            "docs: eks/update-managed-node-group",
+            UPDATE_VERSION,
+        ),
+        ability=_EXACT,
+        adjust=_version,
+    ),
+    Binding(
+        path=paths.TAINTS,
+        wire=("taints",),
+        get=lambda made: tuple(sorted(map(str, made.target.taints))),
+        write=lambda made: [native_taint(taint) for taint in sorted(made.target.taints)] or None,
+        read=lambda live: tuple(sorted(str(read_taint(taint)) for taint in trees(live.group, "taints"))),
+        effect=Effect("in-place", "EKS changes the taints of the nodes", f"{_SDK}, UpdateTaintsPayload", UPDATE_CONFIG),
+        ability=_EXACT,
+        adjust=_taints,
+    ),
+    Binding(
+        path=tag("*"),
+        wire=("tags",),
+        get=lambda made: _others(made.tags),
+        write=lambda made: dict(sorted({**made.tags, **copy_tags(made.target)}.items())),
+        read=lambda live: _others(_live_tags(live)),
+        effect=Effect(
+            "in-place",
+            "the tags of the node group change at once, those of its machines with the launch template's next version",
+            "botocore eks/2017-11-01 TagResource, docs: eks/eks-using-tags",
+            TAG,
+        ),
+        ability=_EXACT,
+        feature="tags",
+    ),
+    Binding(
+        path=paths.PROTECTION,
+        get=lambda made: made.target.protect,
+        read=lambda live: text(live.group, "labels", PROTECT_LABEL) == "true",
+        effect=Effect("in-place", "a label of the node group", _SDK, UPDATE_CONFIG),
+        ability=Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
+    ),
+)
+"""The portable fields."""
+
+ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        **abilities(BINDINGS),
+        "nodes.autoscaling": Ability(
+            "emulated",
+            "bounds of the Auto Scaling group, within which the cluster's own autoscaler moves the number",
+            "EKS does not scale node groups by itself",
+        ),
+        "driver.version": Ability(
+            "missing",
+            "leave it out; eks: {releaseVersion: ...} pins the image with its driver",
+            "the driver is the one of the image",
+        ),
+        "sharing.mig.single": Ability(
+            "emulated",
+            "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do",
+            _NO_FIELD,
+        ),
+        "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
+        "sharing.mig.layout": Ability(
+            "emulated", "the GPU Operator's MIG manager cuts, by a config of gpukube's", _NO_FIELD
+        ),
+        "sharing.timeSlicing": Ability(
+            "emulated", "the plugin's sharing.timeSlicing; on Bottlerocket the node's own settings", _NO_FIELD
+        ),
+        "sharing.mps": Ability(
+            "emulated", "the plugin's sharing.mps; on Bottlerocket the node's own settings", _NO_FIELD
+        ),
+        "gpuTaint": _EXACT,
+    }
+)
+"""Docs: eks/create-managed-node-group, eks/launch-templates, eks/ml-eks-optimized-ami, eks/managed-node-groups."""

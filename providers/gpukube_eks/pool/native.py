@@ -1,0 +1,222 @@
+"""The members of an EKS node group by their wire names: which the spec may set natively, and of which shape.
+
+Lives here: that table, the checks of the spec's `eks:` fields against it, merging them into a request. Must not live
+here: what a change of a member does (`updates`).
+
+Names, shapes and bounds are those of botocore 1.44.5, eks/2017-11-01 CreateNodegroupRequest; a test compares them with
+the installed model. botocore checks neither upper bounds nor enums, so they are checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from gpukube.core.binding import managed_members
+from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
+from gpukube.errors import Finding
+from gpukube_eks.pool.fields import BINDINGS
+from gpukube_eks.pool.upgrades import is_asked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number of at least 1; of at most `most` where that is not 0."""
+
+    most: int = 0
+
+
+Leaf: TypeAlias = "Literal['bool', 'str', 'strings', 'overrides'] | Number | tuple[str, ...]"
+"""Of a member: a JSON type with its bounds, or the words it may hold."""
+
+NATIVE: Final[Mapping[str, Leaf]] = {
+    "subnets": "strings",
+    "nodeRole": "str",
+    "releaseVersion": "str",
+    "updateConfig.maxUnavailable": Number(100),
+    "updateConfig.maxUnavailablePercentage": Number(100),
+    "updateConfig.updateStrategy": ("DEFAULT", "MINIMAL"),
+    "nodeRepairConfig.enabled": "bool",
+    "nodeRepairConfig.maxUnhealthyNodeThresholdCount": Number(),
+    "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage": Number(100),
+    "nodeRepairConfig.maxParallelNodesRepairedCount": Number(),
+    "nodeRepairConfig.maxParallelNodesRepairedPercentage": Number(100),
+    "nodeRepairConfig.nodeRepairConfigOverrides": "overrides",
+}
+"""What `eks:` may hold, by path. Each has a row in `updates`, under its field (`field_of`). The most of maxUnavailable
+stands in the documentation of botocore eks NodegroupUpdateConfig only."""
+
+_FIELDS: Final[Mapping[str, FieldPath]] = {
+    "updateConfig.maxUnavailable": MAX_UNAVAILABLE,
+    "updateConfig.maxUnavailablePercentage": MAX_UNAVAILABLE,
+    "updateConfig.updateStrategy": MAX_SURGE,
+}
+"""Members that the spec has portable fields for too (`upgrades`)."""
+
+MANAGED: Final[Mapping[str, str]] = {
+    "clusterName": "clusters.*.name",
+    "nodegroupName": "names.eks",
+    **managed_members(BINDINGS),
+}
+"""Members that gpukube sends itself -> the field of the spec to write instead."""
+
+REFUSED: Final[Mapping[str, str]] = {
+    "launchTemplate": "every pool has a launch template of gpukube's own",
+    "remoteAccess": "EKS takes it on node groups without a launch template only",
+    "clientRequestToken": "each attempt has its own",
+    "warmPoolConfig": "what stopped GPU machines cost and show is not known to gpukube",
+}
+"""Members that no GPU pool of gpukube carries -> why."""
+
+EXCLUSIVE: Final = (
+    ("updateConfig.maxUnavailable", "updateConfig.maxUnavailablePercentage"),
+    ("nodeRepairConfig.maxUnhealthyNodeThresholdCount", "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage"),
+    ("nodeRepairConfig.maxParallelNodesRepairedCount", "nodeRepairConfig.maxParallelNodesRepairedPercentage"),
+)
+"""Pairs of which only one may be there (botocore eks NodegroupUpdateConfig, NodeRepairConfig)."""
+
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_SUBNET: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
+_FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
+    "nodeRole": (_ROLE, "the ARN of a role, such as arn:aws:iam::111122223333:role/NAME"),
+    "subnets": (_SUBNET, "a list of subnet ids, such as [subnet-0123456789abcdef0]"),
+}
+OVERRIDE: Final[Mapping[str, Leaf]] = {
+    "nodeMonitoringCondition": "str",
+    "nodeUnhealthyReason": "str",
+    "minRepairWaitTimeMins": Number(),
+    "repairAction": ("Replace", "Reboot", "NoAction"),
+}
+"""What an item of nodeRepairConfigOverrides may hold."""
+_OVERRIDES: Final = "nodeRepairConfig.nodeRepairConfigOverrides"
+_WORDS: Final[Mapping[str, str]] = {
+    "bool": "true or false",
+    "str": "a text",
+    "strings": "a list of texts",
+    "overrides": f"a list of mappings with {', '.join(OVERRIDE)}",
+}
+_STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
+
+
+def field_of(path: str) -> FieldPath:
+    """Return the comparable field of a native member: eks.nodeRole, upgrade.maxUnavailable."""
+    return _FIELDS.get(path) or FieldPath("eks", *path.split("."))
+
+
+def check_native(target: Target) -> list[Finding]:
+    """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
+    found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
+    return [*found, *_excluded(target), *_said_twice(target)]
+
+
+def _excluded(target: Target) -> Iterator[Finding]:
+    given = {path for path, _ in _walk("", target.native)}
+    for first, second in EXCLUSIVE:
+        if {first, second} <= given:
+            says = f"eks.{first} and eks.{second} exclude each other"
+            yield Finding("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
+
+
+def _said_twice(target: Target) -> Iterator[Finding]:
+    if is_asked(target.upgrade) and "updateConfig" in target.native:
+        where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade say the same"
+        yield Finding("eks-native-managed", where, says, fix="write upgrade alone")
+
+
+def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
+    """Flatten native members, of a spec or of a group as read: eks.nodeRepairConfig.enabled and the like."""
+    return {
+        field_of(path): _comparable(path, value)
+        for path, value in _walk("", group)
+        if path in NATIVE and path not in _FIELDS and value is not None
+    }
+
+
+def _walk(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    for name, value in members.items():
+        path = f"{prefix}{name}"
+        if path in _STRUCTURES and isinstance(value, Mapping):
+            yield from _walk(f"{path}.", value)
+        else:
+            yield path, value
+
+
+def _comparable(path: str, value: object) -> object:
+    if path == "subnets" and isinstance(value, list | tuple):
+        return tuple(sorted(str(one) for one in value))
+    return json.dumps(value, sort_keys=True) if isinstance(value, list) else value
+
+
+def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
+    where, shown = target.locator.at(f"eks.{path}"), f"eks.{path}"
+    if path in MANAGED:
+        fix = f"write {MANAGED[path]} instead"
+        yield Finding("eks-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
+    elif path in REFUSED:
+        yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+    elif path in _STRUCTURES:
+        says = f"{shown} is {json.dumps(value)}; a mapping is needed"
+        inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
+        yield Finding("eks-native-value", where, says, fix=f"write a mapping with {inner}")
+    elif path not in NATIVE:
+        yield Finding("eks-native-unknown", where, f'a node group has no member "{path}"', fix=_nearest(path))
+    elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
+        yield from _check_overrides(value, target)
+    elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
+        says = f"{shown} is {json.dumps(value)}, which it cannot be"
+        yield Finding("eks-native-value", where, says, fix=f"write {fix}")
+
+
+def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Iterator[Finding]:
+    for index, item in enumerate(items):
+        for name, value in item.items():
+            shown = f"eks.{_OVERRIDES}[{index}].{name}"
+            if name not in OVERRIDE:
+                near = get_close_matches(name, OVERRIDE, n=1, cutoff=0.7)
+                fix, says = f"write {near[0]}" if near else "take it away", f'a repair has no member "{name}"'
+                yield Finding("eks-native-unknown", target.locator.at(shown), says, fix=fix)
+            elif fix := _wrong(OVERRIDE[name], None, value):
+                says = f"{shown} is {json.dumps(value)}, which it cannot be"
+                yield Finding("eks-native-value", target.locator.at(shown), says, fix=f"write {fix}")
+
+
+def _wrong(leaf: Leaf, form: tuple[re.Pattern[str], str] | None, value: object) -> str:
+    """Say what to write in place of a value; "" when it is right."""
+    pattern, words = form or (None, "")
+    if not _fits(value, leaf):
+        return words or _wanted(leaf)
+    texts = value if isinstance(value, list) else [value]
+    return words if pattern and not all(pattern.fullmatch(str(text)) for text in texts) else ""
+
+
+def _wanted(leaf: Leaf) -> str:
+    if isinstance(leaf, Number):
+        return f"a whole number from 1 to {leaf.most}" if leaf.most else "a whole number of 1 or more"
+    return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else _WORDS[leaf]
+
+
+def _fits(value: object, leaf: Leaf) -> bool:
+    if isinstance(leaf, tuple):
+        return value in leaf
+    if isinstance(leaf, Number):
+        is_number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        return is_number and not (leaf.most and int(str(value)) > leaf.most)
+    if leaf == "strings":
+        return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+    if leaf == "overrides":  # a list of mappings is looked into item by item
+        return False
+    return isinstance(value, bool if leaf == "bool" else str)
+
+
+def _nearest(path: str) -> str:
+    near = get_close_matches(path, {*NATIVE, *_STRUCTURES}, n=1, cutoff=0.7)
+    return f"write eks.{near[0]}" if near else "take it away"

@@ -1,0 +1,221 @@
+"""Which role and which subnets a pool gets when the spec names none, and whether version and reservation fit there.
+
+Lives here: that choice, from what the cluster and its groups say. Must not live here: calls.
+
+Both are what the cluster's other node groups have; else, for the role, one whose name is that of the documented node
+roles, and for subnets the cluster's own, private before public (docs: eks/create-node-role, eksctl
+pkg/cfn/builder/nodegroup.go AssignSubnets). Only zones that offer the instance type are used. Where that leaves several
+answers the user is asked, never guessed for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import CapacityError, SpecError
+from gpukube_eks.pool.purchase import is_block
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from gpukube.core.values import Target
+
+ROLE_NAMES: Final = ("eksNodeRole", "AmazonEKSNodeRole", "NodeInstanceRole")
+"""Parts of the names that the documentation and eksctl give to node roles."""
+
+
+_OVER: Final = frozenset({"expired", "cancelled", "failed", "payment-failed", "unsupported", "unavailable"})
+"""States of a reservation that never holds machines again (botocore ec2 CapacityReservationState)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """A subnet as far as the choice needs it: its id, its Availability Zone, whether machines get public addresses."""
+
+    id: str
+    zone: str
+    public: bool
+
+
+def documented_roles(roles: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """Pick the ARNs of roles that are named as node roles are."""
+    return tuple(
+        str(role.get("Arn"))
+        for role in roles
+        if any(part.lower() in str(role.get("RoleName", "")).lower() for part in ROLE_NAMES)
+    )
+
+
+def choose_role(target: Target, used: Iterable[str], documented: Iterable[str], forbidden: Iterable[str]) -> str:
+    """Choose the role of a pool's nodes.
+
+    Args:
+        target: The pool.
+        used: Roles of the cluster's other groups.
+        documented: Roles of the account that are named as node roles; looked at only when none is used.
+        forbidden: The cluster's own role, and that of Auto Mode, whose policy is too small.
+
+    Raises:
+        SpecError: None or several.
+    """
+    banned = set(forbidden)
+    for candidates in (used, documented):
+        found = sorted(set(candidates) - banned - {""})
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SpecError(
+                f"the nodes of {target.where} could have several roles: {', '.join(found)}",
+                where=target.locator.at("eks.nodeRole"),
+                fix=f"write eks: {{nodeRole: {found[0]}}}, or another of them",
+                code="node-role",
+            )
+    raise SpecError(
+        f"no role for the nodes of {target.where} was found",
+        where=target.locator.at("eks.nodeRole"),
+        why="the cluster has no other node group, and the account no role with "
+        f"{', '.join(ROLE_NAMES[:-1])} or {ROLE_NAMES[-1]} in its name",
+        fix="write eks: {nodeRole: ARN} with a role that has the policies AmazonEKSWorkerNodePolicy, "
+        "AmazonEC2ContainerRegistryPullOnly and AmazonEKS_CNI_Policy",
+        code="node-role",
+    )
+
+
+def choose_subnets(
+    target: Target, groups: Iterable[Sequence[str]], listed: Sequence[str], known: Mapping[str, Subnet],
+    offered: Iterable[str],
+) -> tuple[str, ...]:  # fmt: skip
+    """Choose the subnets of a pool.
+
+    Args:
+        target: The pool; its zones are read.
+        groups: Subnets of each other group of the cluster.
+        listed: Subnets of the cluster itself.
+        known: Subnet id -> subnet, of all of them.
+        offered: Zones that offer the instance type.
+
+    Raises:
+        SpecError: None is left, or the cluster's groups leave several answers.
+    """
+    zones = set(offered)
+    wanted = set(target.zones) or zones
+    if missing := sorted(set(target.zones) - zones):
+        raise SpecError(
+            f"{target.machine.name} is not offered in {', '.join(missing)}",
+            where=target.locator.at("zones"),
+            fix=f"write zones of {', '.join(sorted(zones))}" if zones else "choose another instance type or region",
+            code="zone-not-offered",
+        )
+    sets = {_within(group, known, wanted) for group in groups} - {()}
+    used = {name for group in sets for name in group}
+    if target.zones:
+        parts = (_within(used, known, {zone}) or _of_cluster(listed, known, {zone}) for zone in sorted(wanted))
+        found = tuple(name for part in parts for name in part)
+    else:
+        found = _largest(target, sets) or _of_cluster(listed, known, wanted)
+    uncovered = sorted(set(target.zones) - {known[name].zone for name in found})
+    if not found or uncovered:
+        raise _none_left(target, uncovered, [*listed, *used], known, zones)
+    return found
+
+
+def check_version(target: Target, cluster: str, group: str) -> None:
+    """Refuse a version that EKS gives to no node of this cluster.
+
+    Args:
+        target: The pool.
+        cluster: Version of the cluster, "1.34".
+        group: Version of the live group; "" when there is none.
+
+    Raises:
+        SpecError: It is another one (botocore eks CreateNodegroupRequest, version).
+    """
+    wanted = target.kubernetes_version
+    if wanted and cluster and wanted not in (cluster, group):
+        raise SpecError(
+            f"{target.where}: kubernetesVersion is {wanted}, and the cluster has {cluster}",
+            where=target.locator.at("kubernetesVersion"),
+            fix=f'write "{cluster}", or leave it out' + (f'; "{group}" keeps the nodes as they are' if group else ""),
+            why="EKS takes the cluster's own version only",
+            code="kubernetes-version",
+        )
+
+
+def reserved_zone(target: Target, live: Mapping[str, object], native: Collection[str] = ()) -> str:
+    """Find the one zone that a reservation is in, after a look whether the pool can be made in it.
+
+    Args:
+        target: The pool, with a reservation that has an id.
+        live: As DescribeCapacityReservations gives it.
+        native: Zones of the subnets that are written natively.
+
+    Raises:
+        SpecError: It holds another instance type, is in another zone, or is of the other kind.
+        CapacityError: It is over.
+    """
+    zone, state = str(live.get("AvailabilityZone") or ""), str(live.get("State") or "")
+    form = "capacityBlock" if is_block(target.capacity) else "capacityReservation"
+    where, identity = target.locator.at(f"capacity.reserved.eks.{form}"), live.get("CapacityReservationId")
+    if state in _OVER:
+        fix = "write the id of another one (aws ec2 describe-capacity-reservations), or another capacity.type"
+        raise CapacityError(f"the reservation {identity} is {state}", where=where, fix=fix, code="reservation")
+    if (held := live.get("InstanceType")) != target.machine.name:
+        raise SpecError(
+            f"the reservation {identity} holds {held}, and {target.where} is made of {target.machine.name}",
+            where=where,
+            fix=f"write instanceType: {held}, or the id of another reservation",
+            code="reservation",
+        )
+    if (live.get("ReservationType") == "capacity-block") != is_block(target.capacity):
+        other = "capacityReservation" if is_block(target.capacity) else "capacityBlock"
+        says = f"the reservation {identity} is no {form}"
+        raise SpecError(says, where=where, fix=f"write {other} in place of {form}", code="reservation")
+    if (asked := set(target.zones) or set(native)) and asked != {zone}:
+        raise SpecError(
+            f"the reservation {identity} is in {zone}, and {target.where} in {', '.join(sorted(asked))}",
+            where=target.locator.at("zones" if target.zones else "eks.subnets"),
+            fix=f"write zones: [{zone}] alone",
+            code="reservation",
+        )
+    return zone
+
+
+def _within(names: Iterable[str], known: Mapping[str, Subnet], zones: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in names if name in known and known[name].zone in zones))
+
+
+def _of_cluster(listed: Sequence[str], known: Mapping[str, Subnet], zones: set[str]) -> tuple[str, ...]:
+    names = _within(listed, known, zones)
+    private = tuple(name for name in names if not known[name].public)
+    return private or names
+
+
+def _largest(target: Target, sets: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """The set that holds all others: a group that is in fewer zones does not make a difference."""
+    largest = [one for one in sets if not any(set(one) < set(other) for other in sets)]
+    if len(largest) <= 1:
+        return largest[0] if largest else ()
+    shown = "; ".join(", ".join(one) for one in sorted(largest))
+    raise SpecError(
+        f"the node groups of the cluster are in different subnets, and {target.where} could be in any: {shown}",
+        where=target.locator.at("eks.subnets"),
+        fix=f"write eks: {{subnets: [{', '.join(min(largest))}]}}, or zones: with those wanted",
+        code="subnets",
+    )
+
+
+def _none_left(
+    target: Target, uncovered: Sequence[str], names: Iterable[str], known: Mapping[str, Subnet], offered: set[str]
+) -> SpecError:
+    zones = sorted({known[name].zone for name in names if name in known})
+    if uncovered:
+        says = f"the cluster has no subnet in {', '.join(uncovered)}; it has some in {', '.join(zones) or 'no zone'}"
+    else:
+        says = (
+            f"no subnet of the cluster is in a zone that offers {target.machine.name}: it has some in "
+            f"{', '.join(zones) or 'no zone'}, and {', '.join(sorted(offered)) or 'no zone'} offers it"
+        )
+    where = target.locator.at("zones" if uncovered else "eks.subnets")
+    fix = "write eks: {subnets: [...]} with subnets of the cluster's VPC, or choose another instance type"
+    return SpecError(says, where=where, fix=fix, code="subnets")

@@ -1,0 +1,40 @@
+"""Changes that gpukube itself does not send, because of what it saw of the node group just before.
+
+Lives here: those errors. Must not live here: what AWS's own refusals mean (`meanings`), the look (`change`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.errors import CloudError, Moved
+from gpukube_eks.facts.meanings import AGAIN, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.errors import GpukubeError
+
+
+def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
+    """Make our error of a group whose state lets no update in, and which does not get out of it by waiting.
+
+    A failed one must be deleted; whether EKS updates a DEGRADED one is told both ways (aws/containers-roadmap#2204,
+    #2326).
+    """
+    ill = status == "DEGRADED"
+    return CloudError(
+        f"EKS takes no update of the node group while it is {status}",
+        where=where,
+        fix="remove what its health names, or delete the pool and create it again"
+        if ill
+        else "delete the pool and create it again",
+        why=quote("; ".join(f"{code}: {text}" for code, text in issues)),
+        code="unchangeable",
+    )
+
+
+def moved(parts: Sequence[str], where: str) -> GpukubeError:
+    """Make our error of a change that was made from values which are others by now."""
+    what = ", ".join(parts)
+    return Moved(f"the node group changed since it was read: {what}", where=where, fix=AGAIN)

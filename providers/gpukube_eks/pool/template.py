@@ -1,0 +1,185 @@
+"""The launch template that every node group of gpukube has from its first day.
+
+Lives here: its name, its content, its marks, and what a live one says. Must not live here: calls.
+
+A node group made without a template can never get one, and disk, metadata options and user data can only be changed
+through it (docs: eks/launch-templates). It holds no image, no security group, no subnet and no role: EKS adds those,
+and refuses or stops managing them when a template has them. It holds an instance type for a Capacity Block only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fields import DISK_SIZE, DISK_TYPE, MAX_PODS, FieldPath
+from gpukube.core.jsontree import at, integer, tree, trees
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.bottlerocket import UNSHARED, read_settings, user_data
+from gpukube_eks.pool.nodeadm import max_pods_data, read_max_pods
+from gpukube_eks.pool.purchase import bought_data
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gpukube.core.values import Observed, Target
+    from gpukube_eks.facts.images import Image
+
+CLUSTER_TAG: Final = "gpukube.io/cluster"
+"""Tag of a template: name of the cluster; templates are found again by it."""
+GROUP_TAG: Final = "gpukube.io/nodegroup"
+"""Tag of a template: name of the node group it is for."""
+
+TEMPLATE_DATA: Final = "launchTemplateData"
+"""Member of an observed group, beside EKS's own: the data of its template's version."""
+DEFAULT_DISK_GIB: Final = 100
+"""EKS's own 20 GiB are full after a few GPU images, and then pods are evicted (eksctl-io/eksctl#780)."""
+DEFAULT_DISK_TYPE: Final = "gp3"
+_HOPS: Final = 2
+"""Pods are one hop further away from the metadata service than the node (docs: eks/best-practices, IMDS)."""
+_LONGEST_NAME: Final = 128
+_DIGITS: Final = 24
+
+
+def template_name(cluster: str, group: str) -> str:
+    """Name the template of a node group: one name per cluster and group, at most 128 characters.
+
+    Neither name can hold a slash, so two groups never share a template (docs: AWSEC2/APIReference
+    CreateLaunchTemplate).
+    """
+    name = f"gpukube/{cluster}/{group}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"gpukube/{sha256(cluster.encode()).hexdigest()[:_DIGITS]}/{group}"
+
+
+def make_template(target: Target, image: Image) -> dict[str, object]:
+    """Make the arguments of CreateLaunchTemplate; the client adds a fresh ClientToken per attempt."""
+    marks = {
+        OWNER_LABEL: target.owner,
+        POOL_LABEL: target.pool,
+        CLUSTER_TAG: target.cluster.name,
+        GROUP_TAG: target.name,
+    }
+    return {
+        "LaunchTemplateName": template_name(target.cluster.name, target.name),
+        "LaunchTemplateData": _data(target, image),
+        "TagSpecifications": [_tag("launch-template", {**target.tags, **marks})],
+    }
+
+
+def changed_data(target: Target, observed: Observed, fields: Collection[FieldPath]) -> dict[str, object]:
+    """Make the data of a new version that follows the live one: the members that change, each as a whole.
+
+    Args:
+        target: What is declared.
+        observed: The live group, with the data of its template.
+        fields: The changed fields.
+    """
+    live = tree(observed.native, TEMPLATE_DATA)
+    rocket = is_bottlerocket(str(observed.native.get("amiType")))
+    data: dict[str, object] = {}
+    if any(field.is_below("disk") for field in fields):
+        data["BlockDeviceMappings"] = _resized(target, live, rocket)
+    if any(field.is_below("sharing") or field == MAX_PODS for field in fields):
+        pods = target.max_pods or integer(observed.fields.get(MAX_PODS))
+        data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
+    if any(field.is_below("capacity") for field in fields):
+        data |= bought_data(target, afresh=False)
+    if target.tags:
+        is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
+        data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)
+    return data
+
+
+def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:
+    """Read the comparable fields of a live template's data; those that it leaves open are None."""
+    disk: Mapping[str, object] = {}
+    for device in trees(data, "BlockDeviceMappings"):
+        if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
+            disk = tree(device, "Ebs")
+    text = str(data.get("UserData") or "")
+    said = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
+    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **said}
+
+
+def _node_fields(text: str) -> dict[FieldPath, object]:
+    pods = read_max_pods(text)
+    return {} if pods is None else {MAX_PODS: pods}
+
+
+def tags_of(template: Mapping[str, object]) -> dict[str, str]:
+    """Read the tags of a template as EC2 answers them."""
+    return {str(tag.get("Key")): str(tag.get("Value") or "") for tag in trees(template, "Tags")}
+
+
+def contains(live: object, wanted: object) -> bool:
+    """Say whether live data has everything that is wanted; what EC2 adds by itself does not count."""
+    if isinstance(wanted, Mapping):
+        return isinstance(live, Mapping) and all(contains(live.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return (
+            isinstance(live, list)
+            and len(live) == len(wanted)
+            and all(contains(one, other) for one, other in zip(live, wanted, strict=True))
+        )
+    return live == wanted
+
+
+def _data(target: Target, image: Image) -> dict[str, object]:
+    data: dict[str, object] = {
+        "BlockDeviceMappings": [
+            {
+                "DeviceName": _device(bottlerocket=image.system == "bottlerocket"),
+                "Ebs": {
+                    "VolumeSize": target.disk.size_gib or DEFAULT_DISK_GIB,
+                    "VolumeType": target.disk.type or DEFAULT_DISK_TYPE,
+                    "DeleteOnTermination": True,
+                },
+            }
+        ],
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
+    }
+    if target.tags:
+        # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
+        data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
+    if settings := _user_data(target, target.max_pods, bottlerocket=image.system == "bottlerocket"):
+        data["UserData"] = settings
+    return data | bought_data(target)
+
+
+def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:
+    if bottlerocket:
+        return user_data(target.sharing, target.machine.model, pods)
+    return "" if pods is None else max_pods_data(pods)
+
+
+def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> list[dict[str, object]]:  # noqa: FBT001
+    """The live disks with ours changed; throughput and IOPS are of the old type, and go with it."""
+    name, devices = _device(bottlerocket=bottlerocket), trees(live, "BlockDeviceMappings")
+    mine = next((device for device in devices if device.get("DeviceName") == name), {})
+    disk = tree(mine, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
+    if target.disk.type and target.disk.type != disk.get("VolumeType"):
+        disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
+        disk["VolumeType"] = target.disk.type
+    disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
+    others = [dict(device) for device in devices if device is not mine]
+    return [{**mine, "DeviceName": name, "Ebs": disk}, *others]
+
+
+def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:
+    """The tags of machines and disks: the declared ones, and those of a template that somebody else made."""
+    found = {str(one.get("ResourceType")): tags_of(one) for one in trees(live, "TagSpecifications")}
+    found |= {kind: {**found.get(kind, {}), **tags} for kind in ("instance", "volume")}
+    return [_tag(kind, given) for kind, given in sorted(found.items())]
+
+
+def _device(*, bottlerocket: bool) -> str:
+    """Bottlerocket keeps images and pods on its second disk (terraform-aws-modules/terraform-aws-eks#3180)."""
+    return "/dev/xvdb" if bottlerocket else "/dev/xvda"
+
+
+def _tag(kind: str, tags: Mapping[str, str]) -> dict[str, object]:
+    return {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())]}

@@ -1,0 +1,135 @@
+"""A target in the terms of EKS: normalised fields, labels, taints and the native requests.
+
+Lives here: the way from the spec to the wire. Must not live here: what EKS refuses (`rules`), reading live groups
+(`observe`), the content of launch templates (`template`).
+
+One creation is two calls, the launch template and the node group, and one request: the client makes or reuses the
+template first. Always sent, because the API's own answer to silence is another one: amiType (silence means an image
+without a driver), the instance type, capacityType, all three sizes, and updateConfig (silence starts new machines
+before it stops old ones, which scarce GPUs do not allow). nodeRole and subnets are required; where the spec leaves them
+open, the live cluster knows (`places`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.binding import body, desired_fields
+from gpukube.core.fields import known
+from gpukube.core.jsontree import tree
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
+from gpukube_eks.facts.images import is_bottlerocket, require_image
+from gpukube_eks.pool.bottlerocket import sharing_fields
+from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
+from gpukube_eks.pool.marks import FORM
+from gpukube_eks.pool.native import flatten_native
+from gpukube_eks.pool.template import make_template, template_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.fields import FieldPath
+    from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
+    from gpukube.gpu.catalogue import Machine
+
+CREATE: Final = "create_nodegroup"
+DELETE: Final = "delete_nodegroup"
+
+LEFTOVER: Final = "LeftoverTemplate"
+"""Status of a pool of which only the launch template is there."""
+ACCELERATOR_LABEL: Final = "k8s.amazonaws.com/accelerator"
+"""Without it the cluster autoscaler takes a node for one without GPUs until the plugin has registered, and starts
+another (kubernetes/autoscaler#1949, cluster-autoscaler/cloudprovider/aws GPULabel)."""
+OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
+"""Keeps a GPU Operator, which goes to every node with an NVIDIA device, off nodes that run a plugin of their own
+(NVIDIA/cloud-native-docs, gpu-operator/getting-started; bottlerocket-os/bottlerocket#4309)."""
+_GPU: Final = "nvidia.com/gpu"
+_FIRST_VERSION: Final = "1"
+_AUTOSCALER_NAMES: Final[Mapping[str, str]] = {
+    "T4": "nvidia-tesla-t4",
+    "V100": "nvidia-tesla-v100",
+    "A100": "nvidia-tesla-a100",
+}
+"""Chips that the autoscaler's own list spells otherwise than by nvidia- and the chip (aws_cloud_provider.go)."""
+
+
+def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
+    """Translate a checked target; the create call carries our marks, and fails where a group of that name is."""
+    labels = {
+        ACCELERATOR_LABEL: accelerator_name(target.machine),
+        **target.labels,
+        **ownership.labels,
+        OWNER_LABEL: target.owner,
+        POOL_LABEL: target.pool,
+    }
+    labels |= {PROTECT_LABEL: "true"} if target.protect else {}
+    labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}
+    tags = {**target.tags, **resource_tags(target, promise)}
+    image = require_image(target.image, target.machine)
+    made = GroupDraft(target, labels, tags, image.name)
+    return Desired(
+        target=target,
+        ownership=ownership,
+        promise=promise,
+        fields=_fields(made),
+        labels=labels,
+        effective_taints=target.taints,
+        create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": _body(made)}),
+        copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
+    )
+
+
+def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
+    """Delete a node group; its template goes when it is gone, or at once where only that is there."""
+    path = {"clusterName": cluster.name, "nodegroupName": observed.name}
+    template = template_name(cluster.name, observed.name)
+    return Request("eks", DELETE, {"nodegroup": path, "launchTemplate": {"LaunchTemplateName": template}})
+
+
+def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
+    """Reuse a template without its group; a failed group itself must be deleted first."""
+    return desired.create if observed.status == LEFTOVER else None
+
+
+def group_of(desired: Desired) -> Mapping[str, object]:
+    """Give the arguments of CreateNodegroup."""
+    return tree(desired.create.params, "nodegroup")
+
+
+def with_place(desired: Desired, role: str, subnets: Sequence[str]) -> Desired:
+    """Put role and subnets that were left open into the request."""
+    group = {**group_of(desired), "nodeRole": role, "subnets": list(subnets)}
+    return replace(desired, create=replace(desired.create, params={**desired.create.params, "nodegroup": group}))
+
+
+def accelerator_name(machine: Machine) -> str:
+    """Name the GPU as the cluster autoscaler does: nvidia-tesla-t4, nvidia-l40s, nvidia-h100."""
+    chip = machine.model.chip
+    return _AUTOSCALER_NAMES.get(chip, f"nvidia-{chip.lower()}")
+
+
+def resource_tags(target: Target, promise: Promise) -> dict[str, str]:
+    """Tell the autoscaler of devices that the instance type does not tell it; a fraction of a GPU counts 0 there."""
+    known = {_GPU: 0 if target.machine.is_fractional else target.machine.devices}
+    return {
+        f"{RESOURCE_TAG}{name}": str(count)
+        for name, count in promise.per_node.items()
+        if known.get(name) != count
+    }  # fmt: skip
+
+
+def _body(made: GroupDraft) -> dict[str, object]:
+    target = made.target
+    template = {"name": template_name(target.cluster.name, target.name), "version": _FIRST_VERSION}
+    names = {"clusterName": target.cluster.name, "nodegroupName": target.name, "launchTemplate": template}
+    return {
+        **names,
+        **body(BINDINGS, made),
+        **target.native,
+    }  # a structure that is written takes the place of a default
+
+
+def _fields(made: GroupDraft) -> dict[FieldPath, object]:
+    sharing = sharing_fields(made.target.sharing) if is_bottlerocket(made.ami_type) else {}
+    return known({**desired_fields(BINDINGS, made), **sharing, **flatten_native(made.target.native)})

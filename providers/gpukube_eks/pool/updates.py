@@ -1,0 +1,112 @@
+"""What a change of a field does to a live node group: one row per field, with its sentence and source.
+
+Lives here: the table and the look-up in it. Must not live here: the calls themselves (`change`), which members of the
+API gpukube sends at all (`native`).
+
+EKS has two calls for a group, one for its configuration and one for what its machines are made from, and two for tags;
+what none of them carries needs a new group.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core import binding
+from gpukube.core.fields import CAPACITY_TYPE, COUNT, LEAST, MOST, FieldPath
+from gpukube.core.values import UpdateRow
+from gpukube_eks.pool.fields import BINDINGS, BLOCK_FIELD, RESERVATION_FIELD, STOPS_FIRST, UPDATE_CONFIG, UPDATE_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import Change, UpdateKind
+
+_TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
+_RELEASE: Final = FieldPath("eks", "releaseVersion")
+
+INTENT_ROWS: Final[Mapping[FieldPath, UpdateRow]] = {row.path: row.row for row in BINDINGS}
+"""Rows of the portable fields of `Desired.fields`."""
+
+
+def _rows(*rows: tuple[FieldPath, UpdateKind, str, str, str]) -> dict[FieldPath, UpdateRow]:
+    return {field: UpdateRow(field, kind, sentence, call, source) for field, kind, sentence, call, source in rows}
+
+
+NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
+    (FieldPath("eks", "subnets"), "replace", "the subnets are set at creation only", "", _TERRAFORM),
+    (FieldPath("eks", "nodeRole"), "replace", "the role is set at creation only", "", _TERRAFORM),
+    (
+        FieldPath("eks", "releaseVersion"),
+        "disruptive",
+        f"EKS replaces every node by one of the other release, {STOPS_FIRST}",
+        UPDATE_VERSION,
+        "docs: eks/update-managed-node-group",
+    ),
+    (
+        FieldPath("eks", "nodeRepairConfig"),
+        "in-place",
+        "holds from the next fault on",
+        UPDATE_CONFIG,
+        "docs: eks/node-health",
+    ),
+)
+"""Rows of the native members, by their first part."""
+
+
+def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+    """Say what this change does; a field that no row covers is refused, never guessed.
+
+    Args:
+        change: The change.
+        beside: All that change with it: whether a size shrinks shows only in several numbers together.
+    """
+    row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
+    if row is None:
+        why = "what a change of this member does is not documented"
+        return UpdateRow(change.field, "refused", why, "", "botocore eks/2017-11-01")
+    if change.field == COUNT and change.new is None:
+        return _unfixed(change, beside, row)
+    if change.field == CAPACITY_TYPE:
+        return _bought(change, beside, row)
+    if change.field == _RELEASE:
+        return _release(change, row)
+    return binding.adjusted(BINDINGS, change, row)
+
+
+def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
+    """A reservation is bought on demand: the launch template names it, capacityType stays (unlike a block's)."""
+    block = any(other.field == BLOCK_FIELD for other in beside)
+    if block or {change.old, change.new} != {"on-demand", "reserved"}:
+        return row
+    return replace(INTENT_ROWS[RESERVATION_FIELD], field=change.field)
+
+
+def _unfixed(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
+    """A fixed size becomes bounds; a declared size of 0 does too, as the largest size of a group is 1 at least."""
+    bounds = {other.field: other.new for other in beside}
+    low, high = bounds.get(LEAST), bounds.get(MOST)
+    if isinstance(high, int) and isinstance(change.old, int) and (high < change.old or (low, high) == (0, 1)):
+        sentence = "EKS terminates the nodes above the new size at once, with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    return row
+
+
+def _release(change: Change, row: UpdateRow) -> UpdateRow:
+    """There is no way back to an older release on a live group (docs: eks/update-managed-node-group)."""
+    old, new = _release_order(change.old), _release_order(change.new)
+    same_system = bool(old and new) and bool(old[-1]) == bool(new[-1])  # another image has releases of its own
+    if same_system and new < old:
+        sentence = f"a node group does not go back to an older release: {change.new} is before {change.old}"
+        return replace(row, kind="replace", sentence=sentence, call="")
+    return row
+
+
+def _release_order(value: object) -> tuple[int, ...]:
+    """Numbers of 1.34.2-20260714, or of 1.57.0-ab12cd34 without its commit; () for what is neither."""
+    found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)-(\d{8}|[0-9a-f]{8})", str(value))
+    if found is None:
+        return ()
+    date = int(found[4]) if re.fullmatch(r"20\d{6}", found[4]) else 0
+    return (*(int(found[part]) for part in (1, 2, 3)), date)

@@ -1,0 +1,1 @@
+"""What EKS refuses or misreads, found before any call. Pure."""

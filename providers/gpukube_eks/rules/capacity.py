@@ -1,0 +1,155 @@
+"""What EKS refuses, and what probably does not come, of Spot machines, reservations and Capacity Blocks.
+
+Lives here: pure checks from a target to diagnostics, listed in `CAPACITY_CHECKS`. Must not live here: that a
+reservation is given in one form and with type reserved only (`gpukube.spec.rules`), live reservations (`placement`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube_eks.facts.images import family_of
+from gpukube_eks.pool.purchase import is_block
+from gpukube_eks.pool.upgrades import has_surge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+
+_BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
+"""Families with GPUs that are sold as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
+p6e-gb200 are sold no other way)."""
+_ULTRASERVERS: Final = "p6e-"
+_LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferingsRequest
+_SCARCE: Final = 8
+"""GPUs of a machine from which on a second one is seldom free."""
+_MOST_AT_ONCE: Final = 100  # botocore eks NodegroupUpdateConfig
+
+
+def _spot(target: Target) -> Iterator[Finding]:
+    price = target.capacity.max_price
+    if price is not None:
+        yield Finding(
+            "eks-spot-price",
+            target.locator.at("capacity.maxPrice"),
+            f"capacity.maxPrice is {price:g}, and EKS takes no highest price",
+            fix="take maxPrice away",
+            why="a node group buys Spot machines at the price of the day; its launch template must not ask for them "
+            "(docs: eks/launch-templates)",
+        )
+
+
+def _block_only(target: Target) -> Iterator[Finding]:
+    """UltraServers: a Capacity Block has a reservation id too, so another reservation may yet be one."""
+    if not family_of(target.machine.name).startswith(_ULTRASERVERS) or is_block(target.capacity):
+        return
+    reserved = target.capacity.type == "reserved"
+    yield Finding(
+        "eks-block-only",
+        target.locator.at("capacity.reserved.eks" if reserved else "capacity.type"),
+        f"AWS sells {target.machine.name} in Capacity Blocks of UltraServers only",
+        fix="write capacity: {type: reserved, reserved: {eks: {capacityBlock: cr-...}}}",
+        why="docs: AWSEC2 UserGuide, capacity-blocks-how",
+        severity="warning" if reserved else "error",
+    )
+
+
+def _scarce_spot(target: Target) -> Iterator[Finding]:
+    if target.capacity.type == "spot" and target.machine.gpus >= _SCARCE:
+        yield Finding(
+            "eks-spot-scarce",
+            target.locator.at("capacity.type"),
+            f"Spot machines of one scarce type, {target.machine.name}, come and go as AWS has them",
+            fix="add a pool of another type beside it, or write capacity.type: reserved",
+            why="AWS advises several types for Spot (docs: eks/managed-node-groups), and a pool of gpukube has one",
+            severity="hint",
+        )
+
+
+def _reserved_zones(target: Target) -> Iterator[Finding]:
+    reservation = target.capacity.reservation
+    if reservation is None or not reservation.id.startswith("cr-") or len(target.zones) <= 1:
+        return
+    yield Finding(
+        "eks-reserved-zones",
+        target.locator.at("zones"),
+        f"zones names {len(target.zones)} zones, and the reservation {reservation.id} is in one",
+        fix="write that one, or leave zones out: gpukube asks AWS where the reservation is",
+        why="machines of the other zones would not be of the reservation (docs: eks/capacity-blocks-mng)",
+    )
+
+
+def _block(target: Target) -> Iterator[Finding]:
+    if not is_block(target.capacity):
+        return
+    where = target.locator.at("capacity.reserved.eks.capacityBlock")
+    if family_of(target.machine.name) not in _BLOCK_FAMILIES:
+        yield Finding(
+            "eks-block-type",
+            where,
+            f"there are no Capacity Blocks of {target.machine.name}",
+            fix="write a type of p4d, p5 or p6, or capacityReservation",
+            why="EC2 sells blocks of these only (EC2 DescribeInstanceTypes, supportedUsageClasses)",
+        )
+    path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
+    if target.nodes.maximum > _LARGEST_BLOCK:
+        yield Finding(
+            "eks-block-size",
+            target.locator.at(path),
+            f"{path} is {target.nodes.maximum}, and a Capacity Block holds {_LARGEST_BLOCK} machines at most",
+            fix=f"write {_LARGEST_BLOCK} or less, and a pool for each further block",
+        )
+    if target.nodes.minimum > 0:
+        path = "nodes.autoscaling.min" if target.nodes.autoscaled else "nodes.count"
+        yield Finding(
+            "eks-block-time",
+            target.locator.at(path),
+            f"{path} is {target.nodes.minimum}, which the pool can have only while its block is active",
+            fix="write autoscaling: {min: 0, max: N}, or make the pool once the block has started",
+            why="launches fail before the start, and EKS scales the group down 40 minutes before the end "
+            "(docs: eks/capacity-blocks-mng)",
+            severity="hint",
+        )
+
+
+def _surge(target: Target) -> Iterator[Finding]:
+    scarce = target.machine.gpus >= _SCARCE
+    if not has_surge(target) or not (scarce or target.capacity.reservation):
+        return
+    where = target.locator.at("eks.updateConfig" if "updateConfig" in target.native else "upgrade.maxSurge")
+    what = "the reservation" if target.capacity.reservation else f"the region for {target.machine.name}"
+    yield Finding(
+        "eks-surge",
+        where,
+        f"an update starts new machines before it stops old ones, and {what} seldom has room for both",
+        fix="write upgrade: {maxSurge: 0}",
+        why="an update that finds no machine fails (aws/containers-roadmap#1866)",
+        severity="warning" if target.capacity.reservation else "hint",
+    )
+
+
+def _unavailable(target: Target) -> Iterator[Finding]:
+    asked = target.upgrade.max_unavailable
+    number = int(asked.rstrip("%")) if asked is not None else 1
+    if not 1 <= number <= _MOST_AT_ONCE:
+        yield Finding(
+            "eks-max-unavailable",
+            target.locator.at("upgrade.maxUnavailable"),
+            f"upgrade.maxUnavailable is {asked}, and EKS replaces 1 to {_MOST_AT_ONCE} nodes at a time",
+            fix=f"write 1 to {_MOST_AT_ONCE}, or 1% to 100%"
+            + ("; maxSurge: 1 brings new nodes before old ones go" if number < 1 else ""),
+            why="botocore eks NodegroupUpdateConfig",
+        )
+
+
+CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
+    _spot,
+    _block_only,
+    _scarce_spot,
+    _reserved_zones,
+    _block,
+    _surge,
+    _unavailable,
+)

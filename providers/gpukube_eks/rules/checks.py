@@ -1,0 +1,179 @@
+"""What EKS refuses, found before any call: names, places, sizes, owners; other subjects have files of their own.
+
+Lives here: pure checks from a target to diagnostics, one function per subject, and the list of all. Must not live
+here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native members (`native`).
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import at, items
+from gpukube.errors import Finding
+from gpukube.visible import told_apart
+from gpukube_eks.facts.regions import REGIONS
+from gpukube_eks.pool.native import check_native
+from gpukube_eks.rules.capacity import CAPACITY_CHECKS
+from gpukube_eks.rules.images import IMAGE_CHECKS
+from gpukube_eks.rules.labels import KEY_CHECKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+
+_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,62}")  # docs: eks/create-managed-node-group
+_CLUSTER: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")  # botocore eks/2017-11-01 ClusterName
+_REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")  # botocore data/endpoints.json, regionRegex of its partitions
+_ZONE_ID: Final = re.compile(r"[a-z]+\d-az\d")  # docs: AWSEC2 UserGuide, using-regions-availability-zones
+_ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
+_LARGEST_NUMBER: Final = 2**31 - 1  # botocore eks/2017-11-01 NodegroupScalingConfig: integers, which are of 32 bits
+_USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node group
+
+
+def check_target(target: Target) -> list[Finding]:
+    """Find everything that EKS would refuse, or take and never make work; empty when all is well."""
+    checks = (*_CHECKS, *IMAGE_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS)
+    return [finding for check in checks for finding in check(target)] + check_native(target)
+
+
+def _name(target: Target) -> Iterator[Finding]:
+    if not _NAME.fullmatch(target.name):
+        own = target.name != target.pool
+        yield Finding(
+            "eks-name",
+            target.locator.at("names.eks" if own else "name"),
+            f'"{target.name}" is not an EKS node group name',
+            fix="write 1 to 63 letters, digits, hyphens and underscores, a letter or digit first"
+            + ("" if own else ", or add names: {eks: NAME}"),
+        )
+
+
+def _nodes(target: Target) -> Iterator[Finding]:
+    path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
+    if target.nodes.maximum > _LARGEST_NUMBER:
+        yield Finding(
+            "eks-node-count",
+            target.locator.at(path),
+            f"{path} is {target.nodes.maximum}, more than the API of EKS can count",
+            fix=f"write {_USUAL_NODES} or less, and split the pool",
+        )
+    elif target.nodes.maximum > _USUAL_NODES:
+        yield Finding(
+            "eks-node-count",
+            target.locator.at(path),
+            f"{path} is {target.nodes.maximum}; an account may have {_USUAL_NODES} nodes in a node group at first",
+            fix="split the pool, or raise the quota L-BD136A63 of eks in Service Quotas",
+            severity="warning",
+        )
+    if target.nodes.maximum == 0:
+        yield Finding(
+            "eks-no-nodes",
+            target.locator.at("nodes.count"),
+            "nodes.count is 0, and the largest size of a node group is 1 at least",
+            fix="write autoscaling: {min: 0, max: N}, or take the pool out of the spec",
+            why="EKS lets every autoscaler of the cluster find the group: one pending pod starts a node",
+            severity="warning",
+        )
+
+
+def _zones(target: Target) -> Iterator[Finding]:
+    region = target.cluster.identity["region"]
+    for index, zone in enumerate(target.zones):
+        if not zone.startswith(region) or zone == region:
+            says = f'"{told_apart(zone)}" is not a zone of {region}'
+            fix = f"write zones with the region before the letter, such as {region}a"
+            if _ZONE_ID.fullmatch(zone):
+                says = f'"{told_apart(zone)}" is the id of a zone, and names are needed'
+            yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+    if target.zones and "subnets" in target.native:
+        yield Finding(
+            "eks-zones-and-subnets",
+            target.locator.at("eks.subnets"),
+            "zones and eks.subnets both say where the pool goes",
+            fix="keep one of them",
+        )
+
+
+def _subnets(target: Target) -> Iterator[Finding]:
+    subnets = items(target.native, "subnets")
+    for index, subnet in enumerate(subnets):
+        if subnet in subnets[:index]:
+            where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets names {subnet} a second time"
+            yield Finding("eks-native-value", where, says, fix="keep one of them")
+
+
+def _cluster(target: Target) -> Iterator[Finding]:
+    """Said once for all pools of a cluster: equal findings are one."""
+    cluster = target.cluster
+    region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
+    if not _CLUSTER.fullmatch(cluster.name):
+        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no EKS cluster is called'
+        fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
+        yield Finding("eks-cluster", cluster.at("name"), says, fix=fix)
+    if not _REGION.fullmatch(region):
+        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is no region of AWS'
+        zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
+        fix = f"write {zone[1]}: the letter is that of a zone" if zone else "write one such as us-east-1"
+        yield Finding("eks-cluster", cluster.at("region"), says, fix=fix)
+    elif region not in REGIONS:
+        near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "one such as us-east-1"
+        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", in which EKS is not known'
+        why = "regions that are newer than this version of gpukube are not in its list, which is botocore's"
+        yield Finding("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
+    if role and not _ROLE.fullmatch(role):
+        says = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
+        yield Finding("eks-cluster", cluster.at("roleArn"), says, fix="write arn:aws:iam::111122223333:role/NAME")
+
+
+def _node_role(target: Target) -> Iterator[Finding]:
+    role, account = target.native.get("nodeRole"), target.cluster.identity["account"]
+    found = _ROLE.fullmatch(role) if isinstance(role, str) else None
+    if found and found[1] != account:
+        yield Finding(
+            "eks-role-account",
+            target.locator.at("eks.nodeRole"),
+            f"eks.nodeRole is of account {found[1]}, and the cluster of {account}",
+            fix="write a role of the cluster's account",
+            why="IAM passes a service only roles of the caller's account; that EKS is no exception is unconfirmed",
+            severity="warning",
+        )
+
+
+def _repair(target: Target) -> Iterator[Finding]:
+    if at(target.native, "nodeRepairConfig", "enabled") is True:
+        yield Finding(
+            "eks-repair-agent",
+            target.locator.at("eks.nodeRepairConfig.enabled"),
+            "node repair sees faults of GPUs only where the add-on eks-node-monitoring-agent runs",
+            fix="install it: aws eks create-addon --addon-name eks-node-monitoring-agent --cluster-name "
+            + target.cluster.name,
+            why="without it EKS sees that a node is not ready, and no XID or NVLink error (docs: eks/node-health)",
+            severity="hint",
+        )
+
+
+def _driver(target: Target) -> Iterator[Finding]:
+    if target.driver_owner in ("operator", "none"):
+        yield Finding(
+            "eks-driver-owner",
+            target.locator.at("driver.owner"),
+            f'driver.owner "{target.driver_owner}" is not supported on EKS',
+            fix="write driver.owner: auto",
+            why="the images with GPU support carry the driver, and there is no driver container for Amazon Linux "
+            "(NVIDIA/gpu-operator#686)",
+        )
+
+
+_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
+    _name,
+    _cluster,
+    _nodes,
+    _zones,
+    _subnets,
+    _node_role,
+    _repair,
+    _driver,
+)

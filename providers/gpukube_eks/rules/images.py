@@ -1,0 +1,270 @@
+"""What EKS refuses in images, releases, versions and disks, and what their settings cannot say.
+
+Lives here: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Must not live here: the tables of images
+(`ami`) and of Bottlerocket's settings (`bottlerocket`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube_eks.facts.images import SYSTEMS, family_of, find_image, system_of
+from gpukube_eks.pool.bottlerocket import MIG_MODELS, RELEASES, is_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gpukube.core.values import Target
+
+_LEAST_DISK_GIB: Final = 20  # cilium/cilium#43051: smaller than the snapshot of AL2023
+_ENOUGH_GIB: Final = 50
+"""Below this a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""
+_OTHER_DISKS: Final = {
+    "io": "io1 and io2 need a number of operations too (EC2 EbsBlockDevice)",
+    "st": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
+    "sc": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
+}
+"""Beginning of a disk type of EC2 -> why it is not for nodes."""
+_MOST_GIB: Final = {"gp3": 65_536, "gp2": 16_384}  # botocore ec2 EbsBlockDevice.VolumeSize
+_DISK_TYPES: Final = tuple(_MOST_GIB)
+_DRIVER_595: Final = frozenset({"g7"})
+"""Families whose GPUs need a newer driver than the images have (awslabs/amazon-eks-ami, doc/usage/g7-ami.md)."""
+_GONE: Final[Mapping[str, str]] = dict.fromkeys(
+    ("al2", "amazonlinux2"),
+    "there are no images of Amazon Linux 2 since 2025-11-26, and none for Kubernetes 1.33 and newer "
+    "(docs: eks/eks-ami-deprecation-faqs)",
+)
+_AL2023_RELEASE: Final = re.compile(r"(1\.\d+)\.\d+-20\d{6}")  # awslabs/amazon-eks-ami CHANGELOG
+_ROCKET_RELEASE: Final = re.compile(
+    r"(\d+)\.(\d+)\.\d+-(?!20\d{6})[0-9a-f]{8}"
+)  # bottlerocket-os/bottlerocket releases
+_MINOR: Final = re.compile(r"1\.\d+")
+_ROCKET_580: Final = 34
+"""Minor Kubernetes version of the first Bottlerocket variant with driver 580 (docs: eks/ml-eks-optimized-ami)."""
+_FEW_PODS, _MANY_PODS, _MANY_VCPUS = 110, 250, 30
+"""Most pods of a managed node, by its vCPUs (awsdocs/amazon-eks-user-guide#663)."""
+_NEED_580: Final[Mapping[str, str]] = {"B300-269GB": "580.82.07", "RTXPRO6000-96GB": "575.51.03"}
+"""First driver that knows the GPU (NVIDIA MIG User Guide, supported GPUs)."""
+
+
+def _image(target: Target) -> Iterator[Finding]:
+    where, image, machine = target.locator.at("image"), target.image, target.machine
+    if image and image not in SYSTEMS:
+        says = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
+        yield Finding("eks-image", where, says, fix=_meant(image), why=_why_not(image))
+    elif family_of(machine.name) in _DRIVER_595:
+        yield Finding(
+            "eks-image-machine",
+            target.locator.at("instanceType"),
+            f"no image of EKS drives the GPUs of {machine.name}",
+            fix="choose another instance type",
+            why="they need driver 595, and the images carry 580 (awslabs/amazon-eks-ami, g7-ami)",
+        )
+    elif find_image(image, machine) is None:
+        yield Finding(
+            "eks-image-machine",
+            where,
+            f"{image or 'al2023'} with the NVIDIA driver is not made for {machine.name}",
+            fix="choose another instance type" + (", or image: al2023" if find_image("", machine) else ""),
+            why="EKS refuses other pairs (eksctl-io/eksctl#7754)",
+        )
+
+
+def _why_not(image: str) -> str:
+    if image.startswith("ami-"):
+        return "images of one's own are not supported: gpukube chooses the AMI by family, machine and version"
+    return _GONE.get("al2" if image.lower().startswith("al2_") else image.lower(), "")
+
+
+def _meant(image: str) -> str:
+    """Name the family of an image that is written as the API or eksctl call it."""
+    if found := system_of(image):
+        return f"write {found}"
+    return f"write {' or '.join(SYSTEMS)}, or leave image out"
+
+
+def _disk(target: Target) -> Iterator[Finding]:
+    size, kind = target.disk.size_gib, target.disk.type
+    if size is not None and size < _LEAST_DISK_GIB and target.image != "bottlerocket":
+        says = f"disk.sizeGiB is {size}, less than the image needs"
+        fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
+        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
+        says = f"disk.sizeGiB is {size}, more than a volume of EBS can have"
+        why = ", ".join(f"{name} goes to {limit:,} GiB" for name, limit in _MOST_GIB.items())
+        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {most} or less", why=why)
+    elif size is not None and size < _ENOUGH_GIB:
+        yield Finding(
+            "eks-disk-small",
+            target.locator.at("disk.sizeGiB"),
+            f"disk.sizeGiB is {size}, which a few GPU images fill",
+            fix="write 100 or more",
+            why="the kubelet evicts pods when images fill the disk (eksctl-io/eksctl#780)",
+            severity="warning",
+        )
+    if kind is not None and size is None:
+        says = "disk.type has no disk.sizeGiB beside it"
+        fix = "write sizeGiB too; 100 leaves room for GPU images"
+        why = "the size of EKS's own disk, 20 GiB, is too small for GPU images"
+        yield Finding("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
+    if kind is not None and kind not in _DISK_TYPES:
+        says = f'disk.type is "{kind}", which gpukube does not make node disks of'
+        why = _OTHER_DISKS.get(kind[:2], "")
+        fix = f"write {' or '.join(_DISK_TYPES)}"
+        yield Finding("eks-disk-type", target.locator.at("disk.type"), says, fix=fix, why=why)
+
+
+def _bottlerocket(target: Target) -> Iterator[Finding]:
+    cut, model = target.sharing.mig, str(target.machine.model)
+    if target.image != "bottlerocket" or cut is None:
+        return
+    where = target.locator.at("sharing.mig.profile")
+    if cut.strategy == "mixed":
+        yield Finding(
+            "eks-bottlerocket-mixed",
+            target.locator.at("sharing.mig.strategy"),
+            "Bottlerocket shows MIG instances as nvidia.com/gpu only",
+            fix="write strategy: single, or image: al2023",
+        )
+    if model not in MIG_MODELS:
+        yield Finding(
+            "eks-bottlerocket-mig",
+            where,
+            f"Bottlerocket has no documented MIG setting for {model}",
+            fix="write image: al2023",
+            why=f"its setting mig.profile names {', '.join(MIG_MODELS)}",
+        )
+    elif cut.layout:
+        yield Finding(
+            "eks-bottlerocket-profile",
+            target.locator.at("sharing.mig.layout"),
+            "Bottlerocket cuts all GPUs into instances of one profile, and not by a layout",
+            fix="write profile in place of layout, or image: al2023",
+        )
+    elif not is_profile(cut.profile):
+        yield Finding(
+            "eks-bottlerocket-profile",
+            where,
+            f'Bottlerocket does not cut to "{cut.profile}"',
+            fix="write a plain profile, without +me or +gfx, or image: al2023",
+        )
+
+
+def _bottlerocket_plugin(target: Target) -> Iterator[Finding]:
+    if target.image == "bottlerocket" and target.plugin_owner == "none":
+        yield Finding(
+            "eks-bottlerocket-plugin",
+            target.locator.at("devicePlugin.owner"),
+            "devicePlugin.owner is none, and Bottlerocket always runs its own device plugin",
+            fix="write devicePlugin.owner: auto, or image: al2023",
+            why="exactly one component may register nvidia.com/* on a node",
+        )
+
+
+def _bottlerocket_driver(target: Target) -> Iterator[Finding]:
+    minor, needed = target.kubernetes_version.split(".")[1:2], _NEED_580.get(str(target.machine.model))
+    if target.image == "bottlerocket" and needed and minor and int(minor[0]) < _ROCKET_580:
+        yield Finding(
+            "eks-bottlerocket-driver",
+            target.locator.at("image"),
+            f"Bottlerocket has driver 580 from Kubernetes 1.{_ROCKET_580} on; {target.machine.model} needs {needed}",
+            fix="write image: al2023, or upgrade the cluster",
+            why=f"kubernetesVersion is {target.kubernetes_version} (docs: eks/ml-eks-optimized-ami)",
+            severity="warning",
+        )
+
+
+def _version(target: Target) -> Iterator[Finding]:
+    version = target.kubernetes_version
+    if version and not _MINOR.fullmatch(version):
+        minor = ".".join(version.split(".")[:2])
+        yield Finding(
+            "eks-version",
+            target.locator.at("kubernetesVersion"),
+            f'kubernetesVersion is "{version}", and EKS takes minor versions',
+            fix=f'write "{minor}"; eks: {{releaseVersion: ...}} says which patch',
+        )
+
+
+def _release(target: Target) -> Iterator[Finding]:
+    release, where = target.native.get("releaseVersion"), target.locator.at("eks.releaseVersion")
+    if not isinstance(release, str):
+        return
+    rocket = target.image == "bottlerocket"
+    found = (_ROCKET_RELEASE if rocket else _AL2023_RELEASE).fullmatch(release)
+    if found is None:
+        yield Finding(
+            "eks-release",
+            where,
+            f'"{release}" is not a release of {target.image or SYSTEMS[0]}',
+            fix=f"write one such as {'1.57.0-ab12cd34' if rocket else '1.34.2-20260714'}, or leave it out",
+            why="EKS takes releases of the image that the node group has only (botocore eks CreateNodegroupRequest)",
+        )
+    elif rocket:
+        yield from _rocket_release(target, (int(found[1]), int(found[2])))
+    elif target.kubernetes_version and found[1] != target.kubernetes_version:
+        yield Finding(
+            "eks-release",
+            where,
+            f'"{release}" is a release of Kubernetes {found[1]}, and kubernetesVersion is {target.kubernetes_version}',
+            fix="write a release of that version, or leave it out for the newest",
+        )
+
+
+def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Finding]:
+    """Settings that a release does not know yet stop its nodes from starting."""
+    sharing = target.sharing
+    used = (["mig"] if sharing.mig else []) + ([sharing.slicing.mode] if sharing.slicing else [])
+    for setting in used:
+        if release < RELEASES[setting]:
+            first = ".".join(map(str, RELEASES[setting]))
+            yield Finding(
+                "eks-bottlerocket-release",
+                target.locator.at("eks.releaseVersion"),
+                f"Bottlerocket {release[0]}.{release[1]} has no setting for {setting}",
+                fix=f"write a release of {first} or newer, or leave it out",
+                why=f"it came with {first} (bottlerocket-os/bottlerocket-project-website, data/settings)",
+            )
+
+
+def _pods(target: Target) -> Iterator[Finding]:
+    pods, vcpus = target.max_pods, target.machine.vcpus
+    most = _FEW_PODS if vcpus is not None and vcpus < _MANY_VCPUS else _MANY_PODS
+    if pods is not None and pods > most:
+        yield Finding(
+            "eks-max-pods",
+            target.locator.at("maxPodsPerNode"),
+            f"maxPodsPerNode is {pods}, and a managed node of {target.machine.name} takes {most} at most",
+            fix=f"write {most} or less",
+            why=f"{_FEW_PODS} below {_MANY_VCPUS} vCPUs and {_MANY_PODS} above (awsdocs/amazon-eks-user-guide#663)",
+            severity="warning",
+        )
+
+
+def _reboot(target: Target) -> Iterator[Finding]:
+    cut = target.sharing.mig
+    if cut and target.image != "bottlerocket" and family_of(target.machine.name) in ("p4d", "p4de"):
+        boots_cut = not cut.layout and cut.strategy == "single"
+        yield Finding(
+            "eks-mig-reboot",
+            target.locator.at("sharing.mig"),
+            f"the MIG manager reboots every new {target.machine.name} once, before it shows the instances",
+            fix="wait for the instances" + (", or write image: bottlerocket, which cuts while it boots" * boots_cut),
+            why="a virtual machine cannot reset an A100 by itself (NVIDIA/gpu-operator#1606)",
+            severity="hint",
+        )
+
+
+IMAGE_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
+    _image,
+    _disk,
+    _bottlerocket,
+    _bottlerocket_plugin,
+    _bottlerocket_driver,
+    _version,
+    _release,
+    _pods,
+    _reboot,
+)

@@ -1,0 +1,217 @@
+"""What EKS refuses or misreads in labels, taints and tags.
+
+Lives here: pure checks from a target to diagnostics, listed in `KEY_CHECKS`. Must not live here: the syntax that
+Kubernetes gives labels and taints (`gpukube.spec`).
+
+Where the service itself would take something that cannot work (a label that the kubelet refuses), the rule is ours and
+its `why` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.marks import COPY_TAGS
+from gpukube.core.resolve import promise_of
+from gpukube.errors import Finding
+from gpukube_eks.pool.fields import RESOURCE_TAG
+from gpukube_eks.pool.marks import FORM
+from gpukube_eks.pool.template import CLUSTER_TAG, GROUP_TAG
+from gpukube_eks.pool.translate import resource_tags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Where
+
+_LONGEST: Final = 63  # botocore eks/2017-11-01 labelKey, labelValue, taintKey, taintValue
+_MOST_TAINTS: Final = 50  # docs: eks/node-taints-managed-node-groups
+_MOST_TAGS: Final = 50  # docs: eks/eks-using-tags; gpukube's own count too, those of a launch template are fewer
+_TAG_KEY, _TAG_VALUE = 128, 256
+_TAG_TEXT: Final = re.compile(r"[\w +\-=.:/@]*")
+_AUTOSCALER: Final = "k8s.io/cluster-autoscaler/"
+_VENDOR: Final = "nvidia.com/"
+_TAGS_FROM: Final = 28
+"""Minor version of the first cluster autoscaler that reads tags of node groups (kubernetes/autoscaler, aws_manager.go:
+commits b4cadfb4e2 and 3ab6ead79d are in 1.28.0)."""
+
+
+def _at(target: Target, mapping: str, key: str) -> Where:
+    return target.locator.at(f"{mapping}[{json.dumps(key)}]")
+
+
+def _labels(target: Target) -> Iterator[Finding]:
+    for key, value in target.labels.items():
+        where = _at(target, "labels", key)
+        if reason := _key_reason(key):
+            fix = f"choose a short prefix of your own, such as example.com/{key.rpartition('/')[2][:40]}"
+            yield Finding("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
+        elif _within(key, *_KUBELETS_OWN):
+            yield _once_refused("eks-label", where, f'the label "{key}"')
+        if not value:
+            says, fix = f'the label "{key}" has no value', 'write one, such as "true"'
+            yield Finding(
+                "eks-label-value", where, says, fix=fix, why="EKS takes labels of 1 to 63 characters (botocore eks)"
+            )
+
+
+_KUBELETS_OWN: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
+"""Prefixes of kubernetes.io that a kubelet may set on its node (kubernetes/kubernetes, kubeletLabelNamespaces)."""
+
+
+def _within(key: str, *domains: str) -> bool:
+    prefix = key.rpartition("/")[0]
+    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
+
+
+def _once_refused(code: str, where: Where, what: str) -> Finding:
+    return Finding(
+        code,
+        where,
+        f"EKS may refuse {what}",
+        fix="choose a prefix of your own, such as example.com/NAME, if it does",
+        why="it refused every prefix with kubernetes.io in it once (aws/containers-roadmap#1451), and takes "
+        "sub-domains by now (terraform-aws-modules/terraform-aws-eks#3346); for this one that is unconfirmed",
+        severity="warning",
+    )
+
+
+_RESERVED: Final = (
+    "EKS reserves kubernetes.io and k8s.io, and with their sub-domains the kubelet does not start "
+    "(aws/containers-roadmap#1451, terraform-aws-modules/terraform-aws-eks#3346)"
+)
+
+
+def _key_reason(key: str, *, label: bool = True) -> str:
+    prefix = key.rpartition("/")[0]
+    if prefix in ("kubernetes.io", "k8s.io"):
+        return _RESERVED
+    if label and _within(key, "kubernetes.io", "k8s.io") and not _within(key, *_KUBELETS_OWN):
+        return _RESERVED
+    if prefix == "eks.amazonaws.com":
+        return "EKS writes the labels under eks.amazonaws.com itself (aws/containers-roadmap#1451)"
+    if len(key) > _LONGEST:
+        return f"it has {len(key)} characters, and EKS takes {_LONGEST}, the prefix counted (botocore eks)"
+    return ""
+
+
+_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
+
+
+def _taints(target: Target) -> Iterator[Finding]:
+    if not any(taint.effect in _KEEPS_AWAY for taint in target.taints):
+        yield Finding(
+            "eks-untainted",
+            target.locator.at("gpuTaint"),
+            "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
+            fix="leave gpuTaint out, or add a taint with effect NoSchedule",
+            why="EKS taints no GPU nodes (docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups)",
+            severity="hint",
+        )
+    for index, taint in enumerate(target.taints):
+        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
+        if reason := _key_reason(taint.key, label=False):
+            fix = "choose a short prefix of your own, such as example.com/NAME"
+            yield Finding("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
+        elif _within(taint.key, "kubernetes.io", "k8s.io"):
+            yield _once_refused("eks-taint", where, f'the taint "{taint.key}"')
+        if not taint.value and target.nodes.autoscaled and target.nodes.minimum == 0:
+            yield Finding(
+                "eks-taint-value",
+                where,
+                f'the autoscaler does not see the taint "{taint.key}" while the pool is empty: it has no value',
+                fix="write min: 1; or give the taint a value, and the same value to the tolerations of its pods",
+                why="of an empty group it counts only the taints with a value, and starts nodes for pods that do not "
+                "tolerate the others (kubernetes/autoscaler, cloudprovider/aws/aws_wrapper.go)",
+                severity="warning",
+            )
+    if len(target.taints) > _MOST_TAINTS:
+        says = f"{len(target.taints)} taints are more than a node group can have"
+        yield Finding("eks-taint-count", target.locator.at("taints"), says, fix=f"write at most {_MOST_TAINTS}")
+
+
+def _tags(target: Target) -> Iterator[Finding]:
+    for key, value in target.tags.items():
+        if reason := _tag_reason(key, value):
+            says = f'EKS refuses the tag "{key}"'
+            fix = "write a key of 1 to 128 and a value of at most 256 letters, digits, spaces and + - = . _ : / @"
+            yield Finding("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
+        elif key in (CLUSTER_TAG, GROUP_TAG) or FORM.is_own(key):
+            says = f'the tag "{key}" is written by gpukube'
+            why = "the tags under gpukube.io/ hold a copy of the pool's marks"
+            yield Finding("eks-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+    own = len(COPY_TAGS) + len(resource_tags(target, promise_of(target)).keys() - target.tags.keys())
+    if len(target.tags) > _MOST_TAGS - own:
+        says = f"{len(target.tags)} tags are more than a node group can have"
+        fix = f"write at most {_MOST_TAGS - own}; {own} more are gpukube's own"
+        yield Finding("eks-tag-count", target.locator.at("tags"), says, fix=fix)
+
+
+def _tag_reason(key: str, value: str) -> str:
+    if key.lower().startswith("aws:"):
+        return "aws: is kept for AWS's own tags (botocore eks TagMap)"
+    if not 1 <= len(key) <= _TAG_KEY or len(value) > _TAG_VALUE:
+        return f"a key has 1 to {_TAG_KEY} characters, a value at most {_TAG_VALUE} (botocore eks TagMap)"
+    if not (_TAG_TEXT.fullmatch(key) and _TAG_TEXT.fullmatch(value)):
+        return "it holds a character that tags of EKS cannot have (botocore eks TagMap)"
+    return ""
+
+
+def _autoscaler_tags(target: Target) -> Iterator[Finding]:
+    """Tags of a node group do not reach its Auto Scaling group: the autoscaler reads the resources of them only."""
+    for key, value in target.tags.items():
+        name = key.removeprefix(RESOURCE_TAG)
+        if name != key and name.startswith(_VENDOR):
+            yield from _device_tag(target, key, name, value)
+        elif name == key and key.startswith(_AUTOSCALER):
+            yield Finding(
+                "eks-asg-tag",
+                _at(target, "tags", key),
+                f'the autoscaler does not see the tag "{key}" on a node group',
+                fix="take it away: EKS tags the Auto Scaling group, and the autoscaler asks EKS for labels and taints",
+                why="EKS does not copy tags to the Auto Scaling group (aws/containers-roadmap#608)",
+                severity="warning",
+            )
+
+
+def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Finding]:
+    shown = promise_of(target).per_node
+    if value == str(shown.get(name)):
+        return
+    has = ", ".join(f"{count} {device}" for device, count in shown.items())
+    yield Finding(
+        "eks-resource-tag",
+        _at(target, "tags", key),
+        f"the tag tells the autoscaler of {value} {name} on a node, and the nodes show {has}",
+        fix="take it away: gpukube writes the right one where the autoscaler needs it",
+        why="the autoscaler believes such a tag over everything else (kubernetes/autoscaler#8799)",
+        severity="warning",
+    )
+
+
+def _autoscaler_version(target: Target) -> Iterator[Finding]:
+    minor = target.kubernetes_version.split(".")[1:2]
+    old = bool(minor) and int(minor[0]) < _TAGS_FROM
+    if old and target.nodes.minimum == 0 and (told := resource_tags(target, promise_of(target))):
+        names = ", ".join(key.removeprefix(RESOURCE_TAG) for key in told)
+        yield Finding(
+            "eks-autoscaler-version",
+            target.locator.at("kubernetesVersion"),
+            f"an autoscaler of {target.kubernetes_version} does not learn of {names} while the pool is empty",
+            fix=f"upgrade the cluster to 1.{_TAGS_FROM}, or write a min of 1",
+            why="tags of node groups are read from 1.28 on (kubernetes/autoscaler, cloudprovider/aws/aws_manager.go)",
+            severity="warning",
+        )
+
+
+KEY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
+    _labels,
+    _taints,
+    _tags,
+    _autoscaler_tags,
+    _autoscaler_version,
+)

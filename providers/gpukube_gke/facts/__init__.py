@@ -1,0 +1,1 @@
+"""What is known of GKE: places, images, machines, the meaning of its errors. Pure."""

@@ -1,0 +1,1 @@
+"""Calls of GKE and the APIs beside it: credentials, client, failures, market."""

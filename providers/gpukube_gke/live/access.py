@@ -1,0 +1,140 @@
+"""Credentials: for Google's API, and a complete kubeconfig for a cluster's.
+
+Lives here: the choice of credentials, and the two ways to a kubeconfig: endpoint, CA and access token; a file of the
+user's. Must not live here: other calls of Google.
+
+No cloud command line tool is run, and neither is gke-gcloud-auth-plugin: its token is the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
+
+import google.auth
+import requests
+from google.auth import impersonated_credentials
+from google.auth.transport.requests import Request
+
+from gpukube.core.jsontree import at, tree
+from gpukube.endpoint import is_loopback
+from gpukube.errors import AccessError, CloudError
+from gpukube.kubeconfig import Entry
+from gpukube_gke.live.failures import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from google.auth.credentials import Credentials
+
+    from gpukube.core.values import ClusterRef, KubeAccess
+    from gpukube_gke.live.sdk import Identity
+
+SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
+"""The one scope that both the API and the clusters take (docs: kubernetes-engine/how-to/api-server-authentication)."""
+
+
+class GoogleIdentity:
+    """The application default credentials, or a service account that they may impersonate.
+
+    Args:
+        impersonate: E-mail of the service account; "" for none.
+    """
+
+    def __init__(self, impersonate: str) -> None:
+        self._impersonate = impersonate
+        self._lock = threading.Lock()
+        self._credentials: Credentials | None = None
+
+    def credentials(self) -> Credentials:
+        """Find the credentials, once."""
+        with self._lock:
+            if self._credentials is None:
+                self._credentials = self._find()
+            return self._credentials
+
+    def token(self) -> str:
+        """Get an access token that is good for some minutes at least."""
+        credentials = self.credentials()
+        with self._lock:
+            if not credentials.valid or credentials.token_state.name != "FRESH":
+                credentials.refresh(Request())  # type: ignore[no-untyped-call]  # google-auth has no types
+            return str(credentials.token)
+
+    def _find(self) -> Credentials:
+        found, _ = google.auth.default(scopes=[SCOPE])
+        if not self._impersonate:
+            return found
+        made = impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]  # google-auth has no types
+            source_credentials=found, target_principal=self._impersonate, target_scopes=[SCOPE]
+        )
+        return cast("Credentials", made)
+
+
+@cache
+def shared_identity(impersonate: str) -> GoogleIdentity:
+    """Give the one identity of this process for a service account; it lives as long as the process."""
+    return GoogleIdentity(impersonate)
+
+
+class EmulatedIdentity:
+    """The identity of an emulated Google Cloud: the dummy token of its own token endpoint.
+
+    Args:
+        base: URL of the emulated API, on loopback; "" where only its gRPC port is known.
+        timeout_s: For the one exchange.
+    """
+
+    def __init__(self, base: str, timeout_s: float) -> None:
+        self._base = base
+        self._timeout_s = timeout_s
+
+    def token(self) -> str:
+        """Get a dummy token."""
+        with requests.Session() as session:
+            session.trust_env = False
+            answer = session.post(f"{self._base}/token", data={"assertion": "sandbox"}, timeout=self._timeout_s)
+            answer.raise_for_status()
+            return str(tree(answer.json()).get("access_token", ""))
+
+
+def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Identity) -> KubeAccess:
+    """Make a kubeconfig of the cluster's endpoint and an access token.
+
+    Args:
+        cluster: Which.
+        native: The cluster as GKE answers it.
+        identity: Asked for the token.
+
+    Raises:
+        AccessError: No token, or one that would go to a port of this machine.
+        CloudError: The cluster has no endpoint that can be used.
+    """
+    section = _server(cluster, native)
+    if is_loopback(str(section["server"])) and not isinstance(identity, EmulatedIdentity):
+        says = "the endpoint of the cluster leads to this machine; no real token is sent there"
+        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+    with explained(cluster.key):
+        token = identity.token()
+    location = cluster.identity["location"]
+    name = f"gke_{cluster.identity['project']}_{location}_{cluster.name}"
+    return Entry(name, section, {"token": token}).access()
+
+
+def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, object]:
+    """Choose as gcloud does: the IP endpoint with its CA, else the DNS endpoint, whose certificate is a public one."""
+    endpoints = tree(native, "controlPlaneEndpointsConfig")
+    by_ip, by_dns = tree(endpoints, "ipEndpointsConfig"), tree(endpoints, "dnsEndpointConfig")
+    address = str(native.get("endpoint") or "")
+    ca = str(at(native, "masterAuth", "clusterCaCertificate") or "")
+    if address and by_ip.get("enabled", True):
+        return {"server": f"https://{address}", "certificate-authority-data": ca}
+    if by_dns.get("endpoint") and by_dns.get("allowExternalTraffic"):
+        return {"server": f"https://{by_dns['endpoint']}"}
+    raise CloudError(
+        "the cluster has no Kubernetes endpoint that can be used from here",
+        where=cluster.key,
+        fix="turn its IP endpoint or the DNS endpoint with external traffic on, or write clusters.*.kubeconfig",
+        code="kube-endpoint",
+    )

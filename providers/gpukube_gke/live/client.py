@@ -1,0 +1,360 @@
+"""The live half of GKE: Google's SDK, its transports, time-outs and retries.
+
+Lives here: `GkeCloud`, and how the SDK's client is made. Must not live here: what answers mean (`observe`,
+`failures`), how a cluster's Kubernetes API is reached (`access`).
+
+Nothing here waits for an operation: a write returns the name of its operation, and `poll` looks once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, cast
+
+import grpc  # type: ignore[import-untyped]  # ships no types
+from google.api_core.exceptions import NotFound
+from google.api_core.gapic_v1.client_info import ClientInfo
+from google.api_core.retry import Retry
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import container_v1 as wire
+from google.cloud.container_v1.services.cluster_manager.transports import (
+    ClusterManagerGrpcTransport,
+    ClusterManagerRestTransport,
+)
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
+
+from gpukube import __version__
+from gpukube.core.jsontree import at, tree
+from gpukube.core.meanings import Problem
+from gpukube.core.values import ClusterFacts, Operation
+from gpukube.errors import CloudError, NoCluster, WrongAccount
+from gpukube.kubeconfig import file_access
+from gpukube.patience import require_wanted
+from gpukube_gke.facts.endpoint import choose_endpoint
+from gpukube_gke.facts.meanings import error_of
+from gpukube_gke.facts.places import cluster_name, operation_name, pool_name, project_of
+from gpukube_gke.live.access import EmulatedIdentity, cloud_access, shared_identity
+from gpukube_gke.live.failures import explained, is_passing, is_throttled
+from gpukube_gke.live.offers import offered_zones
+from gpukube_gke.pool.change import MANAGE
+from gpukube_gke.pool.fields import UPDATE
+from gpukube_gke.pool.observe import observe_pool
+from gpukube_gke.pool.placement import choose_zone
+from gpukube_gke.pool.progress import operation_progress, pool_progress
+from gpukube_gke.pool.sizes import AUTOSCALE, RESIZE
+from gpukube_gke.pool.translate import CREATE, DELETE, needs_zone, with_zones
+from gpukube_gke.rules.versions import is_picky, require_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from google.auth.credentials import Credentials
+
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
+    from gpukube.provider import Cloud
+    from gpukube_gke.facts.endpoint import Endpoint
+    from gpukube_gke.live.access import GoogleIdentity
+    from gpukube_gke.live.sdk import GkeSdk, Identity
+
+_RETRY_FIRST_S: Final = 1.0
+_RETRY_FIRST_EMULATED_S: Final = 0.05
+_RETRY_FACTOR: Final = 2.0
+_RETRY_MOST_S: Final = 20.0
+_RETRY_TOTAL_S: Final = 120.0
+_REPEATS_EMULATED: Final = 7
+"""A port of this machine that does not answer in so many tries, some seconds, will not in two minutes either. Counted,
+because on a machine that stands still for a while the seconds pass without a try."""
+_READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
+_AGENT: Final = f"gpukube/{__version__}"
+
+
+def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
+    """Make the live half of one cluster; no call yet, and no credentials are looked for.
+
+    Raises:
+        AccessError: Real credentials must not go to the endpoint of the settings.
+    """
+    endpoint = choose_endpoint(settings, cluster.key)
+    if endpoint.is_emulated:
+        emulated = EmulatedIdentity(endpoint.url, settings.request_timeout_s)
+        return GkeCloud(cluster, settings, endpoint, lambda: _emulated_client(endpoint), emulated)
+    identity, project = shared_identity(cluster.identity.get("impersonate", "")), cluster.identity["project"]
+    return GkeCloud(
+        cluster,
+        settings,
+        endpoint,
+        lambda: _real_client(endpoint, identity),
+        identity,
+        offers=lambda accelerator: offered_zones(identity, project, accelerator, settings.request_timeout_s),
+    )
+
+
+def _not_known(accelerator: str) -> frozenset[str]:
+    """What an emulated Google Cloud says of Compute Engine."""
+    del accelerator
+    return frozenset()
+
+
+def _real_client(endpoint: Endpoint, identity: GoogleIdentity) -> GkeSdk:
+    options = {"api_endpoint": endpoint.url} if endpoint.url else {}
+    transport = "rest" if endpoint.url else "grpc"
+    client = wire.ClusterManagerClient(
+        credentials=identity.credentials(), transport=transport, client_options=options, client_info=_info()
+    )
+    return cast("GkeSdk", client)
+
+
+def _emulated_client(endpoint: Endpoint) -> GkeSdk:
+    """A client without credentials; proxies and netrc of the environment are not looked at either."""
+    if endpoint.grpc:
+        channel = grpc.insecure_channel(endpoint.grpc, options=[("grpc.enable_http_proxy", 0)])
+        return cast("GkeSdk", wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel)))
+    client = wire.ClusterManagerClient(
+        credentials=_nobody(),
+        transport="rest",
+        client_options={"api_endpoint": endpoint.url},
+        client_info=_info(),
+    )
+    transport = client.transport
+    if isinstance(transport, ClusterManagerRestTransport):
+        transport._session.trust_env = False  # noqa: SLF001 - the SDK has no other way to keep proxies out
+    return cast("GkeSdk", client)
+
+
+def _info() -> ClientInfo:
+    return ClientInfo(user_agent=_AGENT)  # type: ignore[no-untyped-call]  # google-api-core has no types there
+
+
+def _nobody() -> Credentials:
+    return AnonymousCredentials()  # type: ignore[no-untyped-call]  # google-auth has no types
+
+
+class GkeCloud:
+    """One cluster, live.
+
+    Args:
+        cluster: Which.
+        settings: Of this run.
+        endpoint: Where the client leads.
+        make_sdk: Makes the client, at the first call: Google's credentials are looked for over the network.
+        identity: Who we are.
+        offers: Tells the zones that have an accelerator type; empty when that is not known.
+    """
+
+    def __init__(  # noqa: PLR0913 - what one cluster is reached by
+        self,
+        cluster: ClusterRef,
+        settings: Settings,
+        endpoint: Endpoint,
+        make_sdk: Callable[[], GkeSdk],
+        identity: Identity,
+        *,
+        offers: Callable[[str], frozenset[str]] = _not_known,
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._make_sdk = make_sdk
+        self._identity = identity
+        self._offers = offers
+        self._sdk: GkeSdk | None = None
+        self._native: Mapping[str, object] | None = None
+        self._lock = threading.Lock()
+        self._is_emulated = endpoint.is_emulated
+
+    def identify(self) -> ClusterFacts:
+        """Check the project, and that the cluster is there and takes pools."""
+        native = self._read_cluster()
+        self._check_project(native)
+        if at(native, "autopilot", "enabled"):
+            raise NoCluster(
+                "the cluster is an Autopilot cluster: its nodes are Google's, and it takes no pools",
+                where=self._cluster.key,
+                fix="use a Standard cluster",
+                code="autopilot",
+            )
+        status = str(native.get("status") or "STATUS_UNSPECIFIED")
+        return ClusterFacts(
+            location=str(native.get("location", "")),
+            kubernetes_version=str(native.get("currentMasterVersion", "")).partition("-")[0],
+            ready=status in _READY,
+            status=status,
+            endpoints={} if self._is_emulated else {"container": self._client().api_endpoint},
+        )
+
+    def pools(self) -> tuple[Observed, ...]:
+        """List every pool of the cluster; the answer has no pages."""
+        request = wire.ListNodePoolsRequest(parent=cluster_name(self._cluster))
+        with explained(self._cluster.key):
+            found = self._client().list_node_pools(request, retry=self._retry(is_passing), timeout=self._timeout)
+            return tuple(observe_pool(_json(pool), self._cluster) for pool in found.node_pools)
+
+    def complete(self, desired: Desired) -> Desired:
+        """Choose one zone where the spec names none and the cluster has several; check the version of the cluster.
+
+        Raises:
+            SpecError: The cluster has no zone with the GPU, or too old a control plane.
+        """
+        if is_picky(desired.target):
+            plane = str((self._native or self._read_cluster()).get("currentMasterVersion", ""))
+            require_version(desired.target, plane)
+        if not needs_zone(desired):
+            return desired
+        return with_zones(desired, choose_zone(desired, self._native or self._read_cluster(), self._offers))
+
+    def pool(self, name: str) -> Observed | None:
+        """Read one pool."""
+        native = self._read_pool(name)
+        return None if native is None else observe_pool(native, self._cluster)
+
+    def send(self, request: Request) -> Operation:
+        """Start a change; a delete of a missing pool is an operation that `poll` finds done.
+
+        The calls that set size, autoscaling and management take no etag: the one of the request is compared with the
+        pool as it is now, right before them, and before each repetition. A create whose answer was lost is repeated
+        only where the pool is not there; an update carries its etag, which no longer fits when it has had its effect.
+        """
+        params = dict(request.params)
+        pool = _subject(params)
+        if request.operation not in _WRITES:
+            raise CloudError(f"GKE has no operation {request.operation}", where=self._where(pool))
+        read, verb = _WRITES[request.operation]
+        require_repeatable: Callable[[], object] = lambda: None  # noqa: E731 - a delete, or an update with its etag
+        if request.operation in _UNGUARDED:
+            require_repeatable = partial(self._require_unmoved, pool, str(params.pop("etag", "")))
+            require_repeatable()
+        elif verb == "create":
+            require_repeatable = partial(self._require_missing, pool)
+
+        def passes(error: BaseException) -> bool:
+            require_wanted()  # it is asked again only where somebody waits for the answer
+            if is_passing(error) and not is_throttled(error):  # a call that was throttled has had no effect
+                require_repeatable()
+            return is_passing(error)
+
+        retry = self._retry(passes)
+        with explained(self._where(pool)):
+            message = read(json.dumps(params))
+            call: Callable[..., wire.Operation] = getattr(self._client(), request.operation)
+            try:
+                started = call(message, retry=retry, timeout=self._timeout)
+            except NotFound:
+                if verb != "delete":
+                    raise
+                return Operation(pool, verb)
+        return Operation(pool, verb, started.name)
+
+    def poll(self, operation: Operation) -> Progress:
+        """Look once: at the operation where its name is known and still kept, else at the pool."""
+        where = self._where(operation.pool)
+        if operation.handle:
+            name = operation_name(self._cluster, operation.handle)
+            with explained(where), contextlib.suppress(NotFound):
+                request = wire.GetOperationRequest(name=name)
+                found = self._client().get_operation(request, retry=self._retry(is_passing), timeout=self._timeout)
+                return operation_progress(_json(found), where)
+        return pool_progress(operation, self._read_pool(operation.pool), where)
+
+    def kube_access(self) -> KubeAccess:
+        """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with an access token."""
+        if self._cluster.kubeconfig or self._cluster.context:
+            return file_access(self._cluster, sandbox=self._settings.sandbox)
+        return cloud_access(self._cluster, self._native or self._read_cluster(), self._identity)
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._sdk is not None:
+            self._sdk.transport.close()
+
+    @property
+    def _timeout(self) -> float:
+        return self._settings.request_timeout_s
+
+    def _retry(self, passes: Callable[[BaseException], bool]) -> Retry:
+        """Make the retry of one call."""
+        if not self._is_emulated:
+            return Retry(passes, _RETRY_FIRST_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+        left = iter(range(_REPEATS_EMULATED))
+
+        def passes_still(error: BaseException) -> bool:
+            return passes(error) and next(left, None) is not None
+
+        return Retry(passes_still, _RETRY_FIRST_EMULATED_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+
+    def _client(self) -> GkeSdk:
+        with self._lock:
+            if self._sdk is None:
+                self._sdk = self._make_sdk()
+            return self._sdk
+
+    def _where(self, pool: str) -> str:
+        return f"{self._cluster.key}/{pool}"
+
+    def _read_cluster(self) -> Mapping[str, object]:
+        request = wire.GetClusterRequest(name=cluster_name(self._cluster))
+        with explained(self._cluster.key):
+            found = self._client().get_cluster(request, retry=self._retry(is_passing), timeout=self._timeout)
+            self._native = _json(found)
+        return self._native
+
+    def _check_project(self, native: Mapping[str, object]) -> None:
+        """Compare what answered with what the spec names; a project's number cannot be compared with its id."""
+        asked, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
+        if found and asked != found and not found.isdigit() and not asked.isdigit():
+            raise WrongAccount(
+                f"the cluster is in project {found}, not in {asked}",
+                where=self._cluster.key,
+                fix=f"check clusters.{self._cluster.key}.project",
+                code="project",
+            )
+
+    def _read_pool(self, name: str) -> Mapping[str, object] | None:
+        request = wire.GetNodePoolRequest(name=pool_name(self._cluster, name))
+        with explained(self._where(name)):
+            try:
+                return _json(
+                    self._client().get_node_pool(request, retry=self._retry(is_passing), timeout=self._timeout)
+                )
+            except NotFound:
+                return None
+
+    def _require_missing(self, pool: str) -> None:
+        if self._read_pool(pool) is not None:
+            problem = Problem("ALREADY_EXISTS", "the create had its effect, and its answer was lost")
+            raise error_of(problem, self._where(pool))
+
+    def _require_unmoved(self, pool: str, etag: str) -> None:
+        found = self._read_pool(pool) if etag else None
+        if found is not None and found.get("etag") != etag:
+            text = "the etag is another one than when the pool was read"
+            raise error_of(Problem("ABORTED", text), self._where(pool))
+
+
+_WRITES: Final[Mapping[str, tuple[Callable[[str], object], Literal["create", "update", "delete"]]]] = {
+    CREATE: (wire.CreateNodePoolRequest.from_json, "create"),
+    UPDATE: (wire.UpdateNodePoolRequest.from_json, "update"),
+    RESIZE: (wire.SetNodePoolSizeRequest.from_json, "update"),
+    AUTOSCALE: (wire.SetNodePoolAutoscalingRequest.from_json, "update"),
+    MANAGE: (wire.SetNodePoolManagementRequest.from_json, "update"),
+    DELETE: (wire.DeleteNodePoolRequest.from_json, "delete"),
+}
+"""Operation, which is the name of the SDK's method -> its request, and what it does to a pool."""
+_UNGUARDED: Final = frozenset({RESIZE, AUTOSCALE, MANAGE})
+
+
+def _subject(params: Mapping[str, object]) -> str:
+    """The pool that a request is about."""
+    pool = tree(params, "nodePool")
+    return str(pool.get("name", "")) if pool else str(params.get("name", "")).rpartition("/")[2]
+
+
+def _json(message: object) -> Mapping[str, object]:
+    """The JSON form of a message of the SDK: camelCase, enums by name, nothing that is not set."""
+    found: Mapping[str, object] = MessageToDict(type(message).pb(message))  # type: ignore[attr-defined]  # proto-plus
+    return found
+
+
+if TYPE_CHECKING:
+    _: type[Cloud] = GkeCloud

@@ -1,0 +1,153 @@
+"""The live half of GKE's part in the catalogue: machines from Compute Engine, prices from the Cloud Billing Catalog.
+
+Lives here: the calls. Must not live here: what answers mean (`listings`, `prices`).
+
+Both APIs are plain REST with an access token; GKE's own SDK knows neither. Machines are the answer, prices a help:
+without them the machines still count, and it is said.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Protocol
+
+import google.auth
+import requests
+from google.api_core.exceptions import from_http_response
+from google.auth.transport.requests import AuthorizedSession
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+
+from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.jsontree import tree, trees
+from gpukube.errors import CloudError, GpukubeError, SpecError, Where
+from gpukube_gke.facts.endpoint import choose_endpoint
+from gpukube_gke.facts.listings import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
+from gpukube_gke.facts.prices import COMPUTE_ENGINE, price_offers, read_skus
+from gpukube_gke.live.access import SCOPE, EmulatedIdentity
+from gpukube_gke.live.failures import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.core.cloud_catalogue import Inquiry
+    from gpukube.gpu.refreshed import Offer
+    from gpukube_gke.facts.endpoint import Endpoint
+
+_COMPUTE_URL: Final = "https://compute.googleapis.com"
+_BILLING_URL: Final = "https://cloudbilling.googleapis.com"
+_PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]|\d+")
+_EMULATED_PROJECT: Final = "gpukube-sandbox"
+_PAGE: Final = "500"
+_PRICE_PAGE: Final = "5000"
+_MOST_PAGES: Final = 500
+_RETRIES: Final = 5
+
+
+class Session(Protocol):
+    """As much of an HTTP session as is used."""
+
+    def get(self, url: str, *, params: Mapping[str, str], timeout: float) -> requests.Response:
+        """GET."""
+
+
+def fetch(inquiry: Inquiry) -> Findings:
+    """Ask Google Cloud with the application default credentials.
+
+    Raises:
+        SpecError: No project is named, and the credentials have none.
+        AccessError: No credentials, or they may not list machine types.
+        CloudError: Any other failure of that.
+    """
+    endpoint = choose_endpoint(inquiry.settings, inquiry.where)
+    if endpoint.is_emulated:
+        return _fetch_emulated(inquiry, endpoint)
+    with explained(inquiry.where):
+        credentials, usual = google.auth.default(scopes=[SCOPE])
+    project = _require_project(inquiry.account.project or usual or "")
+    with AuthorizedSession(credentials) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
+        _repeat(session)
+        return ask(session, project, inquiry, (_COMPUTE_URL, _BILLING_URL))
+
+
+def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
+    """Ask an emulated cloud, with its own dummy token; the environment's proxies are not looked at."""
+    project = _require_project(inquiry.account.project or _EMULATED_PROJECT)
+    if not endpoint.url:
+        fix = "set GPUKUBE_GKE_ENDPOINT to its http:// address"
+        raise CloudError("only the gRPC port of the emulated cloud is known", where=inquiry.where, fix=fix)
+    with explained(inquiry.where):
+        token = EmulatedIdentity(endpoint.url, inquiry.settings.request_timeout_s).token()
+    with requests.Session() as session:
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {token}"
+        _repeat(session)
+        return ask(session, project, inquiry, (endpoint.url, endpoint.url))
+
+
+def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
+    """Ask over a session that is signed in.
+
+    Args:
+        session: Sends the token along.
+        project: In whose name Compute Engine is asked.
+        inquiry: What is asked.
+        bases: URLs of Compute Engine and of the Cloud Billing Catalog.
+    """
+    compute, billing = bases
+    aggregated = f"{compute}/compute/v1/projects/{project}/aggregated"
+    usual = {"maxResults": _PAGE, "returnPartialSuccess": "true"}
+    with explained(inquiry.where):
+        pages = list(_pages(session, f"{aggregated}/machineTypes", {**usual, "filter": TYPE_FILTER}, inquiry))
+        parts = list(_pages(session, f"{aggregated}/acceleratorTypes", usual, inquiry))
+    offers = (*read_machines(pages, inquiry.region), *read_accelerators(parts, inquiry.region))
+    url = f"{billing}/v1/services/{COMPUTE_ENGINE}/skus"
+    try:
+        with explained(inquiry.where):
+            skus = _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
+            book = read_skus((item for page in skus for item in trees(page, "skus")), inquiry.region)
+    except GpukubeError as error:
+        note = f"prices could not be read and stay as they were: {error}"
+        return Findings(offers, priced=False, notes=(note,))
+    found = price_offers(offers, bundled_ssds(pages, inquiry.region), book)
+    return Findings(found, priced=True, notes=_unpriced(found))
+
+
+def _unpriced(offers: tuple[Offer, ...]) -> tuple[str, ...]:
+    """Name the machines that no price could be put together for."""
+    names = sorted({offer.name for offer in offers if offer.price_usd_h is None})
+    return (f"no live price, so the embedded one stays: {', '.join(names)}",) if names else ()
+
+
+def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inquiry) -> Iterator[Mapping[str, object]]:
+    """Read all pages; a list that does not end is refused rather than read for ever."""
+    token = ""
+    for _ in range(_MOST_PAGES):
+        asked = {**params, **({"pageToken": token} if token else {})}
+        response = session.get(url, params=asked, timeout=inquiry.settings.request_timeout_s)
+        if not response.ok:
+            raise from_http_response(response)  # type: ignore[no-untyped-call]  # google-api-core has no types there
+        page = tree(response.json())
+        yield page
+        token = str(page.get("nextPageToken") or "")
+        if not token:
+            return
+    raise CloudError(f"Google's answer has more than {_MOST_PAGES} pages", code="bad-answer")
+
+
+def _repeat(session: requests.Session) -> None:
+    """Repeat what passes: throttling and what the front door of Google's APIs says when a server is gone."""
+    retry = Retry(_RETRIES, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, HTTPAdapter(max_retries=retry))
+
+
+def _require_project(project: str) -> str:
+    if project and _PROJECT.fullmatch(project):
+        return project
+    raise SpecError(
+        f'"{project}" is no id of a project' if project else "no Google Cloud project is named",
+        where=Where("--project"),
+        fix="add --project ID, or set GOOGLE_CLOUD_PROJECT (gcloud config get project)",
+        code="project",
+    )

@@ -1,0 +1,1 @@
+"""A pool in the terms of GKE: fields, requests, observation, changes. Pure."""

@@ -1,0 +1,327 @@
+"""Changes of a live pool -> the calls that bring them about in place.
+
+Lives here: which changes go into one call, what it carries, and the order of the calls. Must not live here: what a
+change does (`updates`), sizes (`sizes`), sending.
+
+UpdateNodePool gets one group of attributes per call, as gcloud and Terraform send it: with the zones in the request
+other changes reach new nodes only (google.container.v1 UpdateNodePoolRequest.locations), and the accelerators must not
+be in a request that is about something else (hashicorp/terraform-provider-google#14800). Labels, taints, network tags
+and resource labels are replaced as whole sets, so they are what was read with the changes in it, guarded by the etag.
+
+Order: what only takes note, protection first; how nodes are replaced, before what replaces them; zones, because sizes
+are counted per zone; sizes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fields import (
+    DISK_SIZE,
+    DISK_TYPE,
+    DRIVER,
+    DRIVER_VERSION,
+    IMAGE,
+    INSTANCE_TYPE,
+    KUBERNETES_VERSION,
+    PROTECTION,
+    TAINTS,
+    ZONES,
+    FieldPath,
+)
+from gpukube.core.jsontree import merged, texts, tree
+from gpukube.core.marks import recorded_tags
+from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
+from gpukube_gke.facts.places import pool_name
+from gpukube_gke.pool.fields import BINDINGS, LATEST, UPDATE, zones_of
+from gpukube_gke.pool.marks import recorded
+from gpukube_gke.pool.native import native_path
+from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
+from gpukube_gke.pool.taints import merged_taints
+
+if TYPE_CHECKING:
+    from gpukube.core.values import ClusterRef, Nodes
+
+MANAGE: Final = "set_node_pool_management"
+_SERVICE_TAGS: Final = "goog-"
+"""Prefix of resource labels that Google writes, and nobody else may."""
+_POLICY: Final = native_path("autoscaling.locationPolicy")
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """What is to be done to a pool, as the builders of calls see it."""
+
+    desired: Desired
+    observed: Observed
+    changes: Mapping[FieldPath, Change]
+
+    @property
+    def cluster(self) -> ClusterRef:
+        return self.desired.target.cluster
+
+    @property
+    def config(self) -> Mapping[str, object]:
+        """The live node config."""
+        return live_message(self.observed, "config")
+
+    def has(self, *groups: tuple[str, ...]) -> bool:
+        """Whether a field changes that is, or is below, one of these paths."""
+        return any(path.is_below(*above) for path in self.changes for above in groups)
+
+    def below(self, *above: str) -> dict[tuple[str, ...], object]:
+        """Return the new values of the fields below a path, by the rest of their paths."""
+        return {path[len(above) :]: change.new for path, change in self.changes.items() if path.is_below(*above)}
+
+    def new(self, field: FieldPath) -> object:
+        return self.changes[field].new
+
+    def update(self, **body: object) -> Request:
+        """UpdateNodePool with this body, for the pool as it was read."""
+        return Request("gke", UPDATE, {"name": self._name, **body, **self._guard})
+
+    def manage(self, body: Mapping[str, object]) -> Request:
+        return Request("gke", MANAGE, {"name": self._name, "management": dict(body), **self._guard})
+
+    @property
+    def _name(self) -> str:
+        return pool_name(self.cluster, self.observed.name)
+
+    @property
+    def _guard(self) -> dict[str, object]:
+        return {"etag": self.observed.etag} if self.observed.etag else {}
+
+
+def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """Make the calls for these changes, in the order in which they must be sent.
+
+    Raises:
+        SpecError: The live zones do not divide the size that is declared; the spec left the zones open.
+    """
+    edit = _Edit(desired, observed, {change.field: change for change in changes})
+    made = [request for groups, build in _CALLS if edit.has(*groups) for request in build(edit)]
+    return (*_plain_updates(edit), *made)
+
+
+def _plain_updates(edit: _Edit) -> Iterator[Request]:
+    """A plain field is a member of UpdateNodePool by its own name on the wire."""
+    for row in BINDINGS:
+        if row.is_plain and row.path in edit.changes:
+            yield edit.update(**{str(row.wire[-1]): edit.new(row.path)})
+
+
+def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Give a live pool another size or other bounds.
+
+    Raises:
+        SpecError: The zones of the pool do not divide a number.
+    """
+    if nodes.autoscaled:
+        return autoscale_request(cluster, observed, nodes)
+    return resize_request(cluster, observed, nodes.count)
+
+
+def _manage(edit: _Edit) -> list[Request]:
+    """The message is replaced as a whole, so the flag that stays is sent again."""
+    live = live_message(edit.observed, "management")
+    flags = {flag: bool(live.get(flag)) for flag in ("autoUpgrade", "autoRepair")}
+    return [edit.manage(flags | _members(edit, *_MANAGEMENT))]
+
+
+def _label(edit: _Edit) -> list[Request]:
+    labels = dict(edit.observed.labels)
+    for (key,), value in edit.below("labels").items():
+        _put(labels, key, value)
+    if PROTECTION in edit.changes:
+        _put(labels, PROTECT_LABEL, "true" if edit.new(PROTECTION) else None)
+    return [edit.update(labels={"labels": dict(sorted(labels.items()))})]
+
+
+def _taint(edit: _Edit) -> list[Request]:
+    taints = merged_taints(edit.observed.effective_taints, edit.desired.target.taints)
+    return [edit.update(taints={"taints": taints})]
+
+
+def _tag(edit: _Edit) -> list[Request]:
+    """Resource labels; those of Google are left out, which it keeps by itself and takes from nobody.
+
+    The copy of our marks stays as creation wrote it; only its record of the spec's tags follows them.
+    """
+    live = texts(edit.config, "resourceLabels")
+    tags = {key: value for key, value in live.items() if not key.startswith(_SERVICE_TAGS)}
+    for (key,), value in edit.below("tags").items():
+        _put(tags, key, value)
+    tags = recorded(tags, recorded_tags(edit.desired, edit.observed, tuple(edit.changes.values())))
+    return [edit.update(resourceLabels={"labels": dict(sorted(tags.items()))})]
+
+
+def _put(labels: dict[str, str], key: str, value: object) -> None:
+    if value is None:
+        labels.pop(key, None)
+    else:
+        labels[key] = str(value)
+
+
+def _accelerate(edit: _Edit) -> list[Request]:
+    """The live accelerator, type and count as they are (others are refused), with what changes in it."""
+    live = tree(edit.config, "accelerators", 0)
+    wanted = tree(edit.desired.create.params, "nodePool", "config", "accelerators", 0)
+    if edit.has(("sharing",)):
+        live = _with(live, "gpuSharingConfig", wanted)
+    if edit.has(DRIVER):
+        live = _with(live, "gpuDriverInstallationConfig", wanted)
+    return [edit.update(accelerators=[live])]
+
+
+def _with(live: Mapping[str, object], part: str, wanted: Mapping[str, object]) -> dict[str, object]:
+    kept = {name: value for name, value in live.items() if name != part}
+    return kept | ({part: wanted[part]} if part in wanted else {})
+
+
+def _migrate(edit: _Edit) -> list[Request]:
+    body: dict[str, object] = {}
+    for field, name in ((INSTANCE_TYPE, "machineType"), (DISK_TYPE, "diskType"), (DISK_SIZE, "diskSizeGb")):
+        if field in edit.changes:
+            value = edit.new(field)
+            body[name] = str(value) if name == "diskSizeGb" else value  # a 64-bit number is text
+    return [edit.update(**body)]
+
+
+def _upgrade(edit: _Edit) -> list[Request]:
+    """Both are required together (google.container.v1); silence on the version could mean the newest one."""
+    live = {"imageType": edit.config.get("imageType"), "nodeVersion": edit.observed.native.get("version")}
+    changed = {IMAGE: "imageType", KUBERNETES_VERSION: "nodeVersion"}
+    body = live | {name: edit.new(field) for field, name in changed.items() if field in edit.changes}
+    return [edit.update(**{name: value for name, value in body.items() if value})]
+
+
+_ACCELERATORS: Final = (("sharing",), DRIVER)
+_SYSTEM: Final = (IMAGE, KUBERNETES_VERSION)
+
+
+def _renew(edit: _Edit) -> list[Request]:
+    """The latest driver is for Container-Optimized OS only: it comes after that image, and goes before another."""
+    calls = [
+        *(_accelerate(edit) if edit.has(*_ACCELERATORS) else ()),
+        *(_upgrade(edit) if edit.has(*_SYSTEM) else ()),
+    ]
+    newest = edit.changes.get(DRIVER_VERSION)
+    return calls[::-1] if newest and newest.new == LATEST else calls
+
+
+def _pace(edit: _Edit) -> list[Request]:
+    live = live_message(edit.observed, "upgradeSettings")
+    numbers, strategy = _members(edit, "upgrade"), _members(edit, *_STRATEGY)
+    return [edit.update(upgradeSettings={**live, **numbers, **strategy})]
+
+
+def _move(edit: _Edit) -> list[Request]:
+    return [edit.update(locations=_zones(edit))]
+
+
+def _zones(edit: _Edit) -> list[str]:
+    """The zones that the pool will have."""
+    wanted = edit.new(ZONES) if ZONES in edit.changes else None
+    return [str(zone) for zone in wanted] if isinstance(wanted, tuple) else list(zones_of(edit.observed.native))
+
+
+def _resize(edit: _Edit) -> list[Request]:
+    """Sizes follow the zones: with other zones the same total is another number for each."""
+    zones = len(_zones(edit))
+    if not edit.desired.target.nodes.autoscaled:
+        return _fix_size(edit, zones)
+    policy = edit.new(_POLICY) if _POLICY in edit.changes else None
+    call = autoscale_request(edit.cluster, edit.observed, edit.desired.target.nodes, zones=zones, policy=policy)
+    live, wanted = live_message(edit.observed, "autoscaling"), call.params["autoscaling"]
+    is_same = isinstance(wanted, Mapping) and all(live.get(name, 0) == value for name, value in wanted.items())
+    return [] if is_same else [call]
+
+
+def _fix_size(edit: _Edit, zones: int) -> list[Request]:
+    """SetNodePoolSize is refused while an autoscaler owns the number, so that one goes first."""
+    size = resize_request(edit.cluster, edit.observed, edit.desired.target.nodes.count, zones)
+    if is_autoscaled(edit.observed):
+        return [autoscale_request(edit.cluster, edit.observed, None), size]
+    return [] if size.params["nodeCount"] == size_of(edit.observed) else [size]
+
+
+def _members(edit: _Edit, *message: str) -> dict[str, object]:
+    """The changed fields of a message, by their names."""
+    return {name: value for (name,), value in edit.below(*message).items()}
+
+
+def _message(path: FieldPath, field: str) -> Callable[[_Edit], list[Request]]:
+    """A message of native fields that is sent with what changes in it."""
+    return lambda edit: [edit.update(**{field: _members(edit, *path)})]
+
+
+def _whole(field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
+    """A message that is replaced as a whole: the live one with what changes in it."""
+
+    def build(edit: _Edit) -> list[Request]:
+        live = tree(edit.observed.native, *parents, field)
+        changed: dict[str, object] = {}
+        for path, value in edit.below("gke", *parents, field).items():
+            changed = merged(changed, _nested(path, value))
+        return [edit.update(**{field: merged(live, changed)})]
+
+    return build
+
+
+def _nested(path: tuple[str, ...], value: object) -> dict[str, object]:
+    return {path[0]: _nested(path[1:], value) if path[1:] else value}
+
+
+def _network_tag(edit: _Edit) -> list[Request]:
+    tags = edit.new(_NETWORK_TAGS)
+    return [edit.update(tags={"tags": list(tags) if isinstance(tags, tuple) else []})]
+
+
+def _consolidate(edit: _Edit) -> list[Request]:
+    return [edit.update(consolidationDelay=edit.new(_CONSOLIDATION))]
+
+
+_MANAGEMENT: Final = native_path("management")
+_STRATEGY: Final = native_path("upgradeSettings")
+_TAINT_CONFIG: Final = native_path("config.taintConfig")
+_CONSOLIDATION: Final = native_path("config.consolidationDelay")
+_NETWORK_TAGS: Final = native_path("config.tags")
+_PRIVATE: Final = native_path("networkConfig.enablePrivateNodes")
+_GVNIC: Final = native_path("config.gvnic")
+_FAST_SOCKET: Final = native_path("config.fastSocket")
+
+
+def _connect(edit: _Edit) -> list[Request]:
+    """Fast socket needs gVNIC: it comes after it, and goes before it."""
+    calls = [
+        *(_message(_GVNIC, "gvnic")(edit) if edit.has(_GVNIC) else ()),
+        *(_message(_FAST_SOCKET, "fastSocket")(edit) if edit.has(_FAST_SOCKET) else ()),
+    ]
+    goes = not edit.below(*_GVNIC).get(("enabled",), True)
+    return calls[::-1] if goes else calls
+
+
+_CALLS: Final[tuple[tuple[tuple[tuple[str, ...], ...], Callable[[_Edit], list[Request]]], ...]] = (
+    ((_MANAGEMENT,), _manage),
+    ((("labels",), PROTECTION), _label),
+    ((TAINTS,), _taint),
+    ((_TAINT_CONFIG,), _message(_TAINT_CONFIG, "taintConfig")),
+    ((_CONSOLIDATION,), _consolidate),
+    ((native_path("nodeDrainConfig"),), _whole("nodeDrainConfig")),
+    ((("upgrade",), _STRATEGY), _pace),
+    ((_NETWORK_TAGS,), _network_tag),
+    ((("tags",),), _tag),
+    ((*_ACCELERATORS, *_SYSTEM), _renew),
+    ((_GVNIC, _FAST_SOCKET), _connect),
+    *(
+        ((native_path(f"config.{field}"),), _whole(field, "config"))
+        for field in ("workloadMetadataConfig", "gcfsConfig", "loggingConfig")
+    ),
+    ((INSTANCE_TYPE, ("disk",)), _migrate),
+    ((_PRIVATE,), _message(native_path("networkConfig"), "nodeNetworkConfig")),
+    ((ZONES,), _move),
+    ((ZONES, ("nodes",), _POLICY), _resize),
+)
+"""Paths of the fields of a group, or above them, and what makes its calls; in the order in which they are sent."""

@@ -1,0 +1,592 @@
+"""The fields of a GKE node pool: one row each, from the spec to the wire and back.
+
+Lives here: the table, with the small functions that its exotic rows need. Must not live here: what GKE refuses
+(`rules`), calls (`change`), native fields (`native`), which a spec writes by the names of the API.
+
+Outside the table stay the parts of a pool that no field stands for (oauthScopes, management: `translate`), how machines
+are bought, which is several members at once (`buying`), and the node count of a live autoscaled pool.
+
+A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
+of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is not
+documented whether nodes are made again, the row takes the worse case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.core import fields as paths
+from gpukube.core.binding import Binding, Draft, Effect, abilities
+from gpukube.core.fields import FieldPath, label, tag
+from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import PROTECT_LABEL, Ability, Taint
+from gpukube.gpu.catalogue import find_machine
+from gpukube.gpu.sharing import Sharing
+from gpukube_gke.facts.places import is_zone
+from gpukube_gke.pool.counts import autoscaling_bounds, initial_per_zone
+from gpukube_gke.pool.marks import FORM, copy_tags
+from gpukube_gke.pool.purchase import (
+    FORM_FIELD,
+    RUN_FIELD,
+    buying_fields,
+    is_short_lived,
+    observe_buying,
+    translate_buying,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
+
+OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
+"""Node label that keeps GKE's own device plugin away (docs: kubernetes-engine, GPU Operator on GKE)."""
+ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")
+"""GKE puts it on arm64 nodes (google.container.v1 TaintConfig)."""
+QUEUED_TAINT: Final = Taint("cloud.google.com/gke-queued", "true", "NoSchedule")
+"""GKE puts it on the nodes of queued pools (docs: kubernetes-engine/how-to/provisioningrequest)."""
+SYSTEM_TAINTS: Final = frozenset({ARM_TAINT.key, QUEUED_TAINT.key})
+"""Keys of taints that GKE puts on nodes by itself, besides the GPU taint."""
+NO_DRIVER: Final = "INSTALLATION_DISABLED"
+"""GPUDriverVersion that leaves the driver to somebody else."""
+LATEST: Final = "latest"
+"""driver.version besides "default", which is GKE's choice and no field."""
+EFFECTS: Final[Mapping[str, str]] = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+"""Effect in Kubernetes -> NodeTaint.Effect."""
+UPDATE: Final = "update_node_pool"
+SET_SIZE: Final = "set_node_pool_size"
+SET_SCALING: Final = "set_node_pool_autoscaling"
+SET_MANAGEMENT: Final = "set_node_pool_management"
+
+_STRATEGIES: Final = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
+_ADDED_LABELS: Final = (PROTECT_LABEL, OPT_OUT_LABEL)
+"""Labels that are fields of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A pool as read, in the JSON form of google.container.v1, enums by name."""
+
+    pool: Mapping[str, object]
+
+    @property
+    def config(self) -> dict[str, object]:
+        """Its node config."""
+        return tree(self.pool, "config")
+
+    @property
+    def accelerator(self) -> dict[str, object]:
+        """The one accelerator of a node."""
+        return tree(self.pool, "config", "accelerators", 0)
+
+
+# What a spec means
+
+
+def own_taints(target: Target) -> tuple[Taint, ...]:
+    """Return the taints of a target without the one that is GKE's to add."""
+    return tuple(taint for taint in target.taints if taint != GPU_TAINT)
+
+
+def runs_own_plugin(target: Target) -> bool:
+    """Whether GKE's plugin is to be kept away, for our operator's or one that somebody else runs."""
+    return target.plugin_owner == "none" or is_operated(target)
+
+
+def is_operated(target: Target) -> bool:
+    """Whether plugin and sharing, and the cut of the GPUs, are the GPU Operator's: GKE gets none of them then.
+
+    Source:
+        GoogleCloudPlatform/container-engine-accelerators: sharing is done by GKE's plugin, which is kept away.
+    """
+    return target.plugin_owner == "operator" or (target.driver_owner == "operator" and target.plugin_owner == "auto")
+
+
+def image_of(target: Target) -> str:
+    """Name the node image as GKE answers it: gcloud and Terraform write cos_containerd too (google.container.v1)."""
+    return target.image.upper()
+
+
+def accelerator_of(target: Target) -> str:
+    """Name the GPUs of a node as they are compared: "8 x nvidia-tesla-a100"."""
+    return f"{target.machine.devices} x {target.machine.accelerator}"
+
+
+def upgrade_fields(target: Target) -> dict[FieldPath, int]:
+    """Return how many nodes an upgrade may add and take away, as far as the spec says; shares of nodes are refused."""
+    asked = {paths.MAX_SURGE: target.upgrade.max_surge, paths.MAX_UNAVAILABLE: target.upgrade.max_unavailable}
+    return {path: int(limit) for path, limit in asked.items() if limit and limit.isdecimal()}
+
+
+def wire_taint(taint: Taint) -> dict[str, object]:
+    """Write a taint in the form of the wire, whose effects are words of its own."""
+    return {"key": taint.key, "value": taint.value, "effect": EFFECTS[taint.effect]}
+
+
+def _zones(target: Target) -> list[str]:
+    location = target.cluster.identity["location"]
+    return sorted(target.zones) or ([location] if is_zone(location) else [])
+
+
+def _parts(target: Target) -> int:
+    return max(1, len(_zones(target)))  # a zone that is left open is one zone
+
+
+def _scaling(made: Draft) -> dict[str, object] | None:
+    nodes = made.target.nodes
+    if not nodes.autoscaled:
+        return None
+    policy = {"locationPolicy": "ANY"} if is_short_lived(made.target) else {}
+    return {"enabled": True, **autoscaling_bounds(nodes, _parts(made.target)), **policy}
+
+
+def _pace(made: Draft) -> dict[str, object] | None:
+    """How nodes are upgraded: gcloud's own default where the spec is silent on a part."""
+    asked = upgrade_fields(made.target)
+    if is_short_lived(made.target) and not asked:
+        return None
+    return {"maxSurge": 1, **{path.key: limit for path, limit in asked.items()}}
+
+
+def _driver(target: Target) -> str:
+    """The managed driver is finished by the plugin that the opt-out label keeps away (NVIDIA/aicr#2047)."""
+    return "none" if target.driver_owner in ("none", "operator") or runs_own_plugin(target) else "cloud"
+
+
+def _driver_version(target: Target) -> str:
+    if _driver(target) == "none":
+        return NO_DRIVER
+    return "LATEST" if target.driver_version == LATEST else "DEFAULT"
+
+
+def _sharing(target: Target) -> Sharing:
+    return Sharing() if is_operated(target) else target.sharing
+
+
+def _replicas(made: Draft, mode: str) -> int | None:
+    slicing = _sharing(made.target).slicing
+    return slicing.replicas if slicing and slicing.mode == mode else None
+
+
+def _sliced(made: Draft, mode: str) -> dict[str, object] | None:
+    replicas = _replicas(made, mode)
+    words: dict[str, object] = {"gpuSharingStrategy": _STRATEGIES[mode], "maxSharedClientsPerGpu": str(replicas)}
+    return None if replicas is None else words
+
+
+# What a live pool says
+
+
+def zones_of(native: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the zones of a pool or cluster."""
+    return strings(native, "locations")
+
+
+def total_of(native: Mapping[str, object], per_zone: object) -> int:
+    """Return the nodes of the whole pool, whose numbers are per zone."""
+    return number(per_zone) * max(1, len(zones_of(native)))
+
+
+def read_taints(config: Mapping[str, object]) -> tuple[Taint, ...]:
+    """Read the taints of a node config, those of GKE included."""
+    effects = {word: effect for effect, word in EFFECTS.items()}
+    return tuple(
+        Taint(
+            str(taint.get("key", "")),
+            str(taint.get("value", "")),
+            cast("TaintEffect", effects.get(str(taint.get("effect")), "NoSchedule")),
+        )
+        for taint in trees(config, "taints")
+    )
+
+
+def _is_scaled(live: Live) -> bool:
+    return bool(at(live.pool, "autoscaling", "enabled"))
+
+
+def _has_totals(live: Live) -> bool:
+    return bool(at(live.pool, "autoscaling", "totalMaxNodeCount"))
+
+
+def _bound(live: Live, end: str) -> int | None:
+    """A bound as a total, also where GKE keeps it per zone; proto3 leaves 0 out."""
+    if not _is_scaled(live):
+        return None
+    scaling = tree(live.pool, "autoscaling")
+    if _has_totals(live):
+        return number(scaling, f"total{end}NodeCount")
+    return total_of(live.pool, scaling.get(f"{end.lower()}NodeCount"))
+
+
+def _read_replicas(live: Live, mode: str) -> int | None:
+    is_so = at(live.accelerator, "gpuSharingConfig", "gpuSharingStrategy") == _STRATEGIES[mode]
+    return number(live.accelerator, "gpuSharingConfig", "maxSharedClientsPerGpu") if is_so else None
+
+
+def _driver_word(live: Live) -> str:
+    return text(live.accelerator, "gpuDriverInstallationConfig", "gpuDriverVersion")
+
+
+def _read_taints(live: Live) -> tuple[str, ...]:
+    theirs = {GPU_TAINT}
+    found = (taint for taint in read_taints(live.config) if taint not in theirs and taint.key not in SYSTEM_TAINTS)
+    return tuple(sorted(map(str, found)))
+
+
+# What the values of a change make of its row
+
+
+def _type(change: Change, row: UpdateRow) -> UpdateRow:
+    """A machine of another size with the same GPUs is a change that GKE rolls out (g2-standard-8 to -12)."""
+    old, new = (find_machine("gke", str(name)) for name in (change.old, change.new))
+    n1 = all(str(name).startswith("n1-") for name in (change.old, change.new))
+    same = old is not None and new is not None and (old.accelerator, old.gpus) == (new.accelerator, new.gpus)
+    if n1 or same:
+        return replace(row, kind="disruptive", sentence=_RECREATED, call=UPDATE, source=f"{_PROTO}machine_type")
+    return row
+
+
+def _count(change: Change, row: UpdateRow) -> UpdateRow:
+    """With an autoscaler the number is its own, and comes and goes with it."""
+    old, new = change.old, change.new
+    if new is None:
+        return replace(row, sentence="the autoscaler takes the number over", call=SET_SCALING)
+    if old is None:
+        sentence = "the autoscaler is turned off; GKE removes nodes above the number with the pods on them"
+        return replace(row, kind="disruptive", sentence=sentence)
+    if isinstance(old, int) and isinstance(new, int) and new < old:
+        return replace(row, kind="disruptive", sentence="GKE removes nodes with the pods on them")
+    return row
+
+
+def _bounds(change: Change, row: UpdateRow) -> UpdateRow:
+    return row if change.new is not None else replace(row, sentence="the autoscaler is turned off")
+
+
+def _taints(change: Change, row: UpdateRow) -> UpdateRow:
+    added = {*strings(change.new)} - {*strings(change.old)}
+    if any(taint.endswith(":NoExecute") for taint in added):
+        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
+    return row
+
+
+def _moved(change: Change, row: UpdateRow) -> UpdateRow:
+    """A pool has the same number of nodes in each zone: with more zones a total that stays leaves fewer in each."""
+    if {*strings(change.old)} <= {*strings(change.new)}:
+        sentence = "GKE adds the same number of nodes in each new zone, then removes those above the total"
+        return replace(row, sentence=sentence)
+    return row
+
+
+_AT_BIRTH: Final = "set at creation only"
+_BOUGHT: Final = "how machines are bought is set at creation only"
+_RUN_DURATION: Final = (
+    "set at creation, like everywhere in Terraform; what UpdateNodePool does with it to living nodes is not documented "
+    "(unconfirmed)"
+)
+_RECREATED: Final = "GKE makes the nodes again, one surge at a time, draining each"
+_MAYBE_RECREATED: Final = "GKE may make the nodes again, one surge at a time, draining each"
+_REDIVIDED: Final = "the number of devices changes under running pods, and GKE may make the nodes again"
+_NEXT_UPGRADE: Final = "holds from the next upgrade on"
+_NEW_BOUND: Final = "the autoscaler keeps the new bound"
+_PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
+_SET_AUTOSCALING: Final = "google.container.v1 SetNodePoolAutoscalingRequest.autoscaling"
+_AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
+_TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
+_DOCS: Final = "docs: kubernetes-engine/how-to/gpus"
+_TERRAFORM: Final = "Terraform: ForceNew (GoogleCloudPlatform/magic-modules, node_config.go.tmpl)"
+_EXACT: Final = Ability("exact")
+_ACCELERATOR: Final = ("config", "accelerators", 0)
+_OWN_PLUGIN: Final = "GKE runs its own plugin"
+
+BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
+    Binding(
+        path=paths.COUNT,
+        wire=("initialNodeCount",),
+        get=lambda made: None if made.target.nodes.autoscaled else made.target.nodes.count,
+        write=lambda made: initial_per_zone(made.target.nodes, _parts(made.target)),
+        read=lambda live: None if _is_scaled(live) else total_of(live.pool, live.pool.get("initialNodeCount")),
+        effect=Effect("in-place", "GKE adds nodes", "google.container.v1 SetNodePoolSizeRequest.node_count", SET_SIZE),
+        ability=_EXACT,
+        adjust=_count,
+    ),
+    Binding(
+        path=paths.ZONES,
+        wire=("locations",),
+        get=lambda made: tuple(sorted(made.target.zones)) or None,
+        write=lambda made: _zones(made.target) or None,
+        read=lambda live: tuple(sorted(zones_of(live.pool))) or None,
+        effect=Effect("disruptive", "GKE removes the nodes in zones that are taken away", f"{_PROTO}locations", UPDATE),
+        ability=_EXACT,
+        adjust=_moved,
+    ),
+    Binding(
+        path=paths.KUBERNETES_VERSION,
+        wire=("version",),
+        get=lambda made: made.target.kubernetes_version or None,
+        effect=Effect("disruptive", _RECREATED, f"{_PROTO}node_version", UPDATE),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.INSTANCE_TYPE,
+        wire=("config", "machineType"),
+        get=lambda made: made.target.machine.name,
+        effect=Effect("replace", "another machine type has other GPUs, whose type and number a pool keeps", _TRIED),
+        adjust=_type,
+    ),
+    Binding(
+        path=paths.GPU,
+        wire=_ACCELERATOR,
+        members=(),
+        get=lambda made: accelerator_of(made.target),
+        write=lambda made: {
+            "acceleratorType": made.target.machine.accelerator,
+            "acceleratorCount": str(made.target.machine.devices),
+        },
+        read=lambda live: (
+            f"{number(live.accelerator, 'acceleratorCount')} x {live.accelerator.get('acceleratorType', 'no GPU')}"
+        ),
+        effect=Effect("replace", "GKE answers: Accelerator count should not be updated", _TRIED),
+    ),
+    Binding(
+        path=paths.DRIVER,
+        get=lambda made: _driver(made.target),
+        read=lambda live: "none" if _driver_word(live) == NO_DRIVER else "cloud",
+        effect=Effect(
+            "disruptive",
+            "the driver is installed another way, and GKE may make the nodes again",
+            f"{_DOCS}, {_TRIED}",
+            UPDATE,
+        ),
+    ),
+    Binding(
+        path=paths.DRIVER_VERSION,
+        wire=(*_ACCELERATOR, "gpuDriverInstallationConfig", "gpuDriverVersion"),
+        get=lambda made: LATEST if _driver_version(made.target) == "LATEST" else None,
+        write=lambda made: _driver_version(made.target),
+        read=lambda live: LATEST if _driver_word(live) == "LATEST" else None,
+        effect=Effect("disruptive", _MAYBE_RECREATED, f"{_DOCS}, {_TRIED}", UPDATE),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.MIG_PROFILE,
+        wire=(*_ACCELERATOR, "gpuPartitionSize"),
+        get=lambda made: cut.profile if (cut := _sharing(made.target).mig) else None,
+        read=lambda live: live.accelerator.get("gpuPartitionSize") or None,
+        effect=Effect(
+            "replace", "whether GKE cuts the GPUs of living nodes again is not documented (unconfirmed)", _TRIED
+        ),
+    ),
+    *(
+        Binding(
+            path=FieldPath("sharing", name, "replicas"),
+            wire=(*_ACCELERATOR, "gpuSharingConfig"),
+            spec="sharing.timeSlicing or sharing.mps",
+            get=partial(_replicas, mode=mode),
+            write=partial(_sliced, mode=mode),
+            read=partial(_read_replicas, mode=mode),
+            effect=Effect("disruptive", _REDIVIDED, f"{_TRIED}, {_AICR}", UPDATE),
+            ability=Ability("emulated", substitute, _OWN_PLUGIN),
+            feature=f"sharing.{name}",
+        )
+        for name, mode, substitute in (
+            ("timeSlicing", "time-slicing", "GKE's own sharing, always with one share per container"),
+            ("mps", "mps", "GKE's own MPS"),
+        )
+    ),
+    Binding(
+        path=label("*"),
+        wire=("config", "labels"),
+        get=lambda made: {key: value for key, value in made.labels.items() if key not in _ADDED_LABELS},
+        write=lambda made: dict(sorted(made.labels.items())),
+        read=lambda live: {k: v for k, v in texts(live.config, "labels").items() if k not in _ADDED_LABELS},
+        effect=Effect("in-place", "GKE relabels the nodes", f"{_PROTO}labels, {_AICR}", UPDATE),
+        ability=_EXACT,
+        feature="labels",
+    ),
+    Binding(
+        path=label("nvidia.com/device-plugin.config"),
+        effect=Effect(
+            "disruptive",
+            "the device plugin restarts with another configuration: the number of devices changes under running pods",
+            "NVIDIA/k8s-device-plugin README, config-manager",
+            UPDATE,
+        ),
+    ),
+    Binding(
+        path=label("nvidia.com/mig.config"),
+        effect=Effect(
+            "disruptive",
+            "the MIG manager stops the GPU clients of each node and may reboot it",
+            "NVIDIA/mig-parted reconfigure-mig.sh, NVIDIA/gpu-operator#1606",
+            UPDATE,
+        ),
+    ),
+    Binding(
+        path=paths.TAINTS,
+        wire=("config", "taints"),
+        get=lambda made: tuple(sorted(map(str, own_taints(made.target)))),
+        write=lambda made: [wire_taint(taint) for taint in sorted(own_taints(made.target))] or None,
+        read=_read_taints,
+        effect=Effect("in-place", "GKE changes the taints of the nodes", f"{_PROTO}taints, {_AICR}", UPDATE),
+        ability=_EXACT,
+        adjust=_taints,
+    ),
+    Binding(
+        path=paths.DISK_SIZE,
+        wire=("config", "diskSizeGb"),
+        get=lambda made: made.target.disk.size_gib,
+        effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_size_gb", UPDATE),
+        ability=_EXACT,
+        feature="disk.size",
+    ),
+    Binding(
+        path=paths.DISK_TYPE,
+        wire=("config", "diskType"),
+        get=lambda made: made.target.disk.type,
+        effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_type", UPDATE),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.IMAGE,
+        wire=("config", "imageType"),
+        get=lambda made: image_of(made.target) or None,
+        read=lambda live: text(live.config, "imageType").upper() or None,
+        effect=Effect("disruptive", _RECREATED, f"{_PROTO}image_type", UPDATE),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=tag("*"),
+        wire=("config", "resourceLabels"),
+        get=lambda made: made.target.tags,
+        write=lambda made: dict(sorted({**made.target.tags, **copy_tags(made.target)}.items())),
+        read=lambda live: {
+            key: value
+            for key, value in tree(live.config, "resourceLabels").items()
+            if not (key.startswith("goog-") or FORM.is_own(key))
+        },
+        effect=Effect("disruptive", _RECREATED, "gcloud container node-pools update --help: --labels", UPDATE),
+        ability=Ability("emulated", "labels of the machines", "a node pool has no other tags for billing"),
+        feature="tags",
+    ),
+    Binding(
+        path=paths.MAX_SURGE,
+        wire=("upgradeSettings",),
+        members=("upgradeSettings.maxSurge",),
+        get=lambda made: upgrade_fields(made.target).get(paths.MAX_SURGE),
+        write=_pace,
+        read=lambda live: number(live.pool, "upgradeSettings", "maxSurge"),
+        effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.MAX_UNAVAILABLE,
+        members=("upgradeSettings.maxUnavailable",),
+        get=lambda made: upgrade_fields(made.target).get(paths.MAX_UNAVAILABLE),
+        read=lambda live: number(live.pool, "upgradeSettings", "maxUnavailable"),
+        effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.MAX_PODS,
+        wire=("maxPodsConstraint", "maxPodsPerNode"),
+        get=lambda made: made.target.max_pods,
+        write=lambda made: None if made.target.max_pods is None else str(made.target.max_pods),
+        read=lambda live: number(live.pool, "maxPodsConstraint", "maxPodsPerNode") or None,
+        effect=Effect("replace", _AT_BIRTH, _TERRAFORM),
+        ability=_EXACT,
+    ),
+    Binding(
+        path=paths.LEAST,
+        wire=("autoscaling",),
+        members=("autoscaling.totalMinNodeCount",),
+        get=lambda made: made.target.nodes.minimum if made.target.nodes.autoscaled else None,
+        write=_scaling,
+        read=partial(_bound, end="Min"),
+        effect=Effect("in-place", _NEW_BOUND, _SET_AUTOSCALING, SET_SCALING),
+        ability=Ability("emulated", "the same bounds for each zone", "GKE counts nodes per zone"),
+        feature="nodes.autoscaling",
+        adjust=_bounds,
+    ),
+    Binding(
+        path=paths.MOST,
+        members=("autoscaling.totalMaxNodeCount",),
+        get=lambda made: made.target.nodes.maximum if made.target.nodes.autoscaled else None,
+        read=partial(_bound, end="Max"),
+        effect=Effect("in-place", _NEW_BOUND, _SET_AUTOSCALING, SET_SCALING),
+        adjust=_bounds,
+    ),
+    Binding(
+        path=paths.SCOPE,
+        get=lambda made: made.target.nodes.scope if made.target.nodes.autoscaled else None,
+        read=lambda live: ("pool" if _has_totals(live) else "zone") if _is_scaled(live) else None,
+        effect=Effect(
+            "in-place",
+            "the autoscaler keeps the bounds of the other scope; no node goes for it",
+            "google.container.v1 NodePoolAutoscaling.total_max_node_count",
+            SET_SCALING,
+        ),
+        adjust=_bounds,
+    ),
+    Binding(
+        path=paths.CAPACITY_TYPE,
+        members=("config.spot",),
+        get=lambda made: buying_fields(made.target).get(paths.CAPACITY_TYPE),
+        write=lambda made: translate_buying(made.target),
+        read=lambda live: observe_buying(live.pool, live.config).get(paths.CAPACITY_TYPE),
+        effect=Effect("replace", _BOUGHT, _TERRAFORM),
+        ability=_EXACT,
+        feature="capacity.spot",
+    ),
+    Binding(
+        path=FORM_FIELD,
+        get=lambda made: buying_fields(made.target).get(FORM_FIELD),
+        read=lambda live: observe_buying(live.pool, live.config).get(FORM_FIELD),
+        effect=Effect("replace", _BOUGHT, _TERRAFORM),
+        ability=_EXACT,
+        feature="capacity.reserved",
+    ),
+    Binding(
+        path=RUN_FIELD,
+        get=lambda made: buying_fields(made.target).get(RUN_FIELD),
+        read=lambda live: observe_buying(live.pool, live.config).get(RUN_FIELD),
+        effect=Effect("replace", _RUN_DURATION, _TERRAFORM),
+    ),
+    Binding(
+        path=paths.PROTECTION,
+        get=lambda made: made.target.protect,
+        read=lambda live: text(live.config, "labels", PROTECT_LABEL) == "true",
+        effect=Effect("in-place", "a label of the pool", f"{_PROTO}labels", UPDATE),
+        ability=Ability("emulated", "the node label gpukube.io/protect", "GKE has no field for it"),
+    ),
+    Binding(
+        path=paths.PLUGIN,
+        get=lambda made: "none" if runs_own_plugin(made.target) else "cloud",
+        read=lambda live: "none" if text(live.config, "labels", OPT_OUT_LABEL) == "true" else "cloud",
+        effect=Effect(
+            "replace", "the label that keeps GKE's plugin away takes the devices from under running pods", _AICR
+        ),
+    ),
+)
+"""The portable fields, in the order of the wire."""
+
+ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
+    {
+        **abilities(BINDINGS),
+        "sharing.mig.single": _EXACT,
+        "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
+        "sharing.mig.layout": Ability(
+            "missing", "write a pool for each profile", "GKE cuts all GPUs of a pool into instances of one size"
+        ),
+        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint by itself where the cluster has other nodes"),
+    }
+)
+"""Docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus, how-to/gpus-multi, how-to/nvidia-mps-gpus."""

@@ -1,0 +1,83 @@
+"""A live node pool as GKE answers it -> `Observed`, without what the service added by itself.
+
+Lives here: reading one wire object. Must not live here: the call that fetches it (`client`).
+
+Dropped because GKE writes it: the GPU taint and the taints of arm64 and of queued pools (magic-modules#12027 shows the
+first in a GET), the default driver (GoogleCloudPlatform/magic-modules#11152), resource labels goog-*, and everything
+that no spec names (management, scopes, metadata). The resource labels of the second copy of our marks are no fields
+either. The count of an autoscaled pool is the autoscaler's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.binding import observed_fields
+from gpukube.core.fields import known, tag
+from gpukube.core.jsontree import at, texts, tree
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed
+from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, total_of
+from gpukube_gke.pool.marks import FORM, place_of
+from gpukube_gke.pool.native import flatten_native
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import ClusterRef, PoolState
+
+STATES: Final[Mapping[str, PoolState]] = {
+    "RUNNING": "ready",
+    "RUNNING_WITH_ERROR": "ready",
+    "ERROR": "failed",
+    "STOPPING": "deleting",
+}
+"""NodePool.Status -> state; any other word means that GKE is working on the pool.
+
+A pool that is RUNNING_WITH_ERROR has nodes, with pods on them: it is told, never made again.
+"""
+
+
+def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None) -> Observed:
+    """Read one node pool.
+
+    Args:
+        native: The pool in the JSON form of google.container.v1, enums by name.
+        cluster: Where it is; without it no copy of marks counts as this pool's.
+    """
+    config = tree(native, "config")
+    tags = texts(config, "resourceLabels")
+    place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
+    copy = FORM.read(tags, place)
+    labels = texts(config, "labels")
+    owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
+    status = str(native.get("status") or "STATUS_UNSPECIFIED")
+    scaled = bool(at(native, "autoscaling", "enabled"))
+    return Observed(
+        name=str(native.get("name", "")),
+        owner=owner,
+        pool=pool,
+        protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
+        state=STATES.get(status, "busy"),
+        status=status,
+        failure=_failure(native),
+        fields=known({**observed_fields(BINDINGS, Live(native), native), **flatten_native(native, live=True)}),
+        nodes=None if scaled else total_of(native, native.get("initialNodeCount")),
+        labels=labels,
+        effective_taints=read_taints(config),
+        instance_type=str(config.get("machineType", "")),
+        etag=str(native.get("etag") or ""),
+        native=native,
+        copy=copy,
+        written=frozenset(tag(key) for key in FORM.written(tags, place)),
+    )
+
+
+def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:
+    """Give the first condition of a pool, {code, message}; empty when there is none."""
+    return tree(native, "conditions", 0)
+
+
+def _failure(native: Mapping[str, object]) -> str:
+    condition = condition_of(native)
+    code, text = str(condition.get("code") or ""), str(condition.get("message") or native.get("statusMessage") or "")
+    return f"{code}: {text}" if code and text else code or text

@@ -1,0 +1,96 @@
+"""How far a change is: an operation or a pool as read -> `Progress`.
+
+Lives here: reading those two, in their JSON form. Must not live here: the calls that fetch them (`client`), what errors
+mean (`meanings`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import tree
+from gpukube.core.meanings import Problem
+from gpukube.core.values import Progress
+from gpukube.errors import CloudError
+from gpukube_gke.facts.meanings import error_of
+from gpukube_gke.pool.observe import STATES, condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Operation
+    from gpukube.errors import GpukubeError
+
+_CANONICAL: Final = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
+"""google.rpc.Code by number, as Operation.error carries it (google/rpc/code.proto)."""
+_SETTLED: Final = frozenset({"ready", "failed"})
+_BAD: Final = frozenset({"ERROR", "RUNNING_WITH_ERROR"})
+
+
+def operation_progress(native: Mapping[str, object], where: str) -> Progress:
+    """Read an operation: DONE is its only end, and may be a bad one: then it has an error or a status message."""
+    status = str(native.get("status") or "STATUS_UNSPECIFIED")
+    if status != "DONE":
+        detail = str(native.get("detail") or "").rstrip(".")
+        return Progress(done=False, status=f"{status}, {detail}" if detail else status)
+    if problem := _problem_of(native):
+        return Progress(done=False, status=status, error=error_of(problem, where))
+    return Progress(done=True, status=status)
+
+
+def pool_progress(operation: Operation, native: Mapping[str, object] | None, where: str) -> Progress:
+    """Read the pool where the operation's name is not known, or no longer kept; None is a pool that is not there.
+
+    A pool that has an error takes updates, and keeps the error until one ends well: it does not tell how an update of
+    it went, only that none is under way.
+    """
+    if native is None:
+        return _gone(operation, where)
+    status = str(native.get("status") or "STATUS_UNSPECIFIED")
+    if operation.verb == "update":
+        return Progress(done=STATES.get(status) in _SETTLED, status=status)
+    if operation.verb != "delete" and status in _BAD:
+        return Progress(done=False, status=status, error=_pool_error(native, where))
+    return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
+
+
+def _problem_of(native: Mapping[str, object]) -> Problem | None:
+    error, text = tree(native, "error"), str(native.get("statusMessage") or "")
+    number = int(str(error.get("code") or 0))
+    if not number and not text:
+        return None
+    first = tree(native.get("nodepoolConditions") or native.get("clusterConditions"), 0)
+    code = _CANONICAL[number] if 0 < number < len(_CANONICAL) else ""
+    return Problem(code, str(error.get("message") or text), str(first.get("code") or ""), is_late=True)
+
+
+def _pool_error(native: Mapping[str, object], where: str) -> GpukubeError:
+    condition = condition_of(native)
+    text = str(condition.get("message") or native.get("statusMessage") or "")
+    return error_of(Problem("", text, str(condition.get("code") or native.get("status")), is_late=True), where)
+
+
+def _gone(operation: Operation, where: str) -> Progress:
+    if operation.verb == "delete":
+        return Progress(done=True, status="deleted")
+    fix = "run the same command again: it looks first"
+    error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
+    return Progress(done=False, status="NOT_FOUND", error=error)

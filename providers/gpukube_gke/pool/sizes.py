@@ -1,0 +1,122 @@
+"""The calls that change how many nodes a live pool has: its size, or the bounds of its autoscaler.
+
+Lives here: the way from pool totals to those two messages. Must not live here: other changes (`change`), checks of a
+spec (`counts`).
+
+SetNodePoolSize counts per zone. SetNodePoolAutoscaling has bounds per zone and bounds of the whole pool, which exclude
+each other (terraform-google-modules/terraform-google-kubernetes-engine#1554); its message is replaced as a whole, so
+the pair that is not sent is cleared. Neither call takes an etag: the one given here is compared by the client, and
+never sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import tree
+from gpukube.core.values import Request
+from gpukube.errors import SpecError
+from gpukube_gke.facts.places import pool_name
+from gpukube_gke.pool.counts import MOST_PER_ZONE, autoscaling_bounds
+from gpukube_gke.pool.fields import zones_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import ClusterRef, Nodes, Observed
+
+RESIZE: Final = "set_node_pool_size"
+AUTOSCALE: Final = "set_node_pool_autoscaling"
+_POLICY: Final = "locationPolicy"
+
+
+def is_autoscaled(observed: Observed) -> bool:
+    """Say whether the autoscaler owns the number of nodes of a live pool."""
+    return bool(live_message(observed, "autoscaling").get("enabled"))
+
+
+def live_message(observed: Observed, name: str) -> Mapping[str, object]:
+    """Give a message of a pool as read, "management"; empty where it is not there."""
+    return tree(observed.native, name)
+
+
+def size_of(observed: Observed) -> int:
+    """Give the nodes per zone that a live pool without autoscaling has."""
+    count = observed.native.get("initialNodeCount")
+    return int(count) if isinstance(count, int | str) and count != "" else 0
+
+
+def resize_request(cluster: ClusterRef, observed: Observed, total: int, zones: int = 0) -> Request:
+    """Set the size of a pool.
+
+    Args:
+        cluster: Where it is.
+        observed: The pool.
+        total: Nodes of the whole pool.
+        zones: Zones that it will have; 0 for those it has.
+
+    Raises:
+        SpecError: The zones do not divide the total, or it is more than GKE allows.
+    """
+    count = _per_zone(cluster, observed, total, zones)
+    return Request("gke", RESIZE, {"name": pool_name(cluster, observed.name), "nodeCount": count, **_guard(observed)})
+
+
+def autoscale_request(
+    cluster: ClusterRef, observed: Observed, nodes: Nodes | None, *, zones: int = 0, policy: object = None
+) -> Request:
+    """Set the autoscaling of a pool; the message is replaced as a whole, so what stays is sent again.
+
+    Args:
+        cluster: Where it is.
+        observed: The pool.
+        nodes: Bounds and their scope; None to turn the autoscaler off, which leaves the pool at the size it has.
+        zones: Zones that it will have; 0 for those it has.
+        policy: Another location policy; None for the one it has.
+
+    Raises:
+        SpecError: The zones do not divide a bound that is kept per zone, or it is more than GKE allows.
+    """
+    live = live_message(observed, "autoscaling")
+    policy = policy or live.get(_POLICY)
+    body: dict[str, object] = {_POLICY: policy} if policy and (nodes or policy != live.get(_POLICY)) else {}
+    if nodes is not None:
+        body |= {"enabled": True, **_bounds(cluster, observed, nodes, zones)}
+    params = {"name": pool_name(cluster, observed.name), "autoscaling": body, **_guard(observed)}
+    return Request("gke", AUTOSCALE, params)
+
+
+def _bounds(cluster: ClusterRef, observed: Observed, nodes: Nodes, zones: int) -> dict[str, object]:
+    if nodes.scope == "zone":
+        _per_zone(cluster, observed, nodes.minimum, zones)
+    _per_zone(cluster, observed, nodes.maximum, zones, is_shared=nodes.scope == "zone")
+    return autoscaling_bounds(nodes, _parts(observed, zones))
+
+
+def _parts(observed: Observed, zones: int) -> int:
+    return zones or len(zones_of(observed.native)) or 1
+
+
+def _per_zone(cluster: ClusterRef, observed: Observed, total: int, zones: int, *, is_shared: bool = True) -> int:
+    parts = _parts(observed, zones)
+    if is_shared and total % parts:
+        low = total - total % parts
+        raise SpecError(
+            f"{total} nodes cannot be shared out evenly among the {parts} zones of the pool",
+            where=f"{cluster.key}/{observed.pool or observed.name}",
+            fix=f"ask for {f'{low} or ' if low else ''}{low + parts}",
+            why="GKE counts nodes per zone, the same number in each",
+            code="gke-zones-divide",
+        )
+    if total > MOST_PER_ZONE * parts:
+        raise SpecError(
+            f"{total} nodes are more than a pool can have",
+            where=f"{cluster.key}/{observed.pool or observed.name}",
+            fix=f"ask for at most {MOST_PER_ZONE * parts}",
+            code="gke-node-count",
+        )
+    return total // parts
+
+
+def _guard(observed: Observed) -> dict[str, object]:
+    return {"etag": observed.etag} if observed.etag else {}

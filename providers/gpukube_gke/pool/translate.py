@@ -1,0 +1,138 @@
+"""A target in the terms of GKE: normalised fields, labels, taints and the native requests.
+
+Lives here: the way from the spec to the wire. Must not live here: what GKE refuses (`rules`), reading live pools
+(`observe`).
+
+Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as text. Always
+sent, because the API's own answer to silence is another one: accelerators (computed, also where the machine type fixes
+them), oauthScopes (without devstorage.read_only the driver cannot be fetched), locations (silence means every zone of
+the cluster), driver version (silence means none on old control planes), management and upgradeSettings (silence means
+no repair; of pools that live for days only, GKE decides how they are upgraded). The GPU taint is never sent at
+creation: GKE adds it, and twice is an error (hashicorp/terraform-provider-google#7928); `translate_taint` adds it where
+GKE did not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.binding import Draft, body, desired_fields
+from gpukube.core.fields import known
+from gpukube.core.jsontree import at, merged, tree
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube_gke.facts.places import cluster_name, pool_name
+from gpukube_gke.pool.fields import (
+    ARM_TAINT,
+    BINDINGS,
+    OPT_OUT_LABEL,
+    QUEUED_TAINT,
+    UPDATE,
+    own_taints,
+    runs_own_plugin,
+    wire_taint,
+)  # fmt: skip
+from gpukube_gke.pool.marks import marks_of
+from gpukube_gke.pool.native import flatten_native
+from gpukube_gke.pool.purchase import is_queued, is_short_lived
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
+
+CREATE: Final = "create_node_pool"
+DELETE: Final = "delete_node_pool"
+
+_AUTH: Final = "https://www.googleapis.com/auth/"
+_SCOPES: Final = tuple(
+    _AUTH + scope
+    for scope in (
+        "devstorage.read_only",
+        "logging.write",
+        "monitoring",
+        "service.management.readonly",
+        "servicecontrol",
+        "trace.append",
+    )
+)
+_SCOPES_OF_ACCOUNT: Final = (f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email")
+"""What gcloud sends without and with a service account."""
+
+
+def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
+    """Translate a checked target; the create call carries our marks, and fails where a pool of that name is."""
+    labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    labels |= {PROTECT_LABEL: "true"} if target.protect else {}
+    labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
+    made = Draft(target, labels)
+    params = {"parent": cluster_name(target.cluster), "nodePool": _body(made)}
+    return Desired(
+        target=target,
+        ownership=ownership,
+        promise=promise,
+        fields=known({**desired_fields(BINDINGS, made), **flatten_native(target.native)}),
+        labels=labels,
+        effective_taints=tuple(dict.fromkeys((GPU_TAINT, *own_taints(target), *_added_taints(target)))),
+        create=Request("gke", CREATE, params),
+        copy=marks_of(target),
+        copy_is_fixed=True,
+    )
+
+
+def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
+    """Delete a pool; the call takes no etag."""
+    return Request("gke", DELETE, {"name": pool_name(cluster, observed.name)})
+
+
+def translate_taint(desired: Desired, observed: Observed) -> Request | None:
+    """Add the GPU taint to a pool that GKE made without it: in a cluster that had no other pool at that moment.
+
+    An update replaces the whole list, so the live one is sent again (google.container.v1 UpdateNodePoolRequest.taints).
+    """
+    is_there = any((t.key, t.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for t in observed.effective_taints)
+    if GPU_TAINT not in desired.target.taints or is_there or observed.state != "ready":
+        return None
+    taints = [wire_taint(taint) for taint in (*observed.effective_taints, GPU_TAINT)]
+    name = pool_name(desired.target.cluster, observed.name)
+    guard = {"etag": observed.etag} if observed.etag else {}
+    return Request("gke", UPDATE, {"name": name, "taints": {"taints": taints}, **guard})
+
+
+def needs_zone(desired: Desired) -> bool:
+    """Say whether the zone was left open and the cluster, a regional one, has several."""
+    return "locations" not in _pool_of(desired)
+
+
+def with_zones(desired: Desired, zones: Sequence[str]) -> Desired:
+    """Put the zones that were left open into the request, and into the target, to be shown.
+
+    The fields stay as they are: a zone that no spec names is no drift.
+    """
+    pool = {**_pool_of(desired), "locations": list(zones)}
+    params = {**desired.create.params, "nodePool": pool}
+    target = replace(desired.target, zones=tuple(zones))
+    return replace(desired, target=target, create=replace(desired.create, params=params))
+
+
+def _added_taints(target: Target) -> tuple[Taint, ...]:
+    """Taints that GKE puts on the nodes for what they are, the GPU taint aside."""
+    return (
+        *((ARM_TAINT,) if target.machine.arch == "arm64" else ()),
+        *((QUEUED_TAINT,) if is_queued(target) else ()),
+    )
+
+
+def _pool_of(desired: Desired) -> Mapping[str, object]:
+    return tree(desired.create.params, "nodePool")
+
+
+def _body(made: Draft) -> dict[str, object]:
+    target = made.target
+    has_account = bool(at(target.native, "config", "serviceAccount"))
+    fixed = {
+        "config": {"oauthScopes": list(_SCOPES_OF_ACCOUNT if has_account else _SCOPES)},
+        "management": {"autoRepair": not is_short_lived(target), "autoUpgrade": True},
+    }
+    return merged(merged({"name": target.name, **body(BINDINGS, made)}, fixed), target.native)

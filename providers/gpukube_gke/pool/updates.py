@@ -1,0 +1,152 @@
+"""What a change of a field does to a live GKE pool: one row per field, with its sentence and source.
+
+Lives here: the table, the look-up in it, and what of the update calls is not used. Must not live here: how an update is
+sent (`change`), which native fields there are (`native`).
+
+A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
+of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is not
+documented whether nodes are made again, the row takes the worse case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core import binding
+from gpukube.core.values import UpdateRow
+from gpukube_gke.pool.fields import BINDINGS, SET_MANAGEMENT, SET_SCALING, UPDATE
+from gpukube_gke.pool.native import native_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.fields import FieldPath
+    from gpukube.core.values import Change, UpdateKind
+
+_AT_BIRTH: Final = "set at creation only"
+_RUN_DURATION: Final = (
+    "set at creation, like everywhere in Terraform; what UpdateNodePool does with it to living nodes is not documented "
+    "(unconfirmed)"
+)
+_RECREATED: Final = "GKE makes the nodes again, one surge at a time, draining each"
+_MAYBE_RECREATED: Final = "GKE may make the nodes again, one surge at a time, draining each"
+_REDIVIDED: Final = "the number of devices changes under running pods, and GKE may make the nodes again"
+_NEXT_UPGRADE: Final = "holds from the next upgrade on"
+_FROM_NOW_ON: Final = "holds from now on"
+_PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
+_AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
+_TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
+_TERRAFORM: Final = "Terraform: ForceNew (GoogleCloudPlatform/magic-modules, node_config.go.tmpl)"
+
+
+def _rows(*rows: tuple[FieldPath, UpdateKind, str, str, str]) -> dict[FieldPath, UpdateRow]:
+    return {row[0]: UpdateRow(*row) for row in rows}
+
+
+INTENT_ROWS: Final[Mapping[FieldPath, UpdateRow]] = {row.path: row.row for row in BINDINGS}
+"""Rows of the portable fields of `Desired.fields`."""
+
+NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
+    *(
+        (
+            native_path(f"management.{name}"),
+            "in-place",
+            _FROM_NOW_ON,
+            SET_MANAGEMENT,
+            "google.container.v1 SetNodePoolManagementRequest.management",
+        )
+        for name in ("autoUpgrade", "autoRepair")
+    ),
+    (native_path("upgradeSettings.strategy"), "in-place", _NEXT_UPGRADE, UPDATE, f"{_PROTO}upgrade_settings"),
+    (
+        native_path("autoscaling.locationPolicy"),
+        "in-place",
+        _FROM_NOW_ON,
+        SET_SCALING,
+        "google.container.v1 NodePoolAutoscaling.location_policy",
+    ),
+    (native_path("config.gvnic.enabled"), "disruptive", _MAYBE_RECREATED, UPDATE, f"{_PROTO}gvnic"),
+    (native_path("config.fastSocket.enabled"), "disruptive", _MAYBE_RECREATED, UPDATE, f"{_PROTO}fast_socket"),
+    (native_path("config.tags"), "in-place", "GKE changes the network tags of the nodes", UPDATE, f"{_PROTO}tags"),
+    (native_path("config.consolidationDelay"), "in-place", _FROM_NOW_ON, UPDATE, f"{_PROTO}consolidation_delay"),
+    (
+        native_path("config.taintConfig.architectureTaintBehavior"),
+        "in-place",
+        "GKE changes the taints of arm64 nodes",
+        UPDATE,
+        f"{_PROTO}taint_config",
+    ),
+    (
+        native_path("config.workloadMetadataConfig.mode"),
+        "disruptive",
+        _MAYBE_RECREATED,
+        UPDATE,
+        f"{_PROTO}workload_metadata_config",
+    ),
+    (native_path("config.gcfsConfig.enabled"), "disruptive", _MAYBE_RECREATED, UPDATE, f"{_PROTO}gcfs_config"),
+    (
+        native_path("config.loggingConfig.variantConfig.variant"),
+        "disruptive",
+        _MAYBE_RECREATED,
+        UPDATE,
+        f"{_PROTO}logging_config",
+    ),
+    *(
+        (
+            native_path(f"nodeDrainConfig.{name}"),
+            "in-place",
+            "holds from the next drain on",
+            UPDATE,
+            f"{_PROTO}node_drain_config",
+        )
+        for name in ("respectPdbDuringNodePoolDeletion", "pdbTimeoutDuration", "graceTerminationDuration")
+    ),
+    (
+        native_path("networkConfig.enablePrivateNodes"),
+        "disruptive",
+        _MAYBE_RECREATED,
+        UPDATE,
+        f"{_PROTO}node_network_config",
+    ),
+    *(
+        (native_path(path), "replace", _AT_BIRTH, "", _TERRAFORM)
+        for path in (
+            "networkConfig.createPodRange",
+            "networkConfig.podRange",
+            "networkConfig.podIpv4CidrBlock",
+            "networkConfig.additionalNodeNetworkConfigs",
+            "config.advancedMachineFeatures.threadsPerCore",
+            "config.secondaryBootDisks",
+            "placementPolicy.type",
+            "placementPolicy.policyName",
+            "config.serviceAccount",
+            "config.oauthScopes",
+            "config.minCpuPlatform",
+            "config.reservationAffinity.consumeReservationType",
+            "config.ephemeralStorageLocalSsdConfig.localSsdCount",
+            "config.localNvmeSsdBlockConfig.localSsdCount",
+            "config.shieldedInstanceConfig.enableSecureBoot",
+            "config.shieldedInstanceConfig.enableIntegrityMonitoring",
+            "config.bootDiskKmsKey",
+        )
+    ),
+    (native_path("config.maxRunDuration"), "replace", _RUN_DURATION, "", _TERRAFORM),
+    *(
+        (native_path(path), "replace", _AT_BIRTH, "", "google.container.v1: no update call has it")
+        for path in (
+            "bestEffortProvisioning.enabled",
+            "bestEffortProvisioning.minProvisionNodes",
+            "config.gpuDirectConfig.gpuDirectStrategy",
+            "networkConfig.acceleratorNetworkProfile",
+        )
+    ),
+)
+"""Rows of the native fields, one per field of `native.NATIVE`."""
+
+
+def find_row(change: Change) -> UpdateRow:
+    """Say what this change does; a field that no row covers is refused, never guessed."""
+    row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
+    if row is None:
+        return UpdateRow(change.field, "refused", "what a change of this field does is not documented", "", "")
+    return binding.adjusted(BINDINGS, change, row)

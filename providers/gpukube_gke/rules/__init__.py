@@ -1,0 +1,1 @@
+"""What GKE refuses or misreads, found before any call. Pure."""

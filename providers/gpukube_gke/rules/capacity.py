@@ -1,0 +1,129 @@
+"""Which machines can be bought how: reservations, flex-start, queued provisioning, and what is not sold on demand.
+
+Lives here: checks of `capacity` that GKE and Compute Engine add. Must not live here: that exactly one form is written
+(`gpukube.spec.rules`), native fields beside a form (`combinations`), how it is sent (`buying`).
+
+Sources: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions (flex-start is autoscaled,
+queued pools begin at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones of
+a reservation), compute/docs/accelerator-optimized-machines (what is sold how); GKE cluster autoscaler, machinetypes (no
+DWS for a3-edgegpu).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube_gke.facts.places import is_zone
+from gpukube_gke.pool.purchase import LONGEST_RUN_S, is_flex_start, is_queued, is_short_lived, reservation_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+_FLEX: Final = "capacity.reserved.gke.flexStart"
+_QUEUED: Final = "capacity.reserved.gke.queued"
+_BY_DWS: Final = ("flexStart", "queued", "flexStartQueued")
+_WITHOUT_DWS: Final = "a3-edgegpu-"
+_RESERVED_ONLY: Final = re.compile(r"a4x-.*")
+"""Machines of the reservation-bound provisioning model: Google sells them no other way (docs:
+ai-hypercomputer/docs/create/gke-ai-hypercompute; ai-hypercomputer/docs/create/create-mig-with-a4x)."""
+_SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
+    (
+        r"a3-highgpu-[124]g(-nolssd)?",
+        frozenset({"spot", *_BY_DWS}),
+        "is sold as Spot and by flex-start only",
+        "write capacity.type: spot, or reserved with flexStart, or take a3-highgpu-8g",
+    ),
+    (
+        r"(a3-ultragpu|a4)-.*",
+        frozenset({"spot", "reservation", *_BY_DWS}),
+        "is not sold on demand",
+        "write capacity.type: reserved with a reservation or flexStart, or spot",
+    ),
+)
+"""Machine, how it can be bought, what is said of it otherwise, what to write."""
+
+
+def check_reserved(target: Target) -> Iterator[Finding]:
+    """Find ways of buying that cannot come about, and those that seldom do."""
+    form = reservation_form(target)
+    if form == "reservation":
+        yield from _reservation(target)
+    if is_short_lived(target):
+        yield from _short_lived(target, _FLEX if is_flex_start(target) else _QUEUED)
+    if is_flex_start(target) and not target.nodes.autoscaled:
+        yield Finding(
+            "gke-flex-start",
+            target.locator.at("nodes"),
+            "flex-start needs an autoscaled pool, and nodes.count is a fixed size",
+            fix="write nodes: {autoscaling: {min: 0, max: N}}",
+            why="machines come when there is capacity, not when the pool is made",
+        )
+    elif is_queued(target) and not (target.nodes.autoscaled and target.nodes.count == target.nodes.minimum == 0):
+        yield Finding(
+            "gke-queued",
+            target.locator.at("nodes"),
+            "queued provisioning needs an autoscaled pool that begins at zero",
+            fix="write nodes: {autoscaling: {min: 0, max: N}}",
+            why="the nodes come for a ProvisioningRequest, all at once, and for nothing else",
+        )
+    yield from _on_demand(target, form)
+
+
+def _reservation(target: Target) -> Iterator[Finding]:
+    location = target.cluster.identity["location"]
+    if len(target.zones) != 1 and not (not target.zones and is_zone(location)):
+        count = f"there are {len(target.zones)}" if target.zones else "none is named"
+        yield Finding(
+            "gke-reservation-zone",
+            target.locator.at("zones"),
+            f"a reservation is in one zone, and under zones {count}",
+            fix="write zones: [ZONE], the one that the reservation is in",
+            why="elsewhere GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
+            severity="warning",
+        )
+
+
+def _short_lived(target: Target, path: str) -> Iterator[Finding]:
+    found = target.capacity.reservation
+    if target.machine.name.startswith(_WITHOUT_DWS):
+        yield Finding(
+            "gke-flex-start",
+            target.locator.at(path),
+            f"{target.machine.name} is bought neither by flex-start nor queued",
+            fix="write capacity.type: on-demand, or take a3-highgpu-8g",
+        )
+    if found and found.max_run_s is not None and found.max_run_s > LONGEST_RUN_S:
+        yield Finding(
+            "gke-run-duration",
+            target.locator.at(f"{path}.maxRunDuration"),
+            f"maxRunDuration is {_days(found.max_run_s)}, longer than such a node may live",
+            fix="write 7d or less",
+        )
+
+
+def _days(seconds: int) -> str:
+    return f"{seconds} seconds" if seconds % 3600 else f"{seconds / 86400:.3g} days"
+
+
+def _on_demand(target: Target, form: str) -> Iterator[Finding]:
+    if _RESERVED_ONLY.fullmatch(target.machine.name) and form != "reservation":
+        yield Finding(
+            "gke-reservation-only",
+            target.locator.at("capacity.type"),
+            f"{target.machine.name} comes from a reservation only: not on demand, as Spot or by flex-start",
+            fix="write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
+            why="other provisioning models are not supported (docs: ai-hypercomputer/docs/create/gke-ai-hypercompute)",
+        )
+    for pattern, ways, says, fix in _SELDOM_SOLD:
+        if re.fullmatch(pattern, target.machine.name) and (form or target.capacity.type) not in ways:
+            yield Finding(
+                "gke-on-demand",
+                target.locator.at("capacity.type"),
+                f"{target.machine.name} {says}",
+                fix=fix,
+                severity="warning",
+            )

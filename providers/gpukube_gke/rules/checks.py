@@ -1,0 +1,317 @@
+"""What GKE refuses, found before any call: names, limits, combinations.
+
+Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
+here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`place_rules`), totals
+(`counts`), the shapes of native fields (`native`), how GPUs are shared (`sharing_rules`), how machines are bought
+(`reserved_rules`) and upgraded (`upgrade_rules`, `versions`), which native fields go together (`combinations`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.marks import COPY_TAGS
+from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.errors import Finding
+from gpukube_gke.pool.counts import check_counts
+from gpukube_gke.pool.fields import LATEST, OPT_OUT_LABEL, SYSTEM_TAINTS, image_of, is_operated, runs_own_plugin
+from gpukube_gke.pool.marks import FORM
+from gpukube_gke.pool.native import check_native
+from gpukube_gke.rules.capacity import check_reserved
+from gpukube_gke.rules.combinations import check_combinations
+from gpukube_gke.rules.places import check_places
+from gpukube_gke.rules.sharing import check_shared
+from gpukube_gke.rules.upgrades import check_upgrade
+from gpukube_gke.rules.versions import check_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Where
+
+# At most 40 characters (kubernetes-sigs/cluster-api-provider-gcp, maxNodePoolNameLength).
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus
+_AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provisioning
+_LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
+_MOST_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
+_HYPERDISK: Final = ("hyperdisk-balanced",)
+_DISK_TYPES: Final = (
+    "pd-standard",
+    "pd-ssd",
+    "pd-balanced",
+    "hyperdisk-balanced",
+    "hyperdisk-extreme",
+    "hyperdisk-throughput",
+)
+_ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
+"""Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
+_MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
+_TAG_CHARACTERS: Final = re.compile(r"[\w-]{0,63}")  # docs: compute/docs/labeling-resources
+_MOST_TAGS: Final = 64  # docs: compute/docs/labeling-resources
+_DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+"""With it the autoscaler counts ResourceSlices, not nvidia.com/gpu (GKE cluster autoscaler, labels)."""
+_FEW_PODS: Final = 8
+_SYSTEM_LABELS: Final = frozenset(
+    f"cloud.google.com/{name}"
+    for name in (
+        "gke-accelerator",
+        "gke-accelerator-count",
+        "gke-gpu-partition-size",
+        "gke-gpu-sharing-strategy",
+        "gke-max-shared-clients-per-gpu",
+        "gke-gpu-driver-version",
+        "gke-nodepool",
+        "gke-spot",
+        "gke-preemptible",
+        "gke-provisioning",
+        "gke-flex-start",
+        "gke-placement-group",
+        "machine-family",
+        "gke-os-distribution",
+        "gke-max-pods-per-node",
+    )
+)
+"""Written by GKE itself (GKE cluster autoscaler, labels)."""
+
+
+def check_target(target: Target) -> list[Finding]:
+    """Find everything that GKE would refuse, or take and never make work; empty when all is well."""
+    found, native = [finding for check in _CHECKS for finding in check(target)], check_native(target)
+    return [*found, *native, *([] if native else check_combinations(target))]
+
+
+def _at(target: Target, mapping: str, key: str) -> Where:
+    return target.locator.at(f"{mapping}[{json.dumps(key)}]")
+
+
+def _name(target: Target) -> Iterator[Finding]:
+    own = target.name != target.pool
+    if not _NAME.fullmatch(target.name):
+        yield Finding(
+            "gke-name",
+            target.locator.at("names.gke" if own else "name"),
+            f'"{target.name}" is not a GKE pool name',
+            fix="write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
+            + ("" if own else ", or add names: {gke: NAME}"),
+        )
+
+    elif target.name.startswith(_AUTOMATIC):
+        yield Finding(
+            "gke-name-automatic",
+            target.locator.at("names.gke" if own else "name"),
+            f'"{target.name}" looks like a pool of node auto-provisioning, which are called {_AUTOMATIC}*',
+            fix=f"write a name that does not begin with {_AUTOMATIC}",
+            why="people and tools take such pools for GKE's own, made and deleted by its autoscaler",
+            severity="warning",
+        )
+
+
+def _image(target: Target) -> Iterator[Finding]:
+    where = target.locator.at("image")
+    if target.image and image_of(target) not in IMAGES:
+        says = f'GKE has no node image "{target.image}" for GPUs'
+        near = [image for image in IMAGES if image.partition("_")[0] == image_of(target).partition("_")[0]]
+        yield Finding("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or leave image out")
+    elif image_of(target) == IMAGES[1] and target.machine.is_fractional:
+        says = f"{target.machine.name} runs {IMAGES[0]} only"
+        yield Finding("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
+
+
+def _disk(target: Target) -> Iterator[Finding]:
+    size, kind = target.disk.size_gib, target.disk.type
+    if size is not None and size < _LEAST_DISK_GIB:
+        says = f"disk.sizeGiB is {size}, less than GKE takes"
+        fix = f"write {_LEAST_DISK_GIB} or more"
+        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+    if size is not None and size > _MOST_DISK_GIB:
+        says = f"disk.sizeGiB is {size}, more than Google's disks have"
+        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {_MOST_DISK_GIB} or less")
+    choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
+    if kind is not None and kind not in choices:
+        says = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
+        fix = f"write {' or '.join(choices)}"
+        yield Finding("gke-disk-type", target.locator.at("disk.type"), says, fix=fix)
+
+
+def _spot(target: Target) -> Iterator[Finding]:
+    if target.capacity.max_price is not None:
+        yield Finding(
+            "gke-spot-price",
+            target.locator.at("capacity.maxPrice"),
+            f"capacity.maxPrice is {target.capacity.max_price:g}, and GKE takes no highest price",
+            fix="take maxPrice away",
+            why="Spot machines of Google Cloud cost the price of the day (google.container.v1 NodeConfig.spot)",
+        )
+
+
+def _labels(target: Target) -> Iterator[Finding]:
+    for key in target.labels:
+        prefix, _, name = key.rpartition("/")
+        if key in _SYSTEM_LABELS:
+            yield Finding(
+                "gke-label",
+                _at(target, "labels", key),
+                f'GKE writes the label "{key}" itself',
+                fix="take it away",
+                why="which of two values wins is not documented (google.container.v1 NodeConfig.labels)",
+                severity="warning",
+            )
+        elif reason := _label_reason(key, prefix):
+            fix = f"choose a prefix of your own, such as example.com/{name}"
+            if key == OPT_OUT_LABEL:
+                fix = "take it away, and write devicePlugin.owner: none if another plugin is run"
+            where = _at(target, "labels", key)
+            yield Finding("gke-label", where, f'the label "{key}" is not free on GKE', fix=fix, why=reason)
+        elif key == _DRA_LABEL:
+            yield Finding(
+                "gke-dra-label",
+                _at(target, "labels", key),
+                f'the label "{key}" hands the GPUs of these nodes to the DRA driver',
+                fix="take it away",
+                why="gpukube promises nvidia.com/gpu, which such nodes do not show",
+                severity="warning",
+            )
+    marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
+    length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
+    if length > _MOST_LABEL_CHARACTERS:
+        yield Finding(
+            "gke-labels-length",
+            target.locator.at("labels"),
+            f"the labels have {length} characters together, those of gpukube included",
+            fix=f"shorten them to {_MOST_LABEL_CHARACTERS} characters in all",
+        )
+
+
+def _label_reason(key: str, prefix: str) -> str:
+    if key == OPT_OUT_LABEL:
+        return "it turns GKE's device plugin off, behind the back of the pool"
+    if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
+        return "kubernetes.io and k8s.io are kept for Kubernetes (google.container.v1 NodeConfig.labels)"
+    return ""
+
+
+def _taints(target: Target) -> Iterator[Finding]:
+    for index, taint in enumerate(target.taints):
+        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
+        is_gpu = taint != GPU_TAINT and (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect)
+        if is_gpu or taint.key in SYSTEM_TAINTS:
+            yield Finding(
+                "gke-taint",
+                where,
+                f'GKE adds a taint of the key "{taint.key}" by itself',
+                fix="take it away",
+                why="two taints of one key and effect are refused (hashicorp/terraform-provider-google#7928)",
+            )
+
+
+def _tags(target: Target) -> Iterator[Finding]:
+    most = _MOST_TAGS - len(COPY_TAGS)
+    if len(target.tags) > most:
+        says = f"there are {len(target.tags)} tags, more than a machine can have"
+        fix = f"keep {most} or fewer; {len(COPY_TAGS)} more are gpukube's own"
+        yield Finding("gke-tag-count", target.locator.at("tags"), says, fix=fix)
+    for key, value in target.tags.items():
+        if FORM.is_own(key):
+            says = f'the tag "{key}" is written by gpukube'
+            why = "it is part of a copy of the pool's marks"
+            yield Finding("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+        elif key.startswith("goog-") or not key[:1].isalpha() or not (_is_tag(key) and _is_tag(value)):
+            yield Finding(
+                "gke-tag",
+                _at(target, "tags", key),
+                f'the tag "{key}: {value}" is not a label of Google Cloud',
+                fix="write lower-case letters, digits, - and _, at most 63 of them, and a key that begins with a "
+                "letter, not with goog-",
+                why="tags become the labels of the machines (docs: compute/docs/labeling-resources)",
+            )
+
+
+def _is_tag(text: str) -> bool:
+    """Letters of any language are taken, as long as they are not upper case."""
+    return _TAG_CHARACTERS.fullmatch(text) is not None and text == text.lower()
+
+
+def _pods(target: Target) -> Iterator[Finding]:
+    if target.max_pods is not None and target.max_pods < _FEW_PODS:
+        yield Finding(
+            "gke-max-pods",
+            target.locator.at("maxPodsPerNode"),
+            f"maxPodsPerNode is {target.max_pods}, and GKE's own pods take most of them",
+            fix=f"write {_FEW_PODS} or more",
+            why="docs: kubernetes-engine/how-to/flexible-pod-cidr",
+            severity="warning",
+        )
+
+
+def _driver_version(target: Target) -> Iterator[Finding]:
+    asked, where = target.driver_version, target.locator.at("driver.version")
+    if not asked:
+        return
+    if target.driver_owner == "operator":
+        return
+    if asked not in ("default", LATEST):
+        says = f'driver.version is "{asked}", and GKE chooses the driver by a word'
+        yield Finding("gke-driver-version", where, says, fix=f"write default or {LATEST}")
+    elif target.driver_owner == "none" or runs_own_plugin(target):
+        says = "driver.version asks GKE for a driver, which driver.owner or devicePlugin.owner refuses"
+        yield Finding("gke-driver-version", where, says, fix="take it away, or write owner: auto")
+    elif asked == LATEST and image_of(target) == IMAGES[1]:
+        says = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
+        fix = "write default, or image: COS_CONTAINERD"
+        yield Finding("gke-driver-version", where, says, fix=fix)
+
+
+def _driver(target: Target) -> Iterator[Finding]:
+    where = target.locator.at("driver.owner")
+    if target.driver_owner == "operator" and image_of(target) != IMAGES[1]:
+        yield Finding(
+            "gke-driver-owner",
+            where,
+            "driver.owner is operator, and the GPU Operator has no driver for Container-Optimized OS",
+            fix=f"write image: {IMAGES[1]}, or devicePlugin.owner: operator alone, for Google's driver",
+            why="NVIDIA/gpu-operator#1623",
+        )
+    elif is_operated(target) or target.driver_owner == "operator":
+        return
+    elif target.driver_owner == "cloud" and runs_own_plugin(target):
+        yield Finding(
+            "gke-driverless",
+            where,
+            "driver.owner is cloud, but devicePlugin.owner none keeps away the plugin that ends the installation",
+            fix="write driver.owner: none and install the driver, or drop devicePlugin.owner: none",
+            why="the managed installation is an init container of GKE's plugin (NVIDIA/aicr#2047)",
+        )
+    elif target.driver_owner == "none" or runs_own_plugin(target):
+        yield Finding(
+            "gke-own-driver",
+            where,
+            "GKE installs no driver on these nodes, and neither does gpukube",
+            fix="install it with Google's DaemonSet nvidia-driver-installer, or write owner: auto",
+            severity="warning",
+        )
+
+
+_CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
+    _name,
+    check_counts,
+    check_places,
+    _image,
+    _disk,
+    check_shared,
+    _spot,
+    check_reserved,
+    check_upgrade,
+    check_versions,
+    _pods,
+    _labels,
+    _taints,
+    _tags,
+    _driver,
+    _driver_version,
+)

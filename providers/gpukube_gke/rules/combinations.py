@@ -1,0 +1,253 @@
+"""Native fields that do not go with each other, or with the rest of the pool.
+
+Lives here: a table of combinations. Must not live here: single fields (`native`), portable ones (`reserved_rules`,
+`upgrade_rules`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.errors import Finding
+from gpukube_gke.facts.local_ssd import explain_local_ssd
+from gpukube_gke.pool.fields import runs_own_plugin
+from gpukube_gke.pool.native import flatten_native
+from gpukube_gke.pool.purchase import AFFINITY, is_flex_start, is_queued, is_short_lived, reservation_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gpukube.core.values import Target
+
+    Fields = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """A native field that does not go with something.
+
+    Attributes:
+        path: The field.
+        when: Whether it clashes; asked only where the field is written.
+        says: What is said of it.
+        fix: What to write instead.
+        source: Where that is documented.
+        severity: error where GKE refuses it, warning where it probably does not work.
+    """
+
+    path: str
+    when: Callable[[Target, Fields], bool]
+    says: str
+    fix: str
+    source: str
+    severity: Literal["error", "warning"] = "error"
+
+
+_TOOLKIT: Final = "GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool"
+_COMPACT: Final = "placementPolicy.type"
+_STRATEGY: Final = "upgradeSettings.strategy"
+_SCOPES: Final = "config.oauthScopes"
+_EPHEMERAL: Final = "config.ephemeralStorageLocalSsdConfig.localSsdCount"
+_BLOCK: Final = "config.localNvmeSsdBlockConfig.localSsdCount"
+_FETCHING: Final = ("devstorage.read_only", "devstorage.read_write", "devstorage.full_control", "cloud-platform")
+"""Scopes that let a node read Cloud Storage, where the driver is (docs: kubernetes-engine/how-to/gpus)."""
+_MOST_COMPACT: Final = (("a2-", 150), ("a3-", 96), ("a4-", 1500), ("g4-", 1500))
+"""Machines -> most nodes of a compact pool (GKE cluster autoscaler)."""
+
+
+def _too_many_compact(target: Target, _: Fields) -> bool:
+    most = [number for prefix, number in _MOST_COMPACT if target.machine.name.startswith(prefix)]
+    return bool(most) and target.nodes.maximum > most[0]
+
+
+def _is_driverless(target: Target) -> bool:
+    return target.driver_owner == "none" or runs_own_plugin(target)
+
+
+def _cannot_fetch(target: Target, fields: Fields) -> bool:
+    scopes = fields[_SCOPES]
+    names = {str(scope).rpartition("/")[2] for scope in scopes} if isinstance(scopes, tuple) else set()
+    return not _is_driverless(target) and not names & set(_FETCHING)
+
+
+_TABLE: Final = (
+    _Clash(
+        "config.fastSocket.enabled",
+        lambda _, fields: fields["config.fastSocket.enabled"] is True and not fields.get("config.gvnic.enabled"),
+        "needs gVNIC",
+        "write config.gvnic.enabled: true beside it",
+        "google.container.v1 FastSocket",
+    ),
+    _Clash(
+        "management.autoRepair",
+        lambda target, fields: fields["management.autoRepair"] is True and is_flex_start(target),
+        "is true, and flex-start nodes are not repaired",
+        "take it away",
+        _TOOLKIT,
+    ),
+    _Clash(
+        "management.autoUpgrade",
+        lambda _, fields: fields["management.autoUpgrade"] is False,
+        "is false, which a cluster on a release channel refuses",
+        "take it away, or check that the cluster is on no channel",
+        "GKE: Auto_upgrade and auto_repair cannot be false when release_channel REGULAR is set (as Terraform shows it)",
+        "warning",
+    ),
+    _Clash(
+        AFFINITY,
+        lambda target, _: bool(reservation_form(target)),
+        "follows from capacity.reserved",
+        "take it away",
+        _TOOLKIT,
+    ),
+    _Clash(
+        AFFINITY,
+        lambda target, fields: fields[AFFINITY] == "SPECIFIC_RESERVATION" and not reservation_form(target),
+        "asks for a reservation, which the spec names by itself",
+        "write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
+        "google.container.v1 ReservationAffinity",
+    ),
+    _Clash(
+        AFFINITY,
+        lambda target, fields: (
+            target.capacity.type == "spot" and fields[AFFINITY] not in ("NO_RESERVATION", "SPECIFIC_RESERVATION")
+        ),
+        "lets Spot machines take from a reservation, which they cannot",
+        "write NO_RESERVATION, or take it away",
+        "GoogleCloudPlatform/cluster-toolkit#4531",
+    ),
+    _Clash(
+        "config.maxRunDuration",
+        lambda target, _: is_short_lived(target),
+        "is a part of capacity.reserved here",
+        "write maxRunDuration under capacity.reserved.gke",
+        "docs: kubernetes-engine/concepts/dws",
+    ),
+    _Clash(_COMPACT, lambda target, _: len(target.zones) > 1, "is COMPACT, for one zone", "write one zone", _TOOLKIT),
+    _Clash(
+        _COMPACT,
+        lambda _, fields: fields.get(_STRATEGY) == "BLUE_GREEN",
+        "is COMPACT, which does not go with upgrades of strategy BLUE_GREEN",
+        "write upgradeSettings.strategy: SURGE",
+        _TOOLKIT,
+    ),
+    _Clash(
+        _COMPACT,
+        lambda target, _: is_queued(target),
+        "is COMPACT, which does not go with queued provisioning",
+        "take it away",
+        "GoogleCloudPlatform/cluster-toolkit#3582",
+    ),
+    _Clash(
+        _COMPACT,
+        lambda target, _: is_flex_start(target) and not target.machine.name.startswith(("a3-ultragpu-", "a4-")),
+        "is COMPACT, which flex-start has on a3-ultragpu and a4 only",
+        "take it away",
+        "GoogleCloudPlatform/cluster-toolkit#5737",
+    ),
+    _Clash(
+        _COMPACT,
+        _too_many_compact,
+        "is COMPACT, which does not hold so many nodes",
+        "ask for at most 150 nodes of a2, 96 of a3, 1500 of a4 and g4",
+        "GKE cluster autoscaler, placement",
+    ),
+    _Clash(
+        _STRATEGY,
+        lambda target, fields: fields[_STRATEGY] != "SHORT_LIVED" and is_short_lived(target),
+        "is not for flex-start and queued nodes, which are upgraded when they end",
+        "take it away",
+        "google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
+        "warning",
+    ),
+    _Clash(
+        _STRATEGY,
+        lambda target, fields: fields[_STRATEGY] == "SHORT_LIVED" and not is_short_lived(target),
+        "is SHORT_LIVED, which is for flex-start and queued nodes",
+        "write SURGE",
+        "google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
+        "warning",
+    ),
+    *(
+        _Clash(
+            path,
+            lambda target, _: not target.nodes.autoscaled,
+            "is for autoscaled pools",
+            "take it away, or write nodes.autoscaling",
+            source,
+            "warning",
+        )
+        for path, source in (
+            ("autoscaling.locationPolicy", "google.container.v1 NodePoolAutoscaling.location_policy"),
+            ("config.consolidationDelay", "google.container.v1 NodeConfig.consolidation_delay"),
+        )
+    ),
+    _Clash(
+        "networkConfig.podIpv4CidrBlock",
+        lambda _, fields: (
+            bool(fields["networkConfig.podIpv4CidrBlock"]) and not fields.get("networkConfig.createPodRange")
+        ),
+        "is for a range that is made with the pool",
+        "write networkConfig.createPodRange: true beside it",
+        "google.container.v1 NodeNetworkConfig.pod_ipv4_cidr_block",
+        "warning",
+    ),
+    _Clash(
+        "bestEffortProvisioning.minProvisionNodes",
+        lambda _, fields: not fields.get("bestEffortProvisioning.enabled"),
+        "is for pools that are made as far as there is capacity",
+        "write bestEffortProvisioning.enabled: true beside it",
+        "google.container.v1 BestEffortProvisioning",
+        "warning",
+    ),
+    _Clash(
+        _SCOPES,
+        _cannot_fetch,
+        "does not let the nodes read Cloud Storage, where GKE fetches the driver",
+        "add the scope devstorage.read_only",
+        "docs: kubernetes-engine/how-to/gpus",
+    ),
+    _Clash(
+        "config.gpuDirectConfig.gpuDirectStrategy",
+        lambda target, _: not re.match(r"a3-ultragpu-|a4x?-", target.machine.name),
+        "is for a3-ultragpu and a4 machines",
+        "take it away",
+        "google.container.v1 GPUDirectConfig.GPUDirectStrategy",
+        "warning",
+    ),
+    _Clash(
+        "config.shieldedInstanceConfig.enableSecureBoot",
+        lambda target, fields: (
+            fields["config.shieldedInstanceConfig.enableSecureBoot"] is True and _is_driverless(target)
+        ),
+        "is true, and a driver that is not signed by Google is not loaded then",
+        "write false, or leave the driver to GKE",
+        f"{_TOOLKIT}, README",
+        "warning",
+    ),
+    _Clash(
+        _BLOCK,
+        lambda _, fields: bool(fields[_BLOCK]) and bool(fields.get(_EPHEMERAL)),
+        "takes the disks that config.ephemeralStorageLocalSsdConfig takes too",
+        "keep one of them",
+        _TOOLKIT,
+    ),
+)
+
+
+def check_combinations(target: Target) -> Iterator[Finding]:
+    """Find native fields that GKE refuses for the sake of another one, or that are of no use beside it."""
+    fields = {".".join(path[1:]): value for path, value in flatten_native(target.native).items()}
+    for row in _TABLE:
+        if row.path in fields and row.when(target, fields):
+            yield _found(target, row.path, row.says, row.fix, row.severity)
+    for path in (_EPHEMERAL, _BLOCK):
+        if path in fields and (fix := explain_local_ssd(target.machine.name, fields[path])):
+            yield _found(target, path, f"is {fields[path]}, which {target.machine.name} does not have", fix, "error")
+
+
+def _found(target: Target, path: str, says: str, fix: str, severity: Literal["error", "warning"]) -> Finding:
+    where = target.locator.at(f"gke.{path}")
+    return Finding("gke-native-conflict", where, f"gke.{path} {says}", fix=fix, severity=severity)

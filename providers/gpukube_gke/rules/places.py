@@ -1,0 +1,84 @@
+"""Whether cluster and zones of a pool can be there at all: names and places as Google writes them.
+
+Lives here: checks of what a spec says under `clusters` and `zones`. Must not live here: names of pools (`rules`), which
+zone a reservation is in (`reserved_rules`), making names (`places`).
+
+What is said of a cluster is said once: the same finding of each of its pools is one.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube.visible import told_apart
+from gpukube_gke.facts.places import is_location, is_zone, region_of
+from gpukube_gke.facts.regions import REGIONS, zones_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Where
+
+_CLUSTER: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+"""google.container.v1 Cluster.name: up to 40 characters."""
+_PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]|\d+")
+"""Docs: resource-manager/docs/creating-managing-projects; before the colon the domain of an old organisation. The
+number of a project is taken too."""
+
+
+def check_places(target: Target) -> Iterator[Finding]:
+    """Find a cluster that nobody can have, and zones that are elsewhere."""
+    cluster, location = target.cluster, target.cluster.identity["location"]
+    project = cluster.identity["project"]
+    if not _PROJECT.fullmatch(project):
+        says = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is no project id'
+        fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
+        yield Finding("gke-project", cluster.at("project"), says, fix=fix)
+    if not _CLUSTER.fullmatch(cluster.name):
+        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no GKE cluster is called'
+        fix = "write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
+        yield Finding("gke-cluster", cluster.at("name"), says, fix=fix)
+    if is_location(location):
+        yield from _unknown(f"clusters.{cluster.key}.location is", location, cluster.at("location"))
+        yield from _zones(target, region_of(location))
+    else:
+        says = (
+            f'clusters.{cluster.key}.location is "{told_apart(location)}", neither a region nor a zone of Google Cloud'
+        )
+        fix = "write a region such as us-central1, or a zone such as us-central1-a"
+        yield Finding("gke-location", cluster.at("location"), says, fix=fix)
+
+
+def _zones(target: Target, region: str) -> Iterator[Finding]:
+    for index, zone in enumerate(target.zones):
+        where = target.locator.at(f"zones[{index}]")
+        if not is_zone(zone) or region_of(zone) != region:
+            fix = f"write zones such as {region}-a, or leave zones out"
+            says = f'"{told_apart(zone)}" is not a zone of {region}, where the cluster is'
+            yield Finding("gke-zone", where, says, fix=fix)
+        elif region in REGIONS:
+            yield from _unknown(f"zones[{index}] is", zone, where, code="gke-zone")
+
+
+def _unknown(what: str, place: str, where: Where, *, code: str = "gke-location") -> Iterator[Finding]:
+    """Find places of a plausible form that Google Cloud is not known to have; AI zones are not listed."""
+    region = region_of(place)
+    if region not in REGIONS:
+        places = [name + place.removeprefix(region) for name in get_close_matches(region, sorted(REGIONS), 2)]
+        near = " or ".join(places) or "one such as us-central1"
+    elif place == region or "-ai" in place or place in zones_in(region):
+        return
+    else:
+        near = f"one of {', '.join(zones_in(region))}"
+    yield Finding(
+        code,
+        where,
+        f'{what} "{place}", which Google Cloud is not known to have',
+        fix=f"write {near}",
+        why="places that are newer than this version of gpukube are not in its list (docs: compute/docs/regions-zones)",
+        severity="warning",
+    )

@@ -1,0 +1,128 @@
+"""What GKE can share and cut, and under which name it shows it.
+
+Lives here: checks of `sharing` and of who runs the plugin. Must not live here: the other rules (`rules`).
+
+GKE's own plugin shows nvidia.com/gpu and no other name, whatever the GPUs are cut or shared into
+(GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube_gke.facts.partitions import PARTITIONS
+from gpukube_gke.pool.fields import is_operated, runs_own_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+    from gpukube.gpu.sharing import MigCut, Slicing
+
+_COHERENT: Final = "a4x-highgpu-"
+_MOST_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedClients)
+_FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
+
+
+def check_shared(target: Target) -> Iterator[Finding]:
+    """Find every sharing that GKE's plugin does not do."""
+    cut, slicing = target.sharing.mig, target.sharing.slicing
+    if (cut or slicing) and target.machine.is_fractional:
+        yield Finding(
+            "gke-fractional",
+            target.locator.at("sharing"),
+            f"{target.machine.name} holds a part of a GPU, which GKE shares no further",
+            fix="drop sharing, or choose a machine with a whole GPU, such as g4-standard-48",
+        )
+        return
+    if is_operated(target):
+        return
+    if cut is not None:
+        yield from _mig(target, cut)
+    if slicing is not None:
+        yield from _slicing(target, slicing)
+    if cut is not None and runs_own_plugin(target):
+        yield from _own_plugin(target)
+
+
+def _mig(target: Target, cut: MigCut) -> Iterator[Finding]:
+    """Layouts are not judged: GKE does none, which is told by what it can do (`provider`)."""
+    if cut.layout:
+        return
+    if cut.strategy == "mixed":
+        yield Finding(
+            "gke-mig-mixed",
+            target.locator.at("sharing.mig.strategy"),
+            f"GKE shows MIG instances as nvidia.com/gpu, never as nvidia.com/mig-{cut.profile}",
+            fix="write strategy: single",
+        )
+    if target.machine.name.startswith(_COHERENT):
+        yield Finding(
+            "gke-mig-coherent",
+            target.locator.at("sharing.mig"),
+            f"GKE starts {target.machine.name} with coherent driver memory (CDMM), in which GPUs are not cut",
+            fix="take sharing.mig away, or choose another machine",
+            why="docs: ai-hypercomputer/docs/create/gke-ai-hypercompute; Google's device plugin knows sizes of this "
+            "GPU all the same (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/mig)",
+            severity="warning",
+        )
+    known = PARTITIONS.get(target.machine.accelerator, {})
+    if cut.profile not in known:
+        yield Finding(
+            "gke-mig-profile",
+            target.locator.at("sharing.mig.profile"),
+            f'GKE cannot cut {target.machine.model} to "{cut.profile}"',
+            fix=f"write one of {', '.join(known)}",
+            why="GKE's partitioner and its device plugin know different sizes; these are known to both",
+        )
+    elif "+" in cut.profile:
+        plain = cut.profile.partition("+")[0]
+        yield Finding(
+            "gke-mig-spelling",
+            target.locator.at("sharing.mig.profile"),
+            f'Google spells the size "{cut.profile}" in two ways, with + and with a dot',
+            fix=f"write {plain} unless the engines of {cut.profile} are needed",
+            why="the partitioner takes +, the autoscaler a dot; which one GKE's API wants is not documented",
+            severity="warning",
+        )
+
+
+def _slicing(target: Target, slicing: Slicing) -> Iterator[Finding]:
+    field = _FIELDS[slicing.mode]
+    if slicing.rename:
+        yield Finding(
+            "gke-renamed",
+            target.locator.at(f"{field}.renameByDefault"),
+            "GKE shows shared GPUs as nvidia.com/gpu, never as nvidia.com/gpu.shared",
+            fix="drop renameByDefault: true",
+        )
+    if slicing.replicas > _MOST_CLIENTS:
+        yield Finding(
+            "gke-clients",
+            target.locator.at(f"{field}.replicas"),
+            f"{field}.replicas is {slicing.replicas}, more clients than GKE allows per GPU",
+            fix=f"write 2 to {_MOST_CLIENTS}",
+        )
+    limit = f"{field}.failRequestsGreaterThanOne"
+    is_written = target.locator.at(limit) != target.locator.at(field)  # else false is the default, and nobody's wish
+    if slicing.mode == "time-slicing" and not slicing.fail_requests_greater_than_one and is_written:
+        yield Finding(
+            "gke-request-limit",
+            target.locator.at(limit),
+            "GKE refuses pods that ask for more than one share of a GPU",
+            fix="write failRequestsGreaterThanOne: true, which says the same",
+            why="docs: kubernetes-engine/concepts/timesharing-gpus",
+            severity="warning",
+        )
+
+
+def _own_plugin(target: Target) -> Iterator[Finding]:
+    """Warn of MIG without GKE's plugin; time-slicing and MPS without it are refused on every cloud."""
+    yield Finding(
+        "gke-own-plugin",
+        target.locator.at("devicePlugin.owner"),
+        "devicePlugin.owner is none: GKE's driver installer cuts the GPUs, and your plugin has to count the parts",
+        fix="run a plugin with migStrategy single, or drop devicePlugin.owner: none",
+        severity="warning",
+    )

@@ -1,0 +1,58 @@
+"""What GKE makes of `upgrade`: numbers of nodes, and none where it upgrades in a way of its own.
+
+Lives here: those checks. Must not live here: native strategies (`combinations`), what is sent (`translate`).
+
+Source: google.container.v1 UpgradeSettings (two whole numbers, of which one is more than zero; surge 1 and unavailable
+0 where nothing is said) and NodePoolUpdateStrategy.SHORT_LIVED (of flex-start and queued pools).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Finding
+from gpukube_gke.pool.purchase import is_short_lived, reservation_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.values import Target
+
+
+def check_upgrade(target: Target) -> Iterator[Finding]:
+    """Find shares of nodes, upgrades that could not begin, and those that want machines nobody has."""
+    surge, unavailable = target.upgrade.max_surge, target.upgrade.max_unavailable
+    asked = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
+    shares = {path: value for path, value in asked.items() if value and value.endswith("%")}
+    for path, value in shares.items():
+        yield Finding(
+            "gke-upgrade-share",
+            target.locator.at(path),
+            f"{path} is {value}, and GKE takes a number of nodes only",
+            fix="write a whole number, such as 1",
+        )
+    if shares:
+        return
+    if surge == "0" and unavailable in (None, "0"):
+        yield Finding(
+            "gke-upgrade-none",
+            target.locator.at("upgrade.maxSurge"),
+            "upgrade.maxSurge is 0, and so is maxUnavailable: no upgrade could begin",
+            fix="write maxUnavailable: 1 beside it",
+        )
+    elif is_short_lived(target) and (surge or unavailable):
+        yield Finding(
+            "gke-upgrade-short-lived",
+            target.locator.at("upgrade"),
+            "flex-start and queued nodes are upgraded when they end, whatever upgrade says",
+            fix="take upgrade away",
+            severity="warning",
+        )
+    elif reservation_form(target) == "reservation" and surge != "0":
+        yield Finding(
+            "gke-upgrade-surge",
+            target.locator.at("upgrade.maxSurge"),
+            f"an upgrade adds nodes for a while ({surge or 1} at a time), and they have to be in the reservation too",
+            fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or reserve that many more",
+            severity="hint",
+        )
