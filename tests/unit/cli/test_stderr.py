@@ -47,14 +47,14 @@ def test_message_when_it_holds_a_command_then_one_row_to_copy(monkeypatch: pytes
     assert told(FIX, monkeypatch) == FIX
 
 
-PROMPTS = {"stderr.py", "ending.py", "starting.py", "app.py"}
+PROMPTS = {"stderr.py", "ending.py", "bodies/init.py", "app.py"}
 """What writes by itself: the writer, an end in a signal handler, prompts without a line's end, and a constant."""
 
 
 def test_command_when_it_writes_to_stderr_then_through_the_one_writer_that_cleans() -> None:
     folder = Path(gpukube.cli.__file__).parent
     found = {
-        path.name
+        path.relative_to(folder).as_posix()
         for path in folder.rglob("*.py")
         if re.search(r"stderr\.write|file=sys\.stderr", path.read_text("utf-8"))
     }
