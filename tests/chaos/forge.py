@@ -3,14 +3,20 @@
 Run as a script. One JSON object per line comes in on standard input: `{"argv", "env", "out", "err"}`. The process id
 goes out at once, `{"pid"}`, and `{"pid", "code"}` when the process has ended (negative: a signal). What a fork runs is
 `gpukube.__main__.main`, in a session of its own and with nothing but the environment given.
+
+Commands import what they need when they run: what a fork had to import, this process imports after it, so that no
+other fork has to.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import select
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import gpukube.cli.app
 import gpukube.cli.bodies.pool
@@ -39,6 +45,7 @@ LOADED = (
 def become(order: dict[str, object]) -> None:
     """Be a gpukube process; does not return."""
     code = 70
+    known = set(sys.modules)
     try:
         os.setsid()
         argv, environ = order["argv"], order["env"]
@@ -61,7 +68,25 @@ def become(order: dict[str, object]) -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        learnt = [name for name in sys.modules if name not in known]
+        if learnt:
+            imported(order).write_text("\n".join(learnt))
         os._exit(code)
+
+
+def imported(order: dict[str, object]) -> Path:
+    """Where a fork that ends by itself leaves the names of the modules that it had to import."""
+    return Path(f"{order['out']}.modules")
+
+
+def learn(order: dict[str, object]) -> None:
+    """Import what a fork had to."""
+    path = imported(order)
+    if path.exists():
+        for name in path.read_text().splitlines():
+            with suppress(ImportError):
+                importlib.import_module(name)
+        path.unlink()
 
 
 def tell(answer: dict[str, int]) -> None:
@@ -73,7 +98,7 @@ def tell(answer: dict[str, int]) -> None:
 def serve() -> None:
     """Fork on demand and report ends, until standard input is closed."""
     gpukube.cli.app._command()  # built once, and kept by every fork
-    running: set[int] = set()
+    running: dict[int, dict[str, object]] = {}
     while True:
         readable, _, _ = select.select([sys.stdin], [], [], LOOK_EVERY_S if running else None)
         if readable:
@@ -84,13 +109,13 @@ def serve() -> None:
             pid = os.fork()
             if pid == 0:
                 become(order)
-            running.add(pid)
+            running[pid] = order
             tell({"pid": pid})
         for pid in list(running):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                running.discard(pid)
                 tell({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+                learn(running.pop(pid))
 
 
 if __name__ == "__main__":
