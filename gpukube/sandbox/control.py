@@ -30,6 +30,7 @@ from gpukube.sandbox.eks.steering import set_pace as set_eks_pace
 from gpukube.sandbox.eks.steering import tamper_group
 from gpukube.sandbox.eks.wire.answers import Refusal as AwsRefusal
 from gpukube.sandbox.faults import parse_fault
+from gpukube.sandbox.saving import load_world, save_world
 from gpukube.sandbox.tampering import tamper_pool
 from gpukube.sandbox.world import ClusterRequest, World
 
@@ -48,6 +49,9 @@ _OPTION_NAMES = {
     "identity": "identity",
     "foreignPlugin": "foreign_plugin",
 }
+
+_OF_NO_ACCOUNT = ("reset", "stop", "save", "load")
+"""Calls that are no part of how a world came about."""
 
 
 def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[Route]:
@@ -72,15 +76,17 @@ def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[R
         ("DELETE", "faults", control.clear_faults),
         ("POST", "tamper", control.tamper),
         ("POST", "deny", control.deny),
+        ("POST", "save", control.save),
+        ("POST", "load", control.load),
     )
     return [
-        Route(f"/_sandbox/{path}", _guarded(handler, token, world.log.touch), methods=[method])
+        Route(f"/_sandbox/{path}", _guarded(handler, token, world.log.touch, world.origin), methods=[method])
         for method, path, handler in table
     ]
 
 
 def _guarded(
-    handler: Callable[[Request], Awaitable[Json]], token: str, note: Callable[[], None]
+    handler: Callable[[Request], Awaitable[Json]], token: str, note: Callable[[], None], origin: list[str]
 ) -> Callable[[Request], Awaitable[JSONResponse]]:
     expected = f"Bearer {token}".encode()
 
@@ -90,7 +96,10 @@ def _guarded(
         if not hmac.compare_digest(given, expected):
             return JSONResponse({"error": "the control token is missing or wrong"}, 401)
         try:
-            return JSONResponse(await handler(request))
+            answer = await handler(request)
+            if request.method != "GET" and request.url.path.rpartition("/")[2] not in _OF_NO_ACCOUNT:
+                origin.append(f"{request.method} {request.url.path} {(await request.body()).decode()}")
+            return JSONResponse(answer)
         except (ValueError, KeyError, TypeError, AwsRefusal) as error:
             return JSONResponse({"error": str(error)}, 400)
         except ModuleNotFoundError as error:
@@ -121,6 +130,27 @@ class _Control:
     async def reset(self, _: Request) -> Json:
         await self._world.reset()
         return {}
+
+    async def load(self, request: Request) -> Json:
+        """`{name}`: the world that was saved under the name from the same beginnings takes the place of an unused one.
+
+        `{"loaded": false, "name"}` when there is none: the name to save it by. The name is "" in a world that has
+        answered requests already.
+        """
+        body, world = await _object(request), self._world
+        beginnings = json.dumps([str(body["name"]), *world.origin]) if not world.log.count else ""
+        if beginnings not in world.saved:
+            return {"loaded": False, "name": beginnings}
+        await load_world(world, world.saved[beginnings])
+        return {"loaded": True, "name": beginnings}
+
+    async def save(self, request: Request) -> Json:
+        """`{name}`, as `load` gave it: keep the world as it is; `{"saved": false}` while something is at work in it."""
+        name = str((await _object(request))["name"])
+        saved = save_world(self._world)
+        if saved is not None:
+            self._world.saved[name] = saved
+        return {"saved": saved is not None}
 
     async def stop(self, _: Request) -> Json:
         asyncio.get_running_loop().call_later(0.05, self._stop)

@@ -231,6 +231,25 @@ def reset(info: SandboxInfo) -> None:
     call(info, "POST", "reset")
 
 
+def load(info: SandboxInfo, name: str) -> tuple[bool, str]:
+    """Put back what was saved under a name from the same beginnings, in a sandbox that has answered nothing yet.
+
+    Args:
+        info: Which sandbox.
+        name: What will be done to it.
+
+    Returns:
+        Whether there was something, and the name to `save` it by; "" where requests have been answered already.
+    """
+    answer = call(info, "POST", "load", {"name": name})
+    return bool(answer["loaded"]), str(answer["name"])
+
+
+def save(info: SandboxInfo, name: str) -> bool:
+    """Keep everything as it is now, under a name that `load` gave; False while something is at work."""
+    return bool(call(info, "POST", "save", {"name": name})["saved"])
+
+
 def add_cluster(  # noqa: PLR0913 - the fields of a cluster
     info: SandboxInfo,
     subscription: str,

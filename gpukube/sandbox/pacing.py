@@ -35,6 +35,10 @@ class PacedClock:
         """Tell the sandbox's time, in seconds since the Unix epoch."""
         return self._base + (time.monotonic() - self._since) * self._speed
 
+    def set_now(self, now: float) -> None:
+        """Go on from another moment; nobody may be asleep."""
+        self._base, self._since = now, time.monotonic()
+
     def set_speed(self, speed: float) -> None:
         """Go on at another speed; who sleeps now wakes when the sandbox's time says so.
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.gke.clusters import Cluster as GkeCluster
     from gpukube.sandbox.gke.making import GkeRequest
+    from gpukube.sandbox.saving import SavedWorld
 
 SYSTEM_POOL = "nodepool1"
 _SYSTEM_SIZE = "Standard_D4s_v5"
@@ -58,6 +59,10 @@ class World:
     Args:
         speed: Sandbox seconds per wall second.
         ca_pem: Certificate authority of the Kubernetes APIs.
+
+    Attributes:
+        origin: What the control API has done to it since the last reset.
+        saved: Worlds that are kept, by a name; a reset leaves them.
     """
 
     def __init__(self, speed: float, ca_pem: bytes) -> None:
@@ -71,6 +76,8 @@ class World:
         self.kube_base = ""
         self._ca_pem = ca_pem
         self._making = asyncio.Lock()
+        self.origin: list[str] = []
+        self.saved: dict[str, SavedWorld] = {}
 
     async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
         """Give the cluster, made with one system pool when it is not there; and whether it was made now."""
@@ -136,6 +143,7 @@ class World:
     async def reset(self) -> None:
         """Wipe everything: clusters, operations, faults, the log."""
         self.faults.clear()
+        self.origin.clear()
         kubes = [cluster.kube for cluster in self.aks.clusters.values()]
         kubes += [cluster.kube for cluster in self.eks.clusters.values()]
         kubes += [cluster.kube for cluster in self.gke.clusters.values()]

@@ -21,6 +21,7 @@ import yaml
 
 from gpukube.errors import ExitCode
 from gpukube.sandbox import daemon
+from tests.sandboxes import made_once
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -186,6 +187,10 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+_made: dict[str, Ended] = {}
+"""How creations ended whose outcome this worker's sandbox keeps."""
+
+
 @dataclass
 class Stage:
     """One test's sandbox and processes.
@@ -243,6 +248,16 @@ class Stage:
     def create(self, spec: Path = MIG) -> Ended:
         """Run `pool create` to its end."""
         return self.run("pool", "create", "-f", str(spec), "-o", "json")
+
+    def made(self, spec: Path = MIG) -> Ended:
+        """Have its pools created, which went well; where an earlier test has had the same, that is put back."""
+
+        def make() -> Ended:
+            ended = self.create(spec)
+            assert ended.code == 0, ended.said
+            return ended
+
+        return made_once(self.info, f"chaos {sorted(self.environ.items())} {spec.read_text()}", make, _made)
 
     def start_create(self, spec: Path = MIG) -> Started:
         """Start `pool create`."""

@@ -226,7 +226,7 @@ def test_delete_when_killed_at_the_group_or_the_template_then_the_next_one_leave
     stage: Stage, call: str, action: Action
 ) -> None:
     story = STORIES[EKS]
-    assert stage.create(story.spec).code == 0
+    stage.made(story.spec)
     daemon.add_fault(stage.info, action, service=story.service, **DELETIONS[call])
     assert stage.kill_at_fault(start_delete(stage, story), with_children=True)
     if call == "template":
@@ -240,7 +240,7 @@ def test_create_when_a_deletion_was_killed_between_group_and_template_then_the_t
 ) -> None:
     story = STORIES[EKS]
     undisturbed = undisturbed_on(story)
-    assert stage.create(story.spec).code == 0
+    stage.made(story.spec)
     daemon.add_fault(stage.info, "hang", service=story.service, **DELETIONS["template"])
     assert stage.kill_at_fault(start_delete(stage, story), with_children=True)
     require_converged(stage, stage.create(story.spec), story, undisturbed)
@@ -258,7 +258,7 @@ def test_delete_when_the_creation_was_killed_then_nothing_is_left(
 @pytest.mark.parametrize("action", BOTH)
 def test_delete_when_killed_on_gke_then_the_next_one_ends_it(stage: Stage, action: Action) -> None:
     story = STORIES["gke-mig"]
-    assert stage.create(story.spec).code == 0
+    stage.made(story.spec)
     daemon.add_fault(stage.info, action, service=story.service, method="DELETE")
     assert stage.kill_at_fault(start_delete(stage, story), with_children=True)
     require_deleted(stage, story, start_delete(stage, story).wait())

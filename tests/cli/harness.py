@@ -28,6 +28,7 @@ from gpukube.__main__ import main
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import kubeconfig
+from tests.sandboxes import made_once
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class Result:
         return [pool for cluster in self.json()["clusters"] for pool in cluster["pools"]]
 
 
+_made: dict[str, Result] = {}
+"""How creations ended whose outcome this worker's sandbox keeps."""
+
+
 @dataclass(slots=True)
 class Gpukube:
     """`gpukube --sandbox ...` in this process, against the sandbox of this worker."""
@@ -100,7 +105,16 @@ class Gpukube:
         return result
 
     def made(self, *words: str | Path) -> Result:
-        """Create as told, and insist that it went well."""
+        """Have pools created as told, which went well; where an earlier test has had the same, that is put back."""
+        what = [Path(word).read_text() if Path(word).is_file() else str(word) for word in words]
+        what += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("GPUKUBE_")]
+        self.mark = _last_index(self.info)
+        result = made_once(self.info, "\n".join(what), lambda: self._create(*words), _made)
+        if not self.log or self.log[-1] is not result:
+            self.log.append(result)
+        return result
+
+    def _create(self, *words: str | Path) -> Result:
         result = self("pool", "create", *words)
         assert result.code == 0, result.out + result.err
         return result

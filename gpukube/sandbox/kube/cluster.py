@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import copy
 import json
 import logging
 from typing import TYPE_CHECKING
@@ -88,6 +89,23 @@ class KubeCluster:
         self._remote: RemoteApi | None = None
         self._kubelets = Kubelets(self.api, clock, self._logs)
         self._nudge: Callable[[], None] = lambda: None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a machine boots, or the cluster has a control plane of its own: neither can be copied."""
+        boots = (task for name, task in self._tasks.items() if name.startswith("boot/"))
+        return self._plane is not None or not all(task.done() for task in boots)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> KubeCluster:
+        """Copy objects, machines and logs into a cluster that is not started yet."""
+        twin = memo[id(self)] = KubeCluster(self.name, self.clock, self.token, self.kubernetes_version)
+        twin.denied = set(self.denied)
+        twin.store = self.store.copied()
+        twin.api = StoreApi(twin.store)
+        twin._logs = copy.deepcopy(self._logs)
+        twin._kubelets = Kubelets(twin.api, self.clock, twin._logs)
+        twin._kubelets.machines.update(copy.deepcopy(self._kubelets.machines))
+        return twin
 
     def tolerate_extended_resources(self) -> None:
         """Turn the admission plugin ExtendedResourceToleration on; call it before the start."""

@@ -75,6 +75,11 @@ class GkeDoor:
         return self._service
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether somebody has come."""
+        return self._service is not None
+
+    @property
     def clusters(self) -> dict[str, Cluster]:
         """Clusters there are, by key; nothing is loaded to say that there are none."""
         return self._service.clusters if self._service else {}

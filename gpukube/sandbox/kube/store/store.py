@@ -86,6 +86,20 @@ class Store:
         for name, value in _PRIORITIES.items():
             self.create(kinds.CORE["priorityclasses"], {"metadata": {"name": name}, "value": value})
 
+    def copied(self) -> Store:
+        """A store with the same objects, which nobody watches yet; objects are shared, as none changes in place."""
+        twin = Store(self._clock)
+        twin._objects.clear()
+        twin._objects.update({key: dict(held) for key, held in self._objects.items()})
+        twin._log.clear()
+        twin._log.update({key: deque(log, maxlen=_REMEMBERED) for key, log in self._log.items()})
+        twin.kinds = dict(self.kinds)
+        twin.version, twin._versions = self.version, itertools.count(self.version + 1)
+        twin._random.setstate(self._random.getstate())
+        twin.tolerates_extended_resources = self.tolerates_extended_resources
+        twin.limits_critical_pods = self.limits_critical_pods
+        return twin
+
     # reading
 
     def now(self) -> str:
