@@ -80,10 +80,10 @@ RENDERERS: Final[Mapping[str, str]] = {
 
 TEXTS: Final[Mapping[str, str]] = {
     "name": "rendering.listing:list_names",
-    "markdown": "markdown:markdown",
-    "github": "github:github_lines",
-    "junit": "junit:junit_lines",
-    "sarif": "sarif:sarif_lines",
+    "markdown": "formats.markdown:markdown",
+    "github": "formats.github:github_lines",
+    "junit": "formats.junit:junit_lines",
+    "sarif": "formats.sarif:sarif_lines",
 }
 """Formats that are lines of text, whatever the stream: module of `cli`, and its function."""
 

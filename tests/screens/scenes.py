@@ -40,7 +40,7 @@ from tests.builders import CLUSTER, make_target
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.core.values import Action, UpdateKind
+    from gpukube.core.values import Action, Obstacle, UpdateKind
 
 ND, T4 = "Standard_ND96asr_v4", "Standard_NC4as_T4_v3"
 FACTS: Final = ClusterFacts("westeurope", "1.34.2", ready=True, status="Succeeded")
@@ -105,6 +105,7 @@ def pool(  # noqa: PLR0913, PLR0917 - the parts of a plan
     diagnostics: tuple[Finding, ...] = (),
     loss: Loss | None = None,
     capacity: Mapping[str, int] | None = None,
+    obstacle: Obstacle | None = None,
 ) -> PoolPlan:
     name = observed.name if observed else desired.target.name if desired else ""
     body = {"properties": {"nodeLabels": {"note": "a `tick` | a pipe"}}}
@@ -114,7 +115,19 @@ def pool(  # noqa: PLR0913, PLR0917 - the parts of a plan
         "delete": (Request("aks", "agent_pools.begin_delete", {"agent_pool_name": name, "etag": "1"}),),
     }
     return PoolPlan(
-        CLUSTER, name, name, action, why, desired, observed, changes, calls.get(action, ()), diagnostics, loss, capacity
+        cluster=CLUSTER,
+        pool=name,
+        name=name,
+        action=action,
+        why=why,
+        desired=desired,
+        observed=observed,
+        changes=changes,
+        requests=calls.get(action, ()),
+        diagnostics=diagnostics,
+        loss=loss,
+        capacity=capacity,
+        obstacle=obstacle,
     )
 
 
@@ -177,6 +190,7 @@ POOLS: Final = (
         wanted("found"),
         live("found", owner="", pool=""),
         diagnostics=(FOREIGN,),
+        obstacle="foreign",
     ),
     pool("no-op", "matches the spec", ELASTIC, live("t4elastic", nodes=1), capacity={"nvidia.com/gpu": 0}),
 )

@@ -207,7 +207,7 @@ def of_clouds(modules: set[str]) -> dict[str, bool]:
     return {cloud: bool(packages(modules) & names) for cloud, names in SDKS.items()}
 
 
-CHEAP = {"", ".provider", ".machines", ".spec", ".in_cluster"}
+CHEAP = {"", ".provider", ".facts", ".facts.machines", ".spec", ".facts.in_cluster"}
 """What of a package is loaded wherever clouds are listed: the models of the spec are built from all of them."""
 
 

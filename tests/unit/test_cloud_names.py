@@ -24,8 +24,8 @@ _AN_ACCOUNT = "the variable of the clouds' own tools that says in whose name the
 _A_CHIP = "names of accelerators that are not NVIDIA's, whoever sells them"
 EXCEPTIONS = {
     ("rule_ids.py", ""): "which number was given to which code, for ever: a register, by which nothing is decided",
-    ("cli/catalog.py", "AZURE_SUBSCRIPTION_ID"): _AN_ACCOUNT,
-    ("cli/catalog.py", "GOOGLE_CLOUD_PROJECT"): _AN_ACCOUNT,
+    ("cli/commands/catalog.py", "AZURE_SUBSCRIPTION_ID"): _AN_ACCOUNT,
+    ("cli/commands/catalog.py", "GOOGLE_CLOUD_PROJECT"): _AN_ACCOUNT,
     ("gpu/models.py", r"(aws)?(trainium|inferentia|trn|inf)\d*"): _A_CHIP,
     ("gpu/models.py", r"(google|cloud)?tpu\w*|gaudi\d*"): _A_CHIP,
 }
