@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+import boto3
 import msgspec
 from botocore.config import Config
 from botocore.credentials import (
@@ -108,6 +109,7 @@ class AwsClients:
         self._region = region
         self._endpoint = endpoint
         self._config = _config(settings, emulated=bool(identity.dummy))
+        self._boto: Any = None  # untyped: its overloads know no name of a service that is a value
         self._clients: dict[str, object] = {}
         self._lock = threading.Lock()
 
@@ -182,10 +184,9 @@ class AwsClients:
         with self._lock:
             if service not in self._clients:
                 with _MAKING:
-                    # boto3's own client is this one; importing boto3 costs 40 ms, for resources and transfers of S3.
-                    client = self._session().create_client(
-                        service, self._region, endpoint_url=self._endpoint or None, config=self._config
-                    )
+                    if self._boto is None:
+                        self._boto = boto3.Session(botocore_session=self._session(), region_name=self._region)
+                    client = self._boto.client(service, endpoint_url=self._endpoint or None, config=self._config)
                     client.meta.events.register("before-send", require_wanted)  # before each try
                     self._clients[service] = client
             return self._clients[service]
