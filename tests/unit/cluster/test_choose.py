@@ -117,3 +117,4 @@ def test_embedded_environ_when_the_user_has_settings_then_none_of_helm_is_seen()
     }
     assert kept["TMPDIR"] == "/tmp/x"  # noqa: S108 -- a name
     assert all(kept[f"HELM_{kind}_HOME"].startswith("/tmp/x/") for kind in ("CACHE", "CONFIG", "DATA"))  # noqa: S108
+    assert {kept["GOGC"], kept["GOMEMLIMIT"]} == {"off", "512MiB"}
