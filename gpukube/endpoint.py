@@ -74,14 +74,14 @@ def require_safe(url: str, where: str, *, source: str, carries: str = "a token")
             f'the endpoint "{address}" is not https',
             where=where,
             fix=f"write an https:// address in {source}, or remove it",
-            why=f"{carries} that goes out over plain http can be read by anyone on the way",
+            why=f"anyone on the way can read {carries} sent over plain http",
             code="plain-http",
         )
     if is_loopback(url):
         raise AccessError(
             f'the endpoint "{address}" leads to this machine',
             where=where,
-            fix=f"remove {source}; the emulated clouds are reached with --sandbox",
+            fix=f"remove {source}; for the emulated clouds use --sandbox",
             why=f"any program of this machine can listen there for {carries}",
             code="loopback-endpoint",
         )

@@ -99,7 +99,7 @@ def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
     except KubeconfigError as error:
         raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
     if sandbox and not is_loopback(entry.server):
-        fix = f"take clusters.{cluster.key}.kubeconfig and context away"
+        fix = f"remove clusters.{cluster.key}.kubeconfig and context"
         raise not_loopback(f'the kubeconfig leads to "{entry.server}"', cluster.key, fix)
     # Without credentials, as in front of `kubectl proxy`, there is nothing to protect; https on loopback is a tunnel,
     # whose far end proves itself by the CA of the file.
@@ -108,7 +108,7 @@ def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
             f'the kubeconfig sends credentials to "{entry.server}"',
             where=cluster.key,
             fix="write the https:// address of the cluster into it, or remove its user where a proxy logs in",
-            why="what goes out over plain http can be read by anyone on the way",
+            why="anyone on the way can read plain http",
             code="plain-http",
         )
     return entry.access()
@@ -159,12 +159,12 @@ def parse_kubeconfig(text: str, context: str) -> Entry:
     name = context or str(root.get("current-context") or "")
     if name not in contexts:
         known = ", ".join(sorted(contexts)) or "none"
-        raise KubeconfigError(f'the kubeconfig has no context "{name}"', f"write one of its contexts: {known}")
+        raise KubeconfigError(f'the kubeconfig has no context "{name}"', f"choose one of its contexts: {known}")
     chosen = contexts[name]
     cluster = _named(root, "clusters", "cluster").get(str(chosen.get("cluster")), {})
     user = _named(root, "users", "user").get(str(chosen.get("user")), {})
     if not cluster.get("server"):
-        raise KubeconfigError(f'the context "{name}" names no cluster with a server')
+        raise KubeconfigError(f'the context "{name}" has no cluster with a server')
     return Entry(name, cluster, user, str(chosen.get("namespace") or ""))
 
 

@@ -63,10 +63,10 @@ def read_cache(path: Path) -> Cached:
     try:
         version = msgspec.json.decode(raw, type=_Version).format
         if version != FORMAT:
-            return _unusable(path, f"is of format {version}, and this gpukube reads format {FORMAT}")
+            return _unusable(path, f"has format {version}; this gpukube reads format {FORMAT}")
         return _without_outdated(path, msgspec.json.decode(raw, type=_File).stocks)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _unusable(path, "is not what gpukube wrote")
+        return _unusable(path, "was not written by gpukube")
 
 
 def write_cache(path: Path, stocks: Iterable[Stock]) -> None:

@@ -129,7 +129,7 @@ def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float
     try:
         resolution = resolve_machine(provider, model, count, among)
     except CatalogueError as error:
-        why = f"none with {count:g} x {model} that can be had here" if others else error.why or error.message
+        why = f"none with {count:g} x {model} available here" if others else error.why or error.message
         near = [_machine(_entry_of(m, entries)) for m in near_machines(model, count, among)]
         return {"provider": provider, "machine": None, "why": why, "rejected": _others(others), "candidates": near}
     rejected = [*resolution.rejected, *others]
@@ -157,7 +157,7 @@ def _bar(entry: Entry, region: str) -> str:
     """Say what keeps this account, or this region, from having a machine; "" for nothing."""
     if region and region in entry.missing:
         return f"is not offered in {region}"
-    return f"cannot be had by this account ({entry.restricted})" if entry.restricted else ""
+    return f"not available to this account ({entry.restricted})" if entry.restricted else ""
 
 
 def _why(asked: tuple[GpuModel, float], reasons: Sequence[str]) -> str:
@@ -165,7 +165,7 @@ def _why(asked: tuple[GpuModel, float], reasons: Sequence[str]) -> str:
     if not reasons:
         return f"the only one with {count:g} x {model}"
     if any(reason.startswith(("costs", "has no known price")) for reason in reasons):
-        return "the lowest known price of those that are ordinary and current"
+        return "the lowest known price of the ordinary and current ones"
     return "the only ordinary and current one"
 
 

@@ -62,8 +62,8 @@ def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
             )
         placed = Placement(profile, int(start))
         if taken := next((other for other in live if other.units & placed.units), None):
-            said = f"{word} stands where {taken.profile.name}@{taken.start} is"
-            fix = "write the places that `nvidia-smi mig -lgi` shows of one GPU"
+            said = f"{word} overlaps {taken.profile.name}@{taken.start}"
+            fix = "use the placements that `nvidia-smi mig -lgi` shows for one GPU"
             raise CatalogueError(said, fix=fix, code="mig-layout")
         live.append(placed)
     return tuple(live)

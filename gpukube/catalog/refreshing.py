@@ -65,7 +65,7 @@ def choose_inquiries(
     for name in providers:
         if name not in known:
             raise SpecError(
-                f'there is no catalogue of "{name}"',
+                f'no catalogue for "{name}"',
                 where=Where("--provider"),
                 fix=f"choose {one_of(nearest(name, known))}",
                 code="no-catalogue",
@@ -76,7 +76,7 @@ def choose_inquiries(
         if not any(catalogue.has_region(region) for catalogue in meant.values()):
             examples = (f"{catalogue.region_example} ({name})" for name, catalogue in meant.items())
             raise SpecError(
-                f'"{region}" is no region of {one_of(meant)}',
+                f'"{region}" is not a region of {one_of(meant)}',
                 where=Where("--region"),
                 fix=f"write a name such as {one_of(examples)}",
                 code="region",

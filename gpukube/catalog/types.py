@@ -64,7 +64,7 @@ def _fix(entries: Sequence[Entry], name: str) -> str:
     if _is_gpu(name):
         return f"write an instance type; those with this GPU: gpukube catalog list --model {name}"
     names = nearest(name, {e.machine.name for e in entries if e.machine.status != "retired"})
-    return f"write {names[0]}, or a near one: {', '.join(names[1:_SUGGESTED])}"
+    return f"write {names[0]}, or a similar one: {', '.join(names[1:_SUGGESTED])}"
 
 
 def _is_gpu(name: str) -> bool:

@@ -59,7 +59,7 @@ def _top(
     sandbox: Annotated[
         bool, typer.Option("--sandbox", envvar="GPUKUBE_SANDBOX", help="Run against the emulated clouds on loopback.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more: causes, exact requests.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show more: causes, exact requests.")] = False,
     _show_version: Annotated[
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -136,7 +136,7 @@ def _of_machine(error: OSError) -> str:
     place = f": {error.filename}" if error.filename else ""
     return (
         f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
-        "    fix: mend it and run the command again; it takes up what was begun\n"
+        "    fix: fix it and run the command again; it continues\n"
     )
 
 
@@ -145,8 +145,8 @@ def _of_ours(error: Exception) -> str:
     place = f"{last.name} ({last.filename.rpartition('/')[2]}:{last.lineno})"
     return (
         f"gpukube: error[defect]: {type(error).__name__} in {place}\n"
-        "    why: this is a mistake in gpukube, not in your input\n"
-        "    fix: report it with the trace that -v prints; what was begun is taken up by running the command again\n"
+        "    why: this is a bug in gpukube, not in your input\n"
+        "    fix: report it with the trace of -v; running the command again continues\n"
     )
 
 

@@ -38,13 +38,13 @@ class Wanted:
     )  # fmt: skip
     memory: str = option(
         "--memory", default="", metavar="GIB",
-        help="Each GPU, or share of one, has at least so much memory: 40, 40GiB.",
+        help="Minimum memory per GPU or share: 40, 40GiB.",
     )  # fmt: skip
-    mig: bool | None = option("--mig/--no-mig", default=None, help="Can be cut with MIG.")
+    mig: bool | None = option("--mig/--no-mig", default=None, help="Supports MIG.")
     arch: str = option("--arch", default="", metavar="ARCH", help="CPU architecture: amd64 or arm64.")
     max_price: float | None = option(
         "--max-price", default=None, metavar="USD", min=0,
-        help="At most so many US dollars per hour of a node, on demand; unknown prices are left out.",
+        help="Maximum on-demand price in US dollars per node and hour; omits unknown prices.",
     )  # fmt: skip
     statuses: tuple[str, ...] = option(
         "--status", default=(), metavar="STATUS",
@@ -62,15 +62,15 @@ class Search:
         help="The instance type of each cloud with this GPU: A100-80GB.",
     )  # fmt: skip
     count: float = option(
-        "--count", default=1.0, metavar="N", min=0, help="So many GPUs per node (default 1); 0.5 for a share."
+        "--count", default=1.0, metavar="N", min=0, help="N GPUs per node (default 1); 0.5 for a share."
     )
     slice_memory: str = option(
         "--slice-memory", default="", metavar="GIB",
-        help="Instead: the smallest MIG slices and GPUs with at least so much memory: 20GiB.",
+        help="Instead: the smallest MIG instances and GPUs with this minimum memory: 20GiB.",
     )  # fmt: skip
     limit: int = option(
         "--limit", default=12, show_default=True, min=0, metavar="N",
-        help="With --slice-memory: show so many; 0 for all.",
+        help="With --slice-memory: show N; 0 for all.",
     )  # fmt: skip
     providers: tuple[str, ...] = provider_option()
     region: str = region_option()

@@ -53,9 +53,7 @@ class Choices:
     sets: tuple[str, ...] = option(
         "--set", default=(), metavar="PATH=VALUE", help="Override a value of the spec: pools[0].nodes.count=2."
     )
-    strict: bool = option(
-        "--strict", default=False, envvar="GPUKUBE_STRICT", help="Take warnings for errors; hints stay hints."
-    )
+    strict: bool = option("--strict", default=False, envvar="GPUKUBE_STRICT", help="Treat warnings as errors.")
     clusters: tuple[str, ...] = option(
         "--cluster", default=(), metavar="GLOB", help="Only clusters whose key in the spec matches."
     )
@@ -63,21 +61,19 @@ class Choices:
     names: tuple[str, ...] = ()
     owners: tuple[str, ...] = option(
         "--owner", default=(), metavar="NAME",
-        help="Without a spec: whose pools may be changed (metadata.name of their spec).",
+        help="Without a spec: the owner of the pools (metadata.name of their spec).",
     )  # fmt: skip
-    skip_cluster: bool = option(
-        "--skip-cluster", default=False, help="Look at the pool APIs only, not inside the clusters."
-    )
+    skip_cluster: bool = option("--skip-cluster", default=False, help="Read the pool APIs only, not the clusters.")
 
     plan_file: str = ""
 
     adopt: bool = option(
         "--adopt", default=False,
-        help="Take over pools of the right name that nobody owns: they get our marks; a later apply does the rest.",
+        help="Adopt existing pools without an owner: only their gpukube.io labels are added.",
     )  # fmt: skip
     adopt_from: tuple[str, ...] = option(
         "--adopt-from", default=(), metavar="OWNER",
-        help="As --adopt, and pools too whose labels lost their marks while their tags still name OWNER.",
+        help="Like --adopt, also for pools whose labels were lost and whose tags name OWNER.",
     )  # fmt: skip
     prune: bool = option(
         "--prune",
@@ -86,35 +82,40 @@ class Choices:
     )
     replace: str = option(
         "--replace", default="", metavar="HOW",
-        help="recreate: where a field cannot change on a live pool, delete the pool and make it again.",
+        help="recreate: if a field cannot change on a live pool, delete the pool and create it again.",
     )  # fmt: skip
     allow_disruption: bool = option(
-        "--allow-disruption", default=False, help="Allow changes in place that running pods suffer from."
+        "--allow-disruption", default=False, help="Allow changes that restart or evict pods."
     )
     migrate_release: bool = option(
         "--migrate-release", default=False,
-        help="Where pools need the GPU Operator and our device-plugin chart is there, or the reverse: uninstall first.",
+        help="Replace gpukube's device-plugin chart by the GPU Operator, or the reverse, where pools need it.",
     )  # fmt: skip
     adopt_release: bool = option(
         "--adopt-release", default=False,
-        help="Take over a device-plugin release made with Helm by hand: its values are merged into ours.",
+        help="Take over a device-plugin release installed by hand; its values are kept.",
     )  # fmt: skip
-    yes: bool = option("--yes", "-y", default=False, envvar="GPUKUBE_YES", help="Do not ask.")
+    yes: bool = option("--yes", "-y", default=False, envvar="GPUKUBE_YES", help="Do not ask for confirmation.")
 
     no_wait: bool = option(
         "--no-wait",
         default=False,
-        help="Return when the clouds have taken the calls; `gpukube pool wait` waits and proves.",
+        help="Return when the clouds have accepted the calls; `gpukube pool wait` waits and verifies.",
     )
     fail_fast: bool = option(
-        "--fail-fast", default=False, help="After the first failure begin nothing more; what has begun is finished."
+        "--fail-fast", default=False, help="After the first failure start nothing more; finish what has started."
     )
     timeout: float = option(
         "--timeout", default=60.0, envvar="GPUKUBE_TIMEOUT", metavar="MINUTES", min=0,
         help="How long to wait for the cloud (default 60).",
     )  # fmt: skip
     parallelism: int = option(
-        "--parallelism", default=8, envvar="GPUKUBE_PARALLELISM", min=1, max=64, help="Clusters at once (default 8)."
+        "--parallelism",
+        default=8,
+        envvar="GPUKUBE_PARALLELISM",
+        min=1,
+        max=64,
+        help="Clusters in parallel (default 8).",
     )
     chart: str = option(
         "--chart", default="", envvar="GPUKUBE_CHART", metavar="PLACE",
@@ -123,16 +124,16 @@ class Choices:
 
     probe: bool = option(
         "--probe", default=False,
-        help="Also run a pod on each pool that asks for one device and lists it with nvidia-smi; it is removed again.",
+        help="Also run a pod on each pool that requests one device and runs nvidia-smi; it is deleted afterwards.",
     )  # fmt: skip
     probe_image: str = option(
         "--probe-image", default="", envvar="GPUKUBE_PROBE_IMAGE", metavar="IMAGE",
-        help="Image for --probe, from a mirror for instance (default: a pinned nvcr.io/nvidia/cuda base image).",
+        help="Image for --probe (default: a pinned nvcr.io/nvidia/cuda base image).",
     )  # fmt: skip
     probe_scale_up: bool = option(
         "--probe-scale-up",
         default=False,
-        help="Probe autoscaled pools also where the pod makes the autoscaler start a node.",
+        help="Also probe autoscaled pools if that starts a node.",
     )
 
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
@@ -142,10 +143,10 @@ class Choices:
     )  # fmt: skip
     events: str = option(
         "--events", default="", envvar="GPUKUBE_EVENTS", metavar="FILE",
-        help="Write what happens as JSON Lines to this file, or with - to stdout.",
+        help="Write events as JSON Lines to this file, or to stdout with -.",
     )  # fmt: skip
     sandbox: bool = option("--sandbox", default=False, help="Run against the emulated clouds on loopback.")
-    verbose: bool = option("--verbose", "-v", default=False, help="Say more: causes, exact requests.")
+    verbose: bool = option("--verbose", "-v", default=False, help="Show more: causes, exact requests.")
 
     command: str = ""
     given: frozenset[str] = frozenset()

@@ -117,9 +117,9 @@ def require_format(name: str, kind: str) -> None:
     possible = FORMATS[kind]
     if name not in possible:
         raise SpecError(
-            f'"{name}" is no output format of this command',
+            f'"{name}" is not an output format of this command',
             where=Where("--output"),
-            fix=f"write one of {', '.join(possible)}",
+            fix=f"choose one of {', '.join(possible)}",
             code="output-format",
         )
 

@@ -26,11 +26,9 @@ SPEED = 60.0
 KUBE_TIMEOUT_S = 60.0
 """All clusters are one process on a machine that may be busy: it answers late, never not."""
 
-app = typer.Typer(
-    help="The clouds emulated on loopback: no account, no cost, real wire protocols.", no_args_is_help=True
-)
+app = typer.Typer(help="Emulated clouds on loopback: no account, no cost, real wire protocols.", no_args_is_help=True)
 
-SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="How many times faster time passes.")]
+SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="How many times faster time runs.")]
 
 
 class Shelter:
@@ -83,7 +81,7 @@ class Shelter:
                 raise SpecError(
                     str(error),
                     where=cluster.where,
-                    fix="leave the cluster out with --cluster, or run against the real cloud",
+                    fix="exclude the cluster with --cluster, or run against the real cloud",
                     code="sandbox-cluster",
                 ) from error
 
@@ -107,7 +105,7 @@ def up(choices: Choices, *, speed: SpeedOption = SPEED) -> None:
     shelter = Shelter(_up(speed))
     if choices.files:
         shelter.register(prepare(offline.load(choices.files, sets=choices.sets)).clusters.values())
-    typer.echo(f"the sandbox is up; its state is in {_state_dir()}")
+    typer.echo(f"the sandbox is running; its state is in {_state_dir()}")
     typer.echo('use it: gpukube --sandbox ..., or eval "$(gpukube sandbox env)"')
 
 
@@ -118,7 +116,7 @@ def down() -> None:
 
     with _told():
         stopped = daemon.down(_state_dir())
-    typer.echo("stopped" if stopped else "it was not running")
+    typer.echo("stopped" if stopped else "the sandbox was not running")
 
 
 @app.command()
@@ -154,7 +152,7 @@ def reset() -> None:
 
     with _told():
         daemon.reset(_running())
-    typer.echo("empty again")
+    typer.echo("all clusters deleted")
 
 
 def _state_dir() -> Path:

@@ -84,7 +84,7 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
                     raise typer.Exit(ending.exit_code) from None
                 raise
             except Stopped:
-                tell(f"gpukube: interrupted before there was anything to show; again: {run.resume}")
+                tell(f"gpukube: interrupted before anything was done; to run it again: {run.resume}")
                 raise typer.Exit(ending.exit_code) from None
 
 
@@ -96,8 +96,10 @@ def _prepared(choices: Choices, saved: SavedPlan | None) -> tuple[tuple[LoadedSp
             raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
         return (), prepare_addresses(addresses, choices.owners)
     if choices.owners:
-        fix = "leave it away: the spec's metadata.name is the owner"
-        raise SpecError("--owner does not go with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec")
+        fix = "remove it: the spec's metadata.name is the owner"
+        raise SpecError(
+            "--owner cannot be combined with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec"
+        )
     learn_refreshed(os.environ, sandbox=choices.sandbox)
     specs = saved.specs if saved is not None else offline.load(choices.files, sets=choices.sets)
     filters = Filters(tuple(choices.clusters), tuple(choices.pools))
@@ -180,7 +182,7 @@ def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> No
     question = visible(f"{what} {', '.join(objects)}")
     if not sys.stdin.isatty():
         raise SpecError(
-            f"to {question} needs a confirmation, and there is no terminal to ask on",
+            f"cannot {question} without confirmation: there is no terminal",
             where=Where("--yes"),
             fix="add --yes",
             code="confirmation",

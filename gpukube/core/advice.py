@@ -72,8 +72,8 @@ def _isolation(target: Target, _ownership: Ownership) -> Iterator[Finding]:
     yield Finding(
         "sharing-isolation",
         target.locator.at("sharing.timeSlicing" if sliced else "sharing.mps"),
-        f"{target.where}: pods that share a {what} are not isolated: {memory} fault of one can end all",
-        fix="share among pods that trust each other, or cut the GPUs (sharing.mig); silence this rule if it is known",
+        f"{target.where}: pods that share a {what} are not isolated: {memory} fault of one can stop all",
+        fix="share among pods that trust each other, use sharing.mig, or silence this rule",
         why="time-slicing isolates neither memory nor faults (NVIDIA/k8s-device-plugin README)"
         if sliced
         else "the pods' processes are clients of one MPS server (NVIDIA/k8s-device-plugin README)",
@@ -91,7 +91,7 @@ def _costly(target: Target, _ownership: Ownership) -> Iterator[Finding]:
             target.locator.at("nodes"),
             f"{target.where}: {nodes} x {machine.name} always run: about {price:,.0f} USD an hour on demand "
             f"({machine.price_region}, {machine.price_date})",
-            fix="write autoscaling with min: 0 if they may be gone at times, or reserve them",
+            fix="write autoscaling with min: 0, or reserve them",
             severity="hint",
         )
 

@@ -95,11 +95,11 @@ def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
     yield Finding(
         "autoscaler-misled",
         desired.target.locator.at("nodes.autoscaling.min"),
-        f"{desired.target.where}: a node shows {devices_text(belief.real)}, and while the pool is empty the autoscaler "
+        f"{desired.target.where}: a node has {devices_text(belief.real)}, but while the pool is empty the autoscaler "
         f"expects {devices_text(belief.foreseen)}",
-        why="pods that ask for these devices start no node"
+        why="pods that request these devices start no node"
         if belief.is_blind
-        else "from zero it starts another number of nodes than the pods need, until the first one is there",
+        else "it starts the wrong number of nodes until the first one is ready",
         fix="write min: 1 or more" + ("" if belief.is_blind else f", or keep max low (now {most})"),
         severity="error" if belief.is_blind else "warning",
     )
@@ -115,9 +115,9 @@ def _unready(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
     yield Finding(
         "autoscaler-unready",
         desired.target.locator.at("nodes.autoscaling"),
-        f"{desired.target.where}: its nodes show {devices_text(desired.promise.per_node)} and no {GPU_RESOURCE}: the "
-        "autoscaler takes them for nodes that are not ready",
-        why="it knows GPUs by that name only, starts more nodes, and after three such nodes stops scaling at all "
+        f"{desired.target.where}: its nodes have {devices_text(desired.promise.per_node)} and no {GPU_RESOURCE}: the "
+        "autoscaler treats them as not ready",
+        why="it knows GPUs by that name only, starts more nodes, and stops scaling after three such nodes "
         "(kubernetes/autoscaler#7050, #8095)",
         fix=f"write {', or '.join([*alike, 'a fixed nodes.count'])}",
         severity="warning",

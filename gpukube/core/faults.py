@@ -32,7 +32,7 @@ class LabelNode:
     def __str__(self) -> str:
         """Say it as it is asked about."""
         if self.wanted is None:
-            return f"take the label {self.key}={self.live} off node {self.node}"
+            return f"remove the label {self.key}={self.live} from node {self.node}"
         return f"label node {self.node} {self.key}={self.wanted}"
 
 
@@ -57,7 +57,7 @@ class Reconcile:
 
     def __str__(self) -> str:
         """Say it as it is asked about."""
-        return "bring our release to what the spec says"
+        return "bring gpukube's release to the spec"
 
 
 Mend: TypeAlias = LabelNode | Restart | Reconcile

@@ -72,7 +72,7 @@ def plan_pool(
     """
     matches = match_live(desired, live)
     if not matches:
-        return _plan(desired, None, "create", "no such pool on the cluster", requests=(desired.create,))
+        return _plan(desired, None, "create", "the pool does not exist", requests=(desired.create,))
     if len(matches) > 1:
         return _unfinished_replacement(desired, matches)
     observed = matches[0]
@@ -87,7 +87,7 @@ def plan_pool(
 
 def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
     if observed.state == "deleting":
-        why = f"is being deleted ({observed.status}); made again once it is gone"
+        why = f"is being deleted ({observed.status}); created again afterwards"
         return _plan(desired, observed, "create", why, requests=(desired.create,))
     if observed.state == "failed":
         return _remade(provider, desired, observed, changes)
@@ -110,17 +110,17 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
         problem = Finding(
             "lost-marks",
             target.where,
-            f'the pool "{observed.name}" is {observed.status}, and its labels lost the marks of gpukube',
+            f'the pool "{observed.name}" is {observed.status}, and its gpukube.io labels were replaced',
             fix=f"give it the labels {OWNER_LABEL}={target.owner} and {POOL_LABEL}={target.pool} with the cloud's own "
             "tool, or delete it there",
-            why="a pool that only the copy of the marks in its tags names is never deleted",
+            why="a pool with the owner in its tags only is never deleted",
         )
         return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
     later = [c for c in changes if c.row.kind in ("replace", "refused")]
     if later:
         changes = tuple(c for c in changes if c.change.field[0] == "labels" or c.change.field == PROTECTION)
     plan = _changed(provider, desired, observed, changes)
-    why = f"{plan.why}; its labels lost the marks, the copy in its tags still has them"
+    why = f"{plan.why}; its gpukube.io labels were replaced, the copy in its tags is intact"
     rest = [_for_later(desired.target.where, later)] if later else []
     return replace(plan, why=why, diagnostics=(*plan.diagnostics, *rest))
 
@@ -130,9 +130,9 @@ def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Finding:
     return Finding(
         "lost-marks",
         where,
-        f"the pool also differs in {fields}, which cannot change before its labels have the marks again",
+        f"the pool also differs in {fields}, which cannot change before its gpukube.io labels are restored",
         fix="apply, then plan again",
-        why="a pool that only the copy of the marks in its tags names is never replaced",
+        why="a pool with the owner in its tags only is never replaced",
         severity="warning",
     )
 
@@ -141,8 +141,8 @@ def _ails(desired: Desired, observed: Observed) -> list[Finding]:
     """Pass on what the cloud says is wrong with a pool that it calls usable: an update that failed half-way."""
     if not observed.failure:
         return []
-    message = f"the cloud says that something is wrong with it: {observed.failure}"
-    fix = "look at it with the cloud's own tool; gpukube pool verify says whether its GPUs are there"
+    message = f"the cloud reports a problem: {observed.failure}"
+    fix = "check it with the cloud's own tool; gpukube pool verify checks its GPUs"
     return [Finding("pool-ails", desired.target.where, message, fix=fix, severity="warning")]
 
 
@@ -181,8 +181,8 @@ def spare_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
         "failed-with-nodes",
         plan.where,
         f"the pool is {observed.status} and has live nodes: {observed.failure or 'the cloud gives no reason'}",
-        fix="mend it with the cloud's own tool; or give it up: gpukube pool delete, then create it again",
-        why="only a pool that never had nodes is deleted and made again unasked",
+        fix="fix it with the cloud's own tool; or delete it (gpukube pool delete) and create it again",
+        why="only a pool that never had nodes is replaced without a flag",
     )
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
 
@@ -235,7 +235,7 @@ def _remade(
     """Make a pool again that the cloud keeps but cannot use."""
     repair = provider.recreate_request(desired, observed)
     requests = (repair,) if repair else (provider.delete_request(desired.target.cluster, observed), desired.create)
-    why = f"is there but {observed.status}: {observed.failure or 'the cloud gives no reason'}; made again"
+    why = f"exists but is {observed.status}: {observed.failure or 'the cloud gives no reason'}; created again"
     return _plan(desired, observed, "create", why, changes=changes, requests=requests)
 
 
@@ -273,7 +273,7 @@ def _refused(where: Where, classified: ClassifiedChange) -> Finding:
         "refused-change",
         where,
         f"{classified.change.field} cannot change: {classified.row.sentence}",
-        fix="write the live value again, or give the pool a new name",
+        fix="write the live value, or give the pool a new name",
     )
 
 
@@ -281,8 +281,8 @@ def _protected(where: Where, what: str) -> Finding:
     return Finding(
         "protected",
         where,
-        f"it would be {what}, and it is protected against that",
-        fix="apply deletionProtection: false by itself first",
+        f"it would be {what}, but it is protected",
+        fix="apply deletionProtection: false first",
         why=PROTECTED_WHY,
     )
 
@@ -310,18 +310,18 @@ def _adopted(
     later = tuple(c for c in changes if c not in now)
     requests = _updates(provider, desired, observed, now)
     if not later:
-        why = "nobody owns it and it matches; it gets our marks"
+        why = "it has no gpukube.io/owner label and matches the spec; adopted"
         return _plan(desired, observed, "adopt", why, changes=changes, requests=requests)
     fields = ", ".join(str(c.change.field) for c in later)
     problem = Finding(
         "adopt-differs",
         target.where,
-        f"it also differs in {fields}, which stays as it is in this run",
+        f"it also differs in {fields}, which does not change in this run",
         fix="plan again once it is adopted: a later apply changes it",
-        why="adopting gives a pool our marks and changes nothing else",
+        why="adopting adds the gpukube.io labels and changes nothing else",
         severity="warning",
     )
-    why = f"nobody owns it; it gets our marks, and nothing else of it is changed: differs in {fields}"
+    why = f"it has no gpukube.io/owner label; adopted without other changes: differs in {fields}"
     return _plan(desired, observed, "adopt", why, changes=changes, requests=requests, diagnostics=(problem,))
 
 
@@ -347,18 +347,20 @@ def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
     problem = Finding(
         "adopt-not-ready",
         desired.target.where,
-        f'a pool named "{observed.name}" exists, nobody owns it, and it is {observed.status}: it cannot be adopted now',
-        fix="wait until the cloud has finished with it, and run this again"
+        f'a pool named "{observed.name}" exists and is {observed.status}: it cannot be adopted now',
+        fix="wait until the cloud has finished, and run this again"
         if passing
         else f"repair it with the cloud's own tool, or {another}",
-        why="adopting changes marks only, and a pool that is not ready takes no change",
+        why="a pool that is not ready cannot be changed",
     )
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="not-ready")
 
 
 def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
     target = desired.target
-    owner = f'belongs to "{observed.owner}" (pool {observed.pool})' if observed.owner else "is not marked as ours"
+    owner = (
+        f'belongs to "{observed.owner}" (pool {observed.pool})' if observed.owner else "has no gpukube.io/owner label"
+    )
     another = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}})"
     adopt = "take it over with --adopt" + (
         "" if observed.state == "ready" else f" once it is no longer {observed.status}"
@@ -368,7 +370,7 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
         target.where,
         f'a pool named "{observed.name}" exists on {target.cluster.key} and {owner}',
         fix=f"{another}, or delete the live one" if observed.owner else f"{another}, or {adopt}",
-        why="gpukube changes and deletes only pools that carry its owner's mark",
+        why="gpukube changes and deletes only pools of the spec's owner",
     )
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign")
 
@@ -385,12 +387,12 @@ def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
     problem = Finding(
         "foreign-copy",
         target.where,
-        f'a pool named "{observed.name}" exists on {target.cluster.key}; its labels have no marks, and their copy in '
-        f'its tags says that it belongs to "{owner}" (pool {pool})',
+        f'a pool named "{observed.name}" exists on {target.cluster.key}; it has no gpukube.io labels, and '
+        f'its tags name the owner "{owner}" (pool {pool})',
         fix=fix,
-        why="the tags cannot change on a live pool: who lost the labels again would find the old owner there"
+        why="the tags cannot change on a live pool and would keep the old owner"
         if desired.copy_is_fixed
-        else "labels can be replaced by accident, so a pool stays its owner's until that owner is named",
+        else "labels can be replaced by accident, so a pool keeps its owner until you name that owner",
     )
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign-copy")
 
@@ -402,7 +404,7 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
         problem = Finding(
             "lost-marks",
             target.where,
-            f"the labels of {names} lost the marks, and the copy in the tags of each says that it is this pool",
+            f"the gpukube.io labels of {names} were replaced, and the tags of each name this pool",
             fix=f"give the right one the labels {OWNER_LABEL}={target.owner} and {POOL_LABEL}={target.pool} with the "
             "cloud's own tool",
         )
@@ -410,7 +412,7 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
     problem = Finding(
         "two-pools",
         target.where,
-        f"{names} both carry the mark of this pool: an unfinished replacement",
-        fix=f"delete the one that is no longer wanted: gpukube pool delete -f FILE --cluster {target.cluster.key} NAME",
+        f"{names} both have the labels of this pool: an unfinished replacement",
+        fix=f"delete the old one: gpukube pool delete -f FILE --cluster {target.cluster.key} NAME",
     )
     return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))

@@ -209,7 +209,7 @@ def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Loca
                 "gpu-and-type",
                 locator.at("instanceType"),
                 f"{machine.name} has {machine.gpus:g} x {machine.model}, but gpu asks for {gpu.count} x {model}",
-                fix="drop one of gpu and instanceType, or make them agree",
+                fix="remove gpu or instanceType, or make them agree",
             )
         )
 
@@ -219,7 +219,7 @@ def _status_warning(reason: str, path: str, locator: Locator) -> Finding:
         "instance-status",
         locator.at(path),
         reason,
-        fix="check that it is offered to your account in this region",
+        fix="check that your account can use it in this region",
         severity="warning",
     )
 

@@ -188,7 +188,7 @@ def _lines(answers: Answers) -> Iterator[tuple[str, str]]:
     yield "apiVersion: gpukube.io/v1alpha1", ""
     yield "kind: GPUNodePools", ""
     yield "metadata:", ""
-    yield "  # The owner: marks every pool made from this spec. Other pools are left alone.", ""
+    yield "  # The owner: a label of every pool of this spec. Other pools are not changed.", ""
     flag = "--name" if answers.owner in answers.names.values() else "--owner"
     yield f"  name: {dump_scalar(answers.owner)}", flag
     yield "", ""
@@ -198,8 +198,8 @@ def _lines(answers: Answers) -> Iterator[tuple[str, str]]:
 
 
 def _cluster_lines(answers: Answers) -> Iterator[tuple[str, str]]:
-    yield "# Where: clusters by keys of your own, and as whom they are reached. That is", ""
-    yield "# compared with the live identity before anything else.", ""
+    yield "# The clusters, by keys that you choose, and the account of each, which is", ""
+    yield "# compared with your credentials before anything else.", ""
     yield "clusters:", "--provider"
     for provider in answers.providers:
         yield f"  {_key(provider, answers)}:", "--name"
@@ -212,11 +212,11 @@ def _cluster_lines(answers: Answers) -> Iterator[tuple[str, str]]:
 
 def _pool_lines(answers: Answers) -> Iterator[tuple[str, str]]:
     keys = ", ".join(_key(provider, answers) for provider in answers.providers)
-    yield "# What: each pool is made on each of its clusters.", ""
+    yield "# The pools: each is created on each of its clusters.", ""
     yield "pools:", ""
     yield f"  - name: {_pool_name(answers)}", "--gpu"
     yield f"    clusters: [{keys}]", "--provider"
-    yield "    # Each cloud's machine is chosen by these; instanceType would name one.", ""
+    yield "    # These choose the instance type on each cloud; or write instanceType.", ""
     yield "    gpu:", "--gpu"
     yield f"      model: {dump_scalar(answers.gpu)}", "--gpu"
     yield f"      count: {answers.count}", "--count"
@@ -225,7 +225,7 @@ def _pool_lines(answers: Answers) -> Iterator[tuple[str, str]]:
     yield "      # instead of count: autoscaling: {min: 0, max: 5}", ""
     yield from _capacity_lines(answers)
     yield from _sharing_lines(answers)
-    yield "    # More, to be uncommented; all there is: gpukube explain pools --recursive", ""
+    yield "    # More fields to uncomment; all fields: gpukube explain pools --recursive", ""
     for line in _MORE:
         yield f"    # {line}", ""
 

@@ -104,7 +104,7 @@ def test_delete_when_killed_while_helm_drops_the_entry_then_the_same_delete_fini
     ended = kill_and_repeat(stage, {"service": "kube", "nth": deletion.nth(method, part, which)}, action)
     assert ended is not None
     assert '"outcome": "done"' in ended.out, ended.said
-    assert "what was left of it in the release is gone too" in ended.out
+    assert "its leftovers in the release were removed" in ended.out
     again = start_change(stage, AKS, BESIDE).wait()
     assert (again.code, '"outcome": "unchanged"' in again.out) == (0, True), again.said
 
@@ -117,7 +117,7 @@ def test_delete_when_killed_by_address_while_helm_drops_the_entry_then_the_same_
     daemon.add_fault(stage.info, "hang-after", service="kube", nth=deletion.nth("PUT", "/secrets/", 0))
     assert stage.kill_at_fault(stage.start(*words), with_children=True)
     ended = stage.run(*words)
-    assert "what was left of it in the release is gone too" in ended.out, ended.said
+    assert "its leftovers in the release were removed" in ended.out, ended.said
     require_changed(stage, AKS, BESIDE, ended)
     unknown = stage.run(*words)
     assert (unknown.code, "error[no-pool]" in unknown.err) == (4, True), unknown.said

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 BROKEN = Path(__file__).parent / "broken"
 FILES = sorted(BROKEN.glob("*.yaml"))
+TOTAL = re.compile(r"\d+ (error|warning|hint)s?(, \d+ (error|warning|hint)s?)*")
 HEAD = re.compile(r"(\S+\.yaml):(\d+):(\d+): (error|warning|hint)\[GPK\d{3} [a-z-]+\]: \S.*")
 WAYS: Sequence[tuple[str, ...]] = (("validate",), ("pool", "plan", "diff"), ("pool", "create"))
 
@@ -46,5 +47,5 @@ def test_spec_when_broken_then_every_mistake_at_its_place(file: Path, gpukube: G
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_message_when_shown_then_each_line_has_its_form(file: Path, gpukube: Gpukube) -> None:
     for line in gpukube("validate", "-f", file).err.splitlines():
-        assert HEAD.fullmatch(line) or line.startswith(("    fix: ", "    why: ", "wrong: ")), line
+        assert HEAD.fullmatch(line) or line.startswith(("    fix: ", "    why: ")) or TOTAL.fullmatch(line), line
         assert not line.endswith((".", " "))

@@ -72,22 +72,22 @@ def test_list_when_all_are_shown_then_every_price_has_its_region_and_day(gpukube
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("list", "--memory", "much"), '--memory: error[memory]: "much" is no amount of memory'),
-        (("list", "--arch", "arm"), '"arm" is none of the choices'),
-        (("list", "--status", "old"), '"old" is none of the choices'),
-        (("list", "--provider", "azure"), '"azure" is none of the choices'),
+        (("list", "--memory", "much"), '--memory: error[memory]: "much" is not an amount of memory'),
+        (("list", "--arch", "arm"), '"arm" is not a choice'),
+        (("list", "--status", "old"), '"old" is not a choice'),
+        (("list", "--provider", "azure"), '"azure" is not a choice'),
         (("list", "--model", "Z100"), '"Z100" is not a GPU model'),
-        (("list", "--region", "eu-west-1"), 'nothing is known of the region "eu-west-1"'),
-        (("list", "-o", "markdown"), '"markdown" is no output format of this command'),
-        (("find",), "nothing to find is given"),
-        (("find", "--gpu", "T4", "--slice-memory", "20"), "both --gpu and --slice-memory are given"),
+        (("list", "--region", "eu-west-1"), 'no data for the region "eu-west-1"'),
+        (("list", "-o", "markdown"), '"markdown" is not an output format of this command'),
+        (("find",), "neither --gpu nor --slice-memory given"),
+        (("find", "--gpu", "T4", "--slice-memory", "20"), "both --gpu and --slice-memory given"),
         (("find", "--gpu", "A100"), '"A100" matches 2 GPU models with different memory'),
-        (("find", "--slice-memory", "1000"), "no GPU of the catalogue has 1000 GB"),
-        (("find", "--slice-memory", "0"), '"0" is no amount of memory'),
+        (("find", "--slice-memory", "1000"), "no GPU in the catalogue has 1000 GB"),
+        (("find", "--slice-memory", "0"), '"0" is not an amount of memory'),
         (("show", "p4d.24xl"), 'no cloud has a GPU instance type "p4d.24xl"'),
         (("show", "g4ad.xlarge"), "its GPUs are from AMD"),
-        (("refresh", "--provider", "mars"), 'there is no catalogue of "mars"'),
-        (("refresh", "--region", "moon base"), '"moon base" is no region of'),
+        (("refresh", "--provider", "mars"), 'no catalogue for "mars"'),
+        (("refresh", "--region", "moon base"), '"moon base" is not a region of'),
     ],
 )
 def test_command_when_it_asks_for_what_is_not_then_four_and_what_to_write(
@@ -225,7 +225,7 @@ def test_refresh_when_regions_are_named_then_those_and_the_list_can_be_asked_for
     assert gke["machine"] is None
     assert {"instanceType": "a4-highgpu-8g", "why": "is not offered in europe-west4"} in gke["rejected"]
     refused = gpukube("catalog", "list", "--region", "eastus")
-    assert "refreshed are eu-west-1, europe-west4" in refused.err
+    assert "refreshed regions: eu-west-1, europe-west4" in refused.err
     everywhere = gpukube("catalog", "list", "--region", "eu-west-1", "-o", "json").json()
     assert {m["provider"] for m in everywhere["machines"]} == {"eks"}
     wrong = gpukube("catalog", "find", "--slice-memory", "20", "--region", "eu-west-1", "--provider", "aks")
@@ -234,7 +234,7 @@ def test_refresh_when_regions_are_named_then_those_and_the_list_can_be_asked_for
 
 def test_catalog_when_the_cache_is_broken_then_told_and_the_embedded_data_used(gpukube: Gpukube) -> None:
     cached(sandbox=False).parent.mkdir(parents=True, exist_ok=True)
-    for text, why in (("{", "is not what gpukube wrote"), ('{"format": 9}', "is of format 9")):
+    for text, why in (("{", "was not written by gpukube"), ('{"format": 9}', "has format 9")):
         cached(sandbox=False).write_text(text)
         shown = gpukube("catalog", "list", "--model", "T4", "-o", "json", sandbox=False)
         assert (shown.code, shown.json()["refreshed"]) == (0, [])

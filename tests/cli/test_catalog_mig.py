@@ -21,7 +21,7 @@ def test_mig_when_asked_for_a_gpu_then_its_profiles_and_full_mixes(gpukube: Gpuk
 def test_mig_when_instances_are_wanted_then_gpus_and_the_layout_to_write(gpukube: Gpukube) -> None:
     wanted = ("--want", "1g.5gb=9", "--want", "3g.20gb=2")
     shown = gpukube("catalog", "mig", "A100-40GB", *wanted, sandbox=False)
-    assert "9 x 1g.5gb, 2 x 3g.20gb: 3 GPUs, at the fewest" in shown.out
+    assert "9 x 1g.5gb, 2 x 3g.20gb: 3 GPUs, fewest" in shown.out
     alike = gpukube("catalog", "mig", "A100-40GB", *wanted, "--alike", sandbox=False)
     assert "write layout: [3g.20gb, 1g.5gb, 1g.5gb, 1g.5gb, 1g.5gb]" in alike.out
     document = gpukube("catalog", "mig", "A100-40GB", *wanted, "-o", "json", sandbox=False).json()
@@ -30,7 +30,7 @@ def test_mig_when_instances_are_wanted_then_gpus_and_the_layout_to_write(gpukube
 
 def test_mig_when_instances_are_there_then_what_still_fits(gpukube: Gpukube) -> None:
     shown = gpukube("catalog", "mig", "A100-40GB", "--live", "1g.5gb@0", "--live", "1g.5gb@4", sandbox=False)
-    assert "would fit if placed anew: 3g.20gb, 4g.20gb" in shown.out
+    assert "would fit with another placement: 3g.20gb, 4g.20gb" in shown.out
 
 
 REFUSED = {

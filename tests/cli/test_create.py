@@ -55,7 +55,10 @@ def test_create_when_an_own_pool_differs_then_left_alone_with_its_diff_and_one(g
     gpukube.made("-f", SLICED)
     other = gpukube("pool", "create", "-f", SLICED, "--set", "pools[0].labels.team=audio")
     assert other.code == 1
-    assert "differs       train-aks/t4shared  left alone, apply changes it: differs in labels[team]" in other.out
+    assert (
+        "differs       train-aks/t4shared  not changed; gpukube pool apply changes it: differs in labels[team]"
+        in other.out
+    )
     assert '~ labels[team]: "vision" -> "audio"  [in-place]' in other.out
     assert arm_writes(gpukube) == []
 
@@ -80,7 +83,7 @@ def _add_foreign_pool(gpukube: Gpukube, **labels: str) -> None:
 
 
 FOREIGN = {
-    "unmarked": ({}, "is not marked as ours"),
+    "unmarked": ({}, "has no gpukube.io/owner label"),
     "of another owner": (
         {"gpukube.io/owner": "vision", "gpukube.io/pool": "t4shared"},
         'belongs to "vision" (pool t4shared)',

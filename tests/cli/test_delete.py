@@ -43,7 +43,7 @@ def test_delete_when_there_is_no_terminal_and_no_yes_then_four_and_nothing_sent(
     refused = gpukube("pool", "delete", "t4shared", "-f", SLICED)
     assert refused.code == 4
     assert (
-        "error[confirmation]: to delete train-aks/t4shared (Standard_NC4as_T4_v3, 2 nodes) needs a conf" in refused.err
+        "error[confirmation]: cannot delete train-aks/t4shared (Standard_NC4as_T4_v3, 2 nodes) without" in refused.err
     )
     assert "fix: add --yes" in refused.err
     assert gpukube.writes() == []
@@ -60,11 +60,11 @@ def test_delete_when_the_declared_pool_is_gone_already_then_zero(gpukube: Gpukub
 def test_delete_when_nobody_knows_the_name_then_four(gpukube: Gpukube) -> None:
     unknown = gpukube("pool", "delete", "h100", "-f", SLICED, "--yes")
     assert unknown.code == 4
-    assert 'h100: error[no-pool]: no pool "h100" is live on train-aks, and the spec declares none' in unknown.err
+    assert 'h100: error[no-pool]: no pool "h100" is live on train-aks, and the spec has none' in unknown.err
 
 
 FOREIGN = {
-    "unmarked": ({}, "it carries no mark of gpukube"),
+    "unmarked": ({}, "it has no gpukube.io/owner label"),
     "of another owner": ({"gpukube.io/owner": "vision", "gpukube.io/pool": "t4shared"}, 'it belongs to "vision"'),
 }
 
@@ -99,7 +99,7 @@ def test_delete_when_the_live_pool_is_protected_then_one_whatever_the_spec_says(
     for file in (spec, SLICED):
         refused = gpukube("pool", "delete", "t4shared", "-f", file, "--yes")
         assert (refused.code, gpukube.writes()) == (1, [])
-        assert "error[protected]: it would be deleted, and it is protected against that" in refused.err
+        assert "error[protected]: it would be deleted, but it is protected" in refused.err
 
 
 def test_delete_when_the_cloud_refuses_then_its_code_and_the_way_to_resume(gpukube: Gpukube) -> None:
@@ -109,7 +109,7 @@ def test_delete_when_the_cloud_refuses_then_its_code_and_the_way_to_resume(gpuku
     )
     refused = gpukube("pool", "delete", "t4shared", "-f", SLICED, "--yes")
     assert refused.code == 5
-    assert "failed        train-aks/t4shared  delete was not finished" in refused.out
+    assert "failed        train-aks/t4shared  delete did not finish" in refused.out
     assert "to resume: gpukube --sandbox pool delete t4shared" in refused.out
 
 

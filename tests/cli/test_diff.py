@@ -81,7 +81,7 @@ def test_diff_when_the_spec_no_longer_declares_a_live_pool_then_two(gpukube: Gpu
     assert fewer.code == 2
     assert "extra    t4shared" in fewer.out
     assert "+ create   t4other" in fewer.out
-    assert 'belongs to "aks-timeslicing" but the spec does not declare it' in fewer.out
+    assert 'belongs to "aks-timeslicing", and the spec does not declare it' in fewer.out
 
 
 def test_diff_when_filtered_then_what_is_left_out_is_not_called_undeclared(gpukube: Gpukube) -> None:
@@ -191,10 +191,10 @@ def test_diff_when_the_cluster_does_not_answer_then_one_and_zero_when_it_is_skip
     unknown = silent_cluster("pool", "plan", "diff", "-f", SINGLE)
     assert unknown.code == 1
     assert "unknown: " in unknown.out
-    assert unknown.out.endswith("no differences in what could be compared\n")
+    assert unknown.out.endswith("no differences in what could be read\n")
     for form, said in (("markdown", "### gpukube diff: {}\n"), ("github", "gpukube: {}: 1 unchanged")):
         shown = silent_cluster("pool", "plan", "diff", "-f", SINGLE, "-o", form)
-        assert (shown.code, said.format("no differences in what could be compared") in shown.out) == (1, True)
+        assert (shown.code, said.format("no differences in what could be read") in shown.out) == (1, True)
     skipped = silent_cluster("pool", "plan", "diff", "-f", SINGLE, "--skip-cluster")
     assert skipped.code == 0
     assert "inside the cluster: unknown: skipped (--skip-cluster)" in skipped.out
@@ -232,7 +232,7 @@ def test_plan_when_the_cloud_does_not_let_us_in_then_what_is_declared_and_nothin
     assert "| ❓ | `train-aks` | `a100mig` | unknown | `Standard_ND96asr_v4` |" in posted.out
     annotated = gpukube("pool", "plan", "diff", "-f", SINGLE, "-o", "github")
     assert annotated.code == 5
-    assert "gpukube: no differences in what could be compared: 1 unknown, 1 cluster could not be read" in annotated.out
+    assert "gpukube: no differences in what could be read: 1 unknown, 1 cluster could not be read" in annotated.out
 
 
 def test_plan_when_no_pool_is_on_a_cluster_then_it_is_named_and_not_called(gpukube: Gpukube, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_explain_when_read_by_people_then_sections_and_sources_on_demand(gpukube
     plain = gpukube("explain", "owner", "a100mig", "-f", str(SINGLE), sandbox=False).out
     assert re.search(r"^train-aks/a100mig  advertised by the device-plugin chart", plain)
     headings = re.findall(r"^  (\S.*)$", plain, re.MULTILINE)
-    assert headings == ["facts", "rules", "sets", "if asked for another devicePlugin.owner"]
+    assert headings == ["facts", "rules", "sets", "with another devicePlugin.owner"]
     assert "docs: aks/use-nvidia-gpu" not in plain
     assert (
         "docs: aks/use-nvidia-gpu" in gpukube("explain", "owner", "a100mig", "-f", str(SINGLE), "-v", sandbox=False).out
@@ -145,7 +145,7 @@ def test_explain_when_live_then_what_is_on_the_cluster(gpukube: Gpukube, cluster
     (part,) = told(gpukube, "a100mig", "-f", str(SINGLE), "--live", sandbox=True)
     facts = [f"{fact['fact']}: {fact['value']}" for fact in part["facts"]]
     assert part["looked"] is True
-    assert any(re.fullmatch(r"release: .*/gpukube-nvidia-device-plugin .* is not there", fact) for fact in facts)
+    assert any(re.fullmatch(r"release: .*/gpukube-nvidia-device-plugin .* does not exist", fact) for fact in facts)
     assert any(fact.startswith("features: node-feature-discovery") for fact in facts)
 
 
@@ -168,9 +168,7 @@ def test_owner_when_another_spec_brought_the_operator_then_it_serves_this_one_to
     (part,) = told(gpukube, "t4", "-f", str(second), "--live", sandbox=True)
     assert (part["devicePlugin"], part["rows"][0]["row"]) == ("operator", "operator-live")
     planned = gpukube("pool", "plan", "-f", second)
-    assert (
-        "owner   EKS AL2023 brings the driver and no plugin; the cluster's one release is the GPU Oper" in planned.out
-    )
+    assert "owner   EKS AL2023 has the driver and no plugin; the cluster's one release is the GPU Oper" in planned.out
     created = gpukube.made("-f", second, "-o", "json")
     assert [pool["outcome"] for pool in created.pools()] == ["done"]
     for flags in ((), ("--skip-cluster",)):

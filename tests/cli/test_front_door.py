@@ -126,7 +126,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpukube: Gpukube)
 
 
 def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(own_state: Path, gpukube: Gpukube) -> None:
-    assert gpukube("sandbox", "down", sandbox=False).out == "it was not running\n"
+    assert gpukube("sandbox", "down", sandbox=False).out == "the sandbox was not running\n"
     for command in ("status", "env", "reset"):
         missing = gpukube("sandbox", command, sandbox=False)
         assert (missing.code, "the sandbox is not running" in missing.err) == (1, True)
@@ -138,7 +138,7 @@ def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(own_state
     exports = gpukube("sandbox", "env", sandbox=False).out
     assert "export GPUKUBE_SANDBOX=1\n" in exports
     assert f"export GPUKUBE_SANDBOX_STATE={own_state}\n" in exports
-    assert gpukube("sandbox", "reset", sandbox=False).out == "empty again\n"
+    assert gpukube("sandbox", "reset", sandbox=False).out == "all clusters deleted\n"
     assert gpukube("sandbox", "status", "-o", "json", sandbox=False).json()["clusters"] == []
     assert gpukube("sandbox", "down", sandbox=False).out == "stopped\n"
 

@@ -94,19 +94,19 @@ def test_file_when_it_is_there_then_is_kept_unless_forced(init: Run) -> None:
     init.file.write_text("mine", "utf-8")
     code, _, err = init(*EKS, "--gpu", "T4")
     assert (code, init.file.read_text("utf-8")) == (4, "mine")
-    assert err.startswith("--out: error[file-exists]: pools.yaml is there already\n    fix: add --force")
+    assert err.startswith("--out: error[file-exists]: pools.yaml already exists\n    fix: add --force")
     assert init(*EKS, "--gpu", "T4", "--force")[0] == 0
     assert validates()
     assert [path.name for path in init.file.parent.iterdir()] == ["pools.yaml"]
 
 
 MISSING: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "all": ((), ("--provider, --name, --gpu are not given", "gke: --project --location")),
+    "all": ((), ("--provider, --name, --gpu are missing", "gke: --project --location")),
     "of clouds": (
         ("--provider", "eks", "--provider", "aks", "--name", "x"),
-        ("--account, --region, --subscription, --resource-group, --gpu are not given",),
+        ("--account, --region, --subscription, --resource-group, --gpu are missing",),
     ),
-    "one": (GKE, ("--gpu is not given, and there is no terminal to ask on", "fix: add --gpu ...")),
+    "one": (GKE, ("--gpu is missing, and there is no terminal to prompt on", "fix: add --gpu ...")),
 }
 
 
@@ -120,7 +120,10 @@ def test_flags_when_some_are_missing_without_a_terminal_then_one_error_names_all
 
 
 WRONG = {
-    "another cloud's": ((*EKS, "--gpu", "T4", "--project", "p"), "--project: error[init-flag]: --project says nothing"),
+    "another cloud's": (
+        (*EKS, "--gpu", "T4", "--project", "p"),
+        "--project: error[init-flag]: --project is not for eks",
+    ),
     "account": ((*EKS, "--gpu", "T4", "--account", "1"), "--account: error["),
     "GPU": ((*AKS, "--gpu", "H9"), "--gpu: error["),
     "cloud": (("--provider", "gcp", "--name", "x", "--gpu", "T4"), "--provider: error["),
@@ -162,7 +165,7 @@ def test_answer_when_wrong_then_asked_again_with_the_loader_s_own_words(init: Ru
     assert '"H9" is not a GPU model in the catalogue' in err
     assert "has no instance type with 3 x T4-16GB" in err
     assert "the minimum is 2" in err
-    assert err.count("is not what is asked for") == 3
+    assert err.count("is not an answer") == 3
     assert "replicas: 4" in init.file.read_text("utf-8")
     assert validates()
 
@@ -189,7 +192,7 @@ def test_machine_when_it_comes_in_one_number_then_that_is_not_asked(init: Run) -
 def test_flag_when_it_is_about_another_cloud_than_the_one_answered_then_is_refused(init: Run) -> None:
     init.answer("gke")
     code, _, err = init("--account", "111122223333")
-    assert (code, "--account: error[init-flag]: --account says nothing about gke" in err) == (4, True)
+    assert (code, "--account: error[init-flag]: --account is not for gke" in err) == (4, True)
 
 
 def test_end_of_input_when_at_a_question_then_is_an_interruption(init: Run, monkeypatch: pytest.MonkeyPatch) -> None:

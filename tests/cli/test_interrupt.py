@@ -41,7 +41,7 @@ def test_create_when_the_timeout_passes_then_seven_and_the_way_to_resume(
 ) -> None:
     late = gpukube("pool", "create", "-f", CUSTOM, "--timeout", "0.01")
     assert late.code == 7
-    assert "error[timeout]: gave up waiting: t4custom is still" in late.out
+    assert "error[timeout]: timed out: t4custom is still" in late.out
     assert "fix: the cloud keeps working; to resume: gpukube --sandbox pool create -f " in late.out
     assert pool_states(slow_cloud)["t4custom"] == "Creating"
 
@@ -53,7 +53,7 @@ def test_create_when_the_timeout_passes_while_nodes_are_missing_then_seven_too(
     cluster.delete_nodes("t4custom")
     late = gpukube("pool", "create", "-f", CUSTOM, "--timeout", "0.01")
     assert late.code == 7
-    assert "error[timeout]: gave up waiting: train-aks/t4custom: 0 of 1 nodes are in the cluster" in late.out
+    assert "error[timeout]: timed out: train-aks/t4custom: 0 of 1 nodes are in the cluster" in late.out
     assert f"to resume: gpukube --sandbox pool create -f {CUSTOM}" in late.out
 
 
@@ -78,7 +78,7 @@ def test_create_when_interrupted_then_130_and_each_pool_says_whether_the_cloud_w
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 130, err
-    assert "started       train-aks/t4custom  create has begun and the cloud goes on; not waited for any" in out
+    assert "started       train-aks/t4custom  create is still running in the cloud; not watched any" in out
     assert "not-attempted train-aks/t4queued  no request was sent" in out
     assert "t4queued" not in pool_states(slow_cloud)
     resume = f"gpukube --sandbox pool create -f {spec}"

@@ -89,12 +89,12 @@ def test_plan_when_shown_then_every_fact_that_costs_or_promises(gpukube: Gpukube
         "+ create   a100mig  Standard_ND96asr_v4  1 node",
         "devices nvidia.com/gpu: 56 per node, 56 in all (8 x A100-40GB)",
         "driver  cloud; device plugin: chart, entry c-",
-        "why     no such pool on the cluster",
+        "why     the pool does not exist",
         "+ install  release gpukube-system/gpukube-nvidia-device-plugin",
         "plan: 1 to create, 1 release to install",
     ):
         assert fact in shown.out
-    assert "gpuInstanceProfile" not in shown.out
+    assert '"gpuInstanceProfile"' not in shown.out
 
 
 @pytest.mark.parametrize("words", [("pool", "plan", "-v"), ("-v", "pool", "plan")])
@@ -199,7 +199,7 @@ def test_examples_when_named_in_the_readme_then_the_commands_there_are_real(gpuk
 
 MIXED = EXAMPLES / "aks-mig-mixed.yaml"
 NEEDED = """\
-             pods    need in their spec, because nothing adds it:
+             pods    need in their spec; nothing adds it:
                      tolerations:
                      - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
 """

@@ -133,8 +133,8 @@ def test_probe_when_the_pool_is_at_zero_then_skipped_and_green(
     make(gpukube, "-f", spec)
     seen = gpukube("pool", "verify", "--probe", "-f", spec)
     assert seen.code == 0, seen.out
-    assert "no nodes now, as the autoscaling bounds allow; the cluster is ready for them" in seen.out
-    assert "probe skipped: the pool has no node, and a probe would start one; --probe-scale-up does that" in seen.out
+    assert "no nodes now (autoscaling allows 0); the cluster is ready for them" in seen.out
+    assert "probe skipped: the pool has no node, and a probe would start one; add --probe-scale-up" in seen.out
     assert probes(cluster) == []
 
 
@@ -154,7 +154,7 @@ def test_probe_when_every_device_is_held_then_skipped(gpukube: Gpukube, cluster:
     cluster.client.create(pod)
     wait_for(lambda: (status := cluster.client.get(Pod, "greedy", namespace="default").status) and status.phase)
     seen = gpukube("pool", "verify", "--probe", "-f", MIG)
-    assert (seen.code, "probe skipped: pods hold every device" in seen.out) == (0, True), seen.out
+    assert (seen.code, "probe skipped: every device is in use" in seen.out) == (0, True), seen.out
 
 
 def test_probe_when_interrupted_then_130_and_nothing_stays(

@@ -39,7 +39,7 @@ def test_create_when_run_as_a_process_then_result_on_stdout_and_progress_on_stde
     done = run_process(sandbox, "pool", "create", "-f", SINGLE)
     assert done.code == 0, done.err
     assert "nvidia.com/gpu: 56 verified on 1 node" in done.out
-    assert "train-aks/a100mig create: asks for Standard_ND96asr_v4" in done.err
+    assert "train-aks/a100mig create: requesting Standard_ND96asr_v4" in done.err
     assert "create:" not in done.out
 
 

@@ -85,11 +85,11 @@ def test_plan_when_shown_as_a_table_then_what_stands_in_is_below_its_pool(gpukub
     assert planned.code == 0
     eks, aks, gke = (planned.out.partition(f"{key}  {provider} ")[2] for provider, key in CLUSTERS.items())
     eks, aks = eks.partition(CLUSTERS["aks"])[0], aks.partition(CLUSTERS["gke"])[0]
-    assert "how     sharing.mig.single: emulated (the GPU Operator's MIG manager cuts" in eks
-    assert "how     sharing.mig.single: emulated (AKS cuts" in aks
+    assert "how     sharing.mig.single: done by the GPU Operator's MIG manager" in eks
+    assert "how     sharing.mig.single: done by AKS" in aks
     assert "sharing.mig" not in gke
     for section in (eks, aks, gke):
-        assert section.count("how     sharing.timeSlicing: emulated (") == 1
+        assert section.count("how     sharing.timeSlicing: done by") == 1
         assert "devices nvidia.com/gpu: 56 per node, 56 in all" in section
         assert "devices nvidia.com/gpu: 4 per node, 8 in all" in section
 

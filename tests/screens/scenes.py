@@ -138,11 +138,11 @@ FOREIGN: Final = Finding(
     Where("train-aks/found"),
     'a pool named "found" exists on train-aks and is not marked as ours',
     fix="choose another name for the pool (names: {aks: ...}), or take it over with --adopt",
-    why="gpukube changes and deletes only pools that carry its owner's mark",
+    why="gpukube changes and deletes only pools of the spec's owner",
 )
 MANY_PODS: Final = tuple(f"research/train-{n}" for n in range(9))
 POOLS: Final = (
-    pool("create", "no such pool on the cluster", MIG),
+    pool("create", "the pool does not exist", MIG),
     pool(
         "update",
         "differs in labels[team]",
@@ -182,7 +182,10 @@ POOLS: Final = (
         capacity={"nvidia.com/gpu": 3},
     ),
     pool(
-        "adopt", "nobody owns it and it matches; it gets our marks", wanted("t4mine"), live("t4mine", owner="", pool="")
+        "adopt",
+        "it has no gpukube.io/owner label and matches the spec; adopted",
+        wanted("t4mine"),
+        live("t4mine", owner="", pool=""),
     ),
     pool(
         "conflict",
@@ -324,7 +327,11 @@ REPORTS: Final = (
             PoolReport("a100mig", "a100mig", "done", "created", proof=PROVEN),
             PoolReport("t4", "t4", "unchanged", "as declared"),
             PoolReport(
-                "t4slow", "t4slow", "started", "asked for; not waited for", resume="gpukube pool wait -f pools.yaml"
+                "t4slow",
+                "t4slow",
+                "started",
+                "requested; not watched any more",
+                resume="gpukube pool wait -f pools.yaml",
             ),
             PoolReport("t4label", "t4label", "differs", "is ours and differs", changes=POOLS[1].changes),
             PoolReport("a100big", "a100big", "failed", "could not be created", error=NO_ROOM, resume=RESUME),
@@ -332,7 +339,7 @@ REPORTS: Final = (
                 "t4bad",
                 "t4bad",
                 "failed",
-                "not as promised",
+                "differs",
                 proof=UNPROVEN,
                 error=ClusterError("4 promised, 1 seen", where="train-aks/t4bad", code="unproven"),
             ),

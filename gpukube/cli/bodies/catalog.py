@@ -67,7 +67,7 @@ def find_machines(choices: Choices, search: Search) -> None:
     """Find a machine per cloud, or a slice."""
     out.require_format(choices.output, "CatalogFind")
     if bool(search.gpu) == bool(search.slice_memory):
-        said = "both --gpu and --slice-memory are given" if search.gpu else "nothing to find is given"
+        said = "both --gpu and --slice-memory given" if search.gpu else "neither --gpu nor --slice-memory given"
         fix = "write --gpu A100-80GB --count 8, or --slice-memory 20GiB"
         raise SpecError(said, where=Where("--gpu"), fix=fix, code="nothing-to-find")
     if search.slice_memory:
@@ -90,7 +90,7 @@ def _find_slices(choices: Choices, search: Search) -> None:
     document = slices_document(entries, stocks, at_least, search.region)
     if not document["slices"]:
         raise SpecError(
-            f"no GPU of the catalogue has {at_least:g} GB",
+            f"no GPU in the catalogue has {at_least:g} GB",
             where=Where("--slice-memory"),
             fix=f"write at most {max(e.machine.gpu_memory_gib for e in entries):g}",
             code="no-slice",
@@ -126,7 +126,7 @@ def refresh_catalogue(
         inquiries = tuple(replace(inquiry, settings=emulated) for inquiry in inquiries)
     file = _file(choices)
     if sys.stderr.isatty():  # real price lists take a while
-        tell(f"asking {', '.join(f'{i.provider} {i.region}' for i in inquiries)}")
+        tell(f"reading {', '.join(f'{i.provider} {i.region}' for i in inquiries)}")
     outcomes = refresh(inquiries, _read(file).stocks, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
     if any(outcome.error is None for outcome in outcomes):
         write_cache(file, joined(read_cache(file).stocks, outcomes))  # read again: another run may have ended meanwhile
@@ -156,10 +156,10 @@ def _stocks(choices: Choices, region: str) -> tuple[Stock, ...]:
     known = sorted({stock.region for stock in stocks})
     if region and region not in known:
         raise SpecError(
-            f'nothing is known of the region "{region}"',
+            f'no data for the region "{region}"',
             where=Where("--region"),
             fix=f"gpukube catalog refresh --region {region}",
-            why=f"refreshed are {', '.join(known)}" if known else "nothing was refreshed yet",
+            why=f"refreshed regions: {', '.join(known)}" if known else "nothing was refreshed yet",
             code="region",
         )
     return stocks
@@ -179,7 +179,7 @@ def _clouds(providers: Sequence[str], stocks: Sequence[Stock], region: str) -> t
             raise SpecError(
                 f"{region} is a region of {one_of(own)}, not of {name}",
                 where=Where("--region"),
-                fix=f"leave --provider {name} away, or name a region of it",
+                fix=f"remove --provider {name}, or use one of its regions",
                 code="region",
             )
     return named or own
@@ -188,9 +188,7 @@ def _clouds(providers: Sequence[str], stocks: Sequence[Stock], region: str) -> t
 def _one_word(option: str, word: str, known: Sequence[str]) -> str:
     if word and word not in known:
         ordered = nearest(word, known)
-        raise SpecError(
-            f'"{word}" is none of the choices', where=Where(option), fix=f"write {one_of(ordered)}", code="choice"
-        )
+        raise SpecError(f'"{word}" is not a choice', where=Where(option), fix=f"write {one_of(ordered)}", code="choice")
     return word
 
 
@@ -199,7 +197,7 @@ def _gib(option: str, text: str) -> float:
     found = _MEMORY.fullmatch(text.strip())
     if found is None or not float(found[1]):
         raise SpecError(
-            f'"{text}" is no amount of memory', where=Where(option), fix="write GiB as 20 or 20GiB", code="memory"
+            f'"{text}" is not an amount of memory', where=Where(option), fix="write GiB as 20 or 20GiB", code="memory"
         )
     return float(found[1])
 

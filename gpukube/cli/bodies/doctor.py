@@ -31,6 +31,6 @@ def visit(choices: Choices, *, fix: bool) -> None:
         found = diagnose(job.prepared, job.run, mend=ask if fix else None)
     out.show(doctor_document(found), choices.output, verbose=choices.verbose)
     if job.run.clock.stopped:
-        tell(f"stopped; to go on: {job.run.resume}")
+        tell(f"stopped; to continue: {job.run.resume}")
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(doctor_exit_code(found))

@@ -67,7 +67,7 @@ def _require_place(out: str, *, force: bool) -> None:
     path = Path(out)
     if path.exists() and not force:
         fix = "add --force to overwrite it, or --out with another name"
-        raise SpecError(f"{out} is there already", where=Where("--out"), fix=fix, code="file-exists")
+        raise SpecError(f"{out} already exists", where=Where("--out"), fix=fix, code="file-exists")
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
 
@@ -79,8 +79,8 @@ def _require_fitting(answers: Answers) -> None:
     fitting = {_key(page.path) for provider in answers.providers for page in identity_fields(provider)}
     for key in answers.identity:
         if key not in fitting:
-            message = f"{flag_of(key)} says nothing about {' or '.join(answers.providers)}"
-            fix = "remove it, or name its cloud with --provider"
+            message = f"{flag_of(key)} is not for {' or '.join(answers.providers)}"
+            fix = "remove it, or add its cloud with --provider"
             raise SpecError(message, where=Where(flag_of(key)), fix=fix, code="init-flag")
 
 
@@ -101,7 +101,7 @@ def _unasked(missing: Sequence[str]) -> SpecError:
     if "--provider" in missing:
         clouds = (f"{cloud}: {' '.join(flag_of(_key(p.path)) for p in identity_fields(cloud))}" for cloud in PROVIDERS)
         fix += f", and by cloud {'; '.join(clouds)}"
-    message = f"{listed} {verb} not given, and there is no terminal to ask on"
+    message = f"{listed} {verb} missing, and there is no terminal to prompt on"
     return SpecError(message, where=Where("init"), fix=fix, code="init-missing")
 
 
@@ -188,7 +188,7 @@ def _question(text: str, default: str, answers: Answers, take: Callable[[Answers
         try:
             taken = take(answers, written)
         except ValueError:
-            tell(f'"{written}" is not what is asked for')
+            tell(f'"{written}" is not an answer')
             continue
         problems = check_answers(taken, os.environ)
         if not problems:

@@ -91,7 +91,7 @@ def wait(choices: Choices) -> None:
     """Follow what was begun before, to its proof."""
     if not choices.files and not choices.names:
         fix = "add the pools' names, or -f pools.yaml"
-        raise SpecError("nothing to wait for is named", where=Where("--cluster"), fix=fix, code="no-names")
+        raise SpecError("no spec and no pool given", where=Where("--cluster"), fix=fix, code="no-names")
     _report(choices, "Wait", lambda job: commands.wait(job.prepared, job.run, choices.names))
 
 
@@ -118,9 +118,7 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
     """Give a live pool another size; asks when nodes go away."""
     size = Size(nodes, minimum, maximum)
     if size == Size():
-        raise SpecError(
-            "no size is given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size"
-        )
+        raise SpecError("no size given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size")
 
     def ask(job: Job, scaling: Scaling) -> None:
         shrinking = [_named(pool) for pool in scaling.pools() if pool.disruptive]
@@ -154,15 +152,15 @@ def _require_plan_options(choices: Choices) -> None:
     """
     if choices.replace not in ("", "recreate"):
         raise SpecError(
-            f'"{choices.replace}" is no way to replace a pool', where=Where("--replace"), fix="write recreate",
+            f'"{choices.replace}" is not a value of --replace', where=Where("--replace"), fix="write recreate",
             code="choice",
         )  # fmt: skip
     if choices.prune and (choices.clusters or choices.pools):
         raise SpecError(
-            "--prune does not go with --pool or --cluster",
+            "--prune cannot be combined with --pool or --cluster",
             where=Where("--prune"),
-            fix="leave the filters away",
-            why="what a filter leaves out would look as if it were no longer declared",
+            fix="remove the filters",
+            why="pools that a filter leaves out would look as if they were no longer declared",
             code="prune-filtered",
         )
 
@@ -180,9 +178,9 @@ def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
     if given:
         option = f"--{given[0].removesuffix('s').replace('_', '-')}"
         raise SpecError(
-            f"{option} does not go with a saved plan",
+            f"{option} cannot be combined with a saved plan",
             where=Where(choices.plan_file),
-            fix="leave it away, or plan again with it",
+            fix="remove it, or plan again with it",
             why="a saved plan is applied exactly",
             code="saved-plan-option",
         )

@@ -24,9 +24,9 @@ def _types(incomplete: str) -> list[str]:
 @app.command("list")
 @takes("output", "sandbox", "verbose")
 def list_types(choices: Choices, wanted: Wanted) -> None:
-    """List GPU instance types, embedded and refreshed ones. Reads no cloud.
+    """List GPU instance types, embedded and refreshed ones. Calls no cloud.
 
-    Prices are US dollars per hour of one node on demand, each with its region and day. They are no offers.
+    Prices are US dollars per node and hour on demand, with region and day. They are no offers.
     """
     from gpukube.cli.bodies.catalog import show_list
 
@@ -36,9 +36,9 @@ def list_types(choices: Choices, wanted: Wanted) -> None:
 @app.command()
 @takes("output", "sandbox", "verbose")
 def find(choices: Choices, search: Search) -> None:
-    """Find the machine that `gpu: {model, count}` means on each cloud, or the smallest device that is large enough.
+    """Find the machine for `gpu: {model, count}` on each cloud, or the smallest device that is large enough.
 
-    Exit codes: 0 found, 4 no cloud has it; then what comes nearest is shown.
+    Exit codes: 0 found, 4 no cloud has it; the nearest is shown.
     """
     from gpukube.cli.bodies.catalog import find_machines
 
@@ -51,12 +51,12 @@ def show(
     choices: Choices,
     name: Annotated[
         str,
-        typer.Argument(metavar="TYPE", show_default=False, autocompletion=_types, help="As its cloud spells it."),
+        typer.Argument(metavar="TYPE", show_default=False, autocompletion=_types, help="The cloud's name of the type."),
     ],
     *,
     region: str = region_option(),
 ) -> None:
-    """Show one instance type: MIG profiles, slices, resource names, drivers, prices. -v names the sources."""
+    """Show one instance type: MIG profiles, slices, resource names, drivers, prices. -v adds sources."""
     from gpukube.cli.bodies.catalog import show_type
 
     show_type(choices, name, region)
@@ -73,19 +73,19 @@ def mig(
     *,
     wanted: tuple[str, ...] = option(
         "--want", default=(), metavar="PROFILE=N",
-        help="Say how few GPUs give so many instances, and how each is cut; may be repeated.",
+        help="The fewest GPUs for these instances, and the layout of each; may be repeated.",
     ),
     alike: Annotated[
-        bool, typer.Option("--alike", help="With --want: one layout for all GPUs, as a pool has it.")
+        bool, typer.Option("--alike", help="With --want: one layout for all GPUs, as in a pool.")
     ] = False,
     live: tuple[str, ...] = option(
         "--live", default=(), metavar="PROFILE@START",
-        help="Say what still fits on a GPU that has this instance there; may be repeated.",
+        help="What still fits on a GPU with this instance; may be repeated.",
     ),
 ) -> None:  # fmt: skip
-    """Show how a GPU can be cut by MIG: profiles, their names on other GPUs, full mixes, and what was asked about.
+    """Show the MIG profiles of a GPU, their names on other GPUs, full mixes, and answers to --want and --live.
 
-    Exit codes: 0 shown, 4 it cannot be cut so.
+    Exit codes: 0 shown, 4 not possible.
     """
     from gpukube.cli.bodies.catalog_mig import show_geometry
 
@@ -100,21 +100,21 @@ def refresh(
     providers: tuple[str, ...] = provider_option(),
     regions: tuple[str, ...] = option(
         "--region", default=(), metavar="REGION",
-        help="Of this region, by its cloud's name (default: us-east-1, eastus, us-central1); may be repeated.",
+        help="The region (default: us-east-1, eastus, us-central1); may be repeated.",
     ),
     subscription: str = option(
         "--subscription", default="", envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
-        help="Azure subscription that asks.",
+        help="Azure subscription for the requests.",
     ),
     project: str = option(
         "--project", default="", envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
-        help="Google Cloud project that asks (default: that of the credentials).",
+        help="Google Cloud project for the requests (default: that of the credentials).",
     ),
 ) -> None:  # fmt: skip
-    """Read types and prices from the clouds' own APIs into a file that `catalog` then uses. Changes nothing there.
+    """Read types and prices from the clouds' APIs into a local file for `catalog`.
 
-    What a spec means does not change: `gpu: {model, count}` rests on the embedded data.
-    Exit codes: 0 all read, 3 some, else that of the failure; what could not be read stays as it was.
+    The meaning of a spec does not change: `gpu: {model, count}` uses the embedded data.
+    Exit codes: 0 all read, 3 some, else that of the failure; data that could not be read stays.
     """
     from gpukube.cli.bodies.catalog import refresh_catalogue
 

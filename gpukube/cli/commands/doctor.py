@@ -15,7 +15,7 @@ def doctor(
     *,
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="Do what is safe to do about it: labels, restarts, our own release. Asks first."),
+        typer.Option("--fix", help="Apply safe fixes: labels, restarts, gpukube's release. Asks first."),
     ] = False,
 ) -> None:
     """Examine live clusters, also ones that gpukube never touched: what is wrong, what follows, what to run.

@@ -42,7 +42,7 @@ class _Fields(TyperGroup):
 
 app = typer.Typer(
     cls=_Fields,
-    help="Explain a field of the spec (explain pools.sharing.mig), or why gpukube decides as it does.",
+    help="Explain a field of the spec (explain pools.sharing.mig), or the owner of driver and plugin.",
     subcommand_metavar="FIELD | COMMAND [ARGS]...",
     no_args_is_help=True,
 )
@@ -68,7 +68,7 @@ def explain(
             metavar="FIELD",
             show_default=False,
             autocompletion=_complete_field,
-            help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools for all of them.",
+            help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools for all fields.",
         ),
     ],
     *,
@@ -93,11 +93,11 @@ def explain(
 @takes(*SPEC, "clusters", "live", "output", *END)
 def owner(
     choices: Choices,
-    pool: Annotated[str, typer.Argument(metavar="POOL", show_default=False, help="The pool's name in the spec.")],
+    pool: Annotated[str, typer.Argument(metavar="POOL", show_default=False, help="Name of the pool in the spec.")],
     *,
-    live: Annotated[bool, typer.Option("--live", help="Look into the clusters too, at what is there already.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Also read the clusters.")] = False,
 ) -> None:
-    """Tell who owns driver and device plugin on a pool's nodes: facts, rules, what is set, what would be refused.
+    """Show who owns driver and device plugin on a pool's nodes: facts, rules, settings, alternatives.
 
     By the spec alone, without any call; --live counts what is on the clusters. -v names the sources.
     Exit codes: 0 told, 4 the spec's pool is refused.

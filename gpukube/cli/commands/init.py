@@ -25,14 +25,14 @@ class Flags:
 
     providers: tuple[str, ...] = option(
         "--provider", default=(), metavar="CLOUD", autocompletion=_complete_cloud,
-        help="eks, aks or gke; may be repeated: one cluster on each.",
+        help="eks, aks or gke; may be repeated, one cluster each.",
     )  # fmt: skip
     name: str = option("--name", default="", metavar="NAME", help="Name of the cluster, on each cloud.")
     owner: str = option(
         "--owner",
         default="",
         metavar="NAME",
-        help="Whose pools these are, metadata.name (default: the cluster's name).",
+        help="Owner of the pools, metadata.name (default: the cluster's name).",
     )
     account: str = option("--account", default="", metavar="ID", help="EKS: AWS account.")
     region: str = option("--region", default="", metavar="REGION", help="EKS: AWS region.")
@@ -40,18 +40,20 @@ class Flags:
     resource_group: str = option("--resource-group", default="", metavar="NAME", help="AKS: resource group.")
     project: str = option("--project", default="", metavar="ID", help="GKE: Google project.")
     location: str = option("--location", default="", metavar="PLACE", help="GKE: region or zone.")
-    gpu: str = option("--gpu", default="", metavar="MODEL", autocompletion=_complete_gpu, help="GPU model, as T4-16GB.")
+    gpu: str = option(
+        "--gpu", default="", metavar="MODEL", autocompletion=_complete_gpu, help="GPU model, such as T4-16GB."
+    )
     count: int | None = option(
-        "--count", default=None, metavar="N", min=1, help="GPUs per node (default: the fewest sold)."
+        "--count", default=None, metavar="N", min=1, help="GPUs per node (default: the smallest machine)."
     )
     nodes: int | None = option("--nodes", default=None, metavar="N", min=0, help="Nodes of the pool (default 1).")
-    mig: str = option("--mig", default="", metavar="PROFILE", help="Cut the GPUs, as 1g.5gb.")
+    mig: str = option("--mig", default="", metavar="PROFILE", help="MIG profile, such as 1g.5gb.")
     replicas: int | None = option(
         "--replicas", default=None, metavar="N", min=2, help="Share each GPU, or each MIG instance, by time-slicing."
     )
     spot: bool = option("--spot", default=False, help="Buy Spot machines.")
     out: str = option(
-        "--out", default="pools.yaml", metavar="FILE", help="Where to write it (default pools.yaml); - for stdout."
+        "--out", default="pools.yaml", metavar="FILE", help="Output file (default pools.yaml); - for stdout."
     )
     force: bool = option("--force", default=False, help="Overwrite the file.")
 

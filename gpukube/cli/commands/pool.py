@@ -1,4 +1,4 @@
-"""`gpukube pool ...`: plan, create, change, look at, prove and delete GPU node pools."""
+"""`gpukube pool ...`: plan, create, change, list, verify and delete GPU node pools."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import typer
 
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
-app = typer.Typer(help="Plan, create, change, list, prove and delete GPU node pools.", no_args_is_help=True)
+app = typer.Typer(help="Plan, create, change, list, verify and delete GPU node pools.", no_args_is_help=True)
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
 _PLANNED = ("adopt", "adopt_from", "prune", "replace", "allow_disruption", "migrate_release", "adopt_release")
 _LOOK = option(
     "--timeout", default=0.0, metavar="MINUTES", min=0,
-    help="How long to wait for nodes and devices (default 0: look once).",
+    help="How long to wait for nodes and devices (default 0: check once).",
 )  # fmt: skip
 
 
@@ -25,7 +25,7 @@ _LOOK = option(
 def plan(choices: Choices, context: typer.Context) -> None:
     """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
 
-    With --out the plan is saved: `pool apply FILE` then does exactly that, or refuses when the world has moved.
+    With --out the plan is saved: `pool apply FILE` applies it, or refuses if anything changed since.
     """
     if context.invoked_subcommand is None:
         from gpukube.cli.bodies import pool as running
@@ -36,9 +36,9 @@ def plan(choices: Choices, context: typer.Context) -> None:
 @plan_app.command("diff")
 @takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", "output", "chart", *END)
 def diff(choices: Choices) -> None:
-    """Compare what is declared with what is live, inside the clusters too.
+    """Compare the spec with the live pools and clusters.
 
-    Exit codes: 0 the same, 2 it differs; anything else is an error.
+    Exit codes: 0 no differences, 2 differs; anything else is an error.
     """
     from gpukube.cli.bodies import pool_views as viewing
 
@@ -61,9 +61,9 @@ def diff(choices: Choices) -> None:
     *END,
 )
 def create(choices: Choices) -> None:
-    """Create the pools that are missing, install the device plugin, and prove the GPUs on the live nodes.
+    """Create missing pools, install the device plugin, and verify the GPUs on the live nodes.
 
-    Run it again after any interruption: what is there is taken up, what matches is left alone.
+    Run it again after any interruption: it reuses existing pools and does not change those that match.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -80,10 +80,10 @@ def apply(
         str, typer.Argument(metavar="[PLAN]", show_default=False, help="A plan saved with `pool plan --out`.")
     ] = "",
 ) -> None:
-    """Bring the live pools to what the spec says: create, update in place, replace and prune where allowed.
+    """Bring the live pools to the spec: create, update in place, replace and prune where allowed.
 
-    Shows the plan and asks on a terminal; without one it needs --yes. A saved plan was reviewed before and is not
-    asked about: it is applied exactly, or refused as stale. Run it again after any interruption.
+    Shows the plan and asks on a terminal; without one it needs --yes. A saved plan needs no confirmation:
+    it is applied exactly, or refused as stale. Run it again after any interruption.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -94,15 +94,15 @@ def apply(
 @takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def scale(
     choices: Choices,
-    name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
+    name: Annotated[str, typer.Argument(help="Name of the pool in the spec.")],
     *,
     nodes: int | None = option("--nodes", default=None, min=0, help="New size of a pool without autoscaling."),
-    minimum: int | None = option("--min", default=None, min=0, help="New smallest size of an autoscaled pool."),
-    maximum: int | None = option("--max", default=None, min=0, help="New largest size of an autoscaled pool."),
+    minimum: int | None = option("--min", default=None, min=0, help="New minimum of an autoscaled pool."),
+    maximum: int | None = option("--max", default=None, min=0, help="New maximum of an autoscaled pool."),
 ) -> None:
-    """Give a live pool another size, now. The spec stays as it is: `plan diff` will show the difference.
+    """Change the size of a live pool. The spec does not change: `plan diff` will show the difference.
 
-    Numbers are pool totals. To scale down asks on a terminal; without one it needs --yes.
+    Numbers are pool totals. Scaling down asks on a terminal; without one it needs --yes.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -115,13 +115,13 @@ def wait(
     choices: Choices,
     names: Annotated[
         list[str],
-        typer.Argument(default_factory=list, show_default=False, help="Pools; all of the spec when left out."),
+        typer.Argument(default_factory=list, show_default=False, help="Names of pools; all of the spec by default."),
     ],
 ) -> None:
-    """Wait until the clouds have finished with the pools of the spec, then prove the GPUs on their nodes.
+    """Wait until the clouds have finished with the pools of the spec, then verify the GPUs on their nodes.
 
-    For what a former command began: with --no-wait, or before it was interrupted. Begins nothing itself. Without a
-    spec, pools of the clusters given by address are waited for and not proven.
+    For what an earlier command started: with --no-wait, or before it was interrupted. Starts nothing. Without a
+    spec it waits for pools of the clusters given by address and does not verify them.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -141,9 +141,9 @@ def list_pools(choices: Choices) -> None:
 @takes(*SPEC, "clusters", "output", *END, clusters=ADDRESSES)
 def get_pool(
     choices: Choices,
-    name: Annotated[str, typer.Argument(help="Pool, as the spec names it.")],
+    name: Annotated[str, typer.Argument(help="Name of the pool in the spec.")],
 ) -> None:
-    """Show one pool as it lives, on every cluster that has it: fields, nodes, devices."""
+    """Show one live pool, on every cluster that has it: fields, nodes, devices."""
     from gpukube.cli.bodies import pool_views as viewing
 
     viewing.get_pool(replace(choices, names=(name,)))
@@ -153,7 +153,7 @@ def get_pool(
 @takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def delete(
     choices: Choices,
-    names: Annotated[list[str], typer.Argument(help="Pools, as the spec names them.")],
+    names: Annotated[list[str], typer.Argument(help="Names of the pools in the spec.")],
 ) -> None:
     """Delete pools of this spec's owner. Asks on a terminal; without one it needs --yes.
 
@@ -167,9 +167,9 @@ def delete(
 @app.command()
 @takes(*SPEC, "clusters", "pools", "probe", "probe_image", "probe_scale_up", "output", "timeout", *END, timeout=_LOOK)
 def verify(choices: Choices) -> None:
-    """Compare the devices on the live nodes with the promise; says which step is missing when they differ.
+    """Compare the devices on the live nodes with the spec; names the missing step when they differ.
 
-    With --probe a pod on each pool that is as promised asks for one device and says what it was given.
+    With --probe a pod on each matching pool requests one device and reports what it got.
     """
     from gpukube.cli.bodies import pool as running
 

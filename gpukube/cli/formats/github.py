@@ -118,7 +118,7 @@ def _cluster(cluster: ClusterPart) -> Iterator[_Note]:
     for repair in cluster["nodeRepairs"]:
         yield _Note("warning", f"{key}/{repair['pool']}", f"node {repair['node']}: {repair_words(repair)}")
     for extra in cluster["undeclared"]:
-        text = f'belongs to "{extra["owner"]}" but the spec does not declare it'
+        text = f'belongs to "{extra["owner"]}", and the spec does not declare it'
         yield _Note("warning", f"{key}/{extra['pool']}", text)
 
 

@@ -213,7 +213,7 @@ def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:
     for repair in cluster["nodeRepairs"]:
         yield f"- {key}: node {code(repair['node'])}: {prose(repair_words(repair))}"
     for extra in cluster["undeclared"]:
-        yield f"- {key}: {code(extra['name'])} belongs to {code(extra['owner'])} but the spec does not declare it"
+        yield f"- {key}: {code(extra['name'])} belongs to {code(extra['owner'])}, and the spec does not declare it"
     yield from _diagnostics((*(cluster["error"] or ()), *cluster["diagnostics"]))
     yield ""
     for pool in cluster["pools"]:
@@ -260,8 +260,8 @@ def _pool_details(pool: PoolPart) -> Iterator[str]:
     if pool["driver"]:
         yield f"Driver: {pool['driver']}; device plugin: {pool['devicePlugin']}."
     for feature, how in pool["fidelity"].items():
-        by = f" ({prose(how['substitute'])})" if how["substitute"] else ""
-        yield f"- {prose(feature)}: {how['fidelity']}{by}"
+        by = f"done by {prose(how['substitute'])}" if how["substitute"] else how["fidelity"]
+        yield f"- {prose(feature)}: {by}"
     if pool["tolerations"]:
         yield ""
         yield from _tolerations("Pods", pool["tolerations"])
@@ -345,7 +345,7 @@ def _node_rows(node: NodeProof, *, due: bool) -> Iterator[tuple[str, ...]]:
 
 
 def _tolerations(whose: str, tolerations: Sequence[Toleration]) -> Iterator[str]:
-    yield f"{whose} need in their spec, because nothing adds it:"
+    yield f"{whose} need in their spec; nothing adds it:"
     yield ""
     yield "```yaml"
     yield from toleration_lines(tolerations)
@@ -373,7 +373,7 @@ def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
     for cluster in document["clusters"]:
         yield f"**{code(cluster['cluster'])}**: {cluster['made']} checks made"
         yield ""
-        yield from (f"- ✅ mended: {prose(line)}" for line in cluster["mended"])
+        yield from (f"- ✅ fixed: {prose(line)}" for line in cluster["mended"])
         yield from _diagnostics(cluster["unmended"])
         for ailment in cluster["ailments"]:
             yield from _ailment(ailment, whole=whole)

@@ -70,8 +70,8 @@ def render_slices(document: CatalogSlicesDocument, view: View) -> Iterator[Line]
         yield Hung(Text("  "), Text(" ".join(cells).rstrip()))
         yield Hung(Text(" " * 10), Text(_slice_place(found), style="dim"))
     if any(found["machine"]["instanceType"].startswith(_ATTACHED) for found in document["slices"]):
-        yield Hung(Text(""), Text("+: the machine that the GPU is attached to is billed on top", style="dim"))
-    yield Hung(Text(""), Text("sizes are those in the names; usable memory is a little less", style="dim"))
+        yield Hung(Text(""), Text("+: plus the price of the machine", style="dim"))
+    yield Hung(Text(""), Text("sizes are from the names; usable memory is a little less", style="dim"))
     yield from _data(document["embedded"], document["refreshed"])
 
 
@@ -87,7 +87,7 @@ def render_type(document: CatalogTypeDocument, view: View) -> Iterator[Line]:
         yield from _mixes(document["mixes"], view)
     for fact in document["facts"]:
         source = f" ({fact['source']})" if view.verbose else ""
-        yield Hung(Text(f"  {'to know':<{_FACT}} "), Text(fact["text"] + source))
+        yield Hung(Text(f"  {'note':<{_FACT}} "), Text(fact["text"] + source))
     yield from _data(document["embedded"], document["refreshed"])
 
 
@@ -97,7 +97,7 @@ def render_refresh(document: CatalogRefreshDocument, view: View) -> Iterator[Lin
     for cloud in document["clouds"]:
         yield from _refreshed(cloud)
     if any(cloud["refreshed"] for cloud in document["clouds"]):
-        yield Hung(Text(""), Text(f"kept in {document['file']}", style="dim"))
+        yield Hung(Text(""), Text(f"saved in {document['file']}", style="dim"))
 
 
 def _grouped(machines: Sequence[MachinePart]) -> dict[Group, list[MachinePart]]:
@@ -118,7 +118,7 @@ def _own_group(machine: MachinePart) -> Group | None:
 
 def _title(group: Group) -> str:
     provider, region, date = group
-    return f"{provider}  USD/h in {region} on {date}" if region else f"{provider}  no price is known"
+    return f"{provider}  USD/h in {region} on {date}" if region else f"{provider}  no known price"
 
 
 def _gpus(machine: MachinePart) -> str:
@@ -184,11 +184,11 @@ def _width(columns: Sequence[Column], machines: Sequence[MachinePart]) -> int:
 
 
 def _footnotes(document: CatalogListDocument) -> Iterator[Line]:
-    count = plural(len(document["machines"]), "type") if document["machines"] else "no GPU instance type fits"
+    count = plural(len(document["machines"]), "type") if document["machines"] else "no GPU instance type matches"
     left = ", ".join(f"{number} {reason}" for reason, number in document["leftOut"].items())
     yield Hung(Text(""), Text(count + (f"; left out: {left}" if left else "")))
     if any(machine["restricted"] for machine in document["machines"]):
-        yield Hung(Text(""), Text("barred: the account that refreshed cannot have it (catalog show says why)"))
+        yield Hung(Text(""), Text("barred: not available to the account that refreshed (see catalog show)"))
     yield from _data(document["embedded"], document["refreshed"])
 
 
@@ -247,7 +247,7 @@ def _found(cloud: FoundPart, view: View) -> Iterator[Line]:
 def _price_words(machine: MachinePart) -> str:
     price = machine["price"]
     if price is None:
-        return "no price is known"
+        return "no known price"
     alone = " for the GPUs alone" if machine["accelerator"] and machine["instanceType"].startswith(_ATTACHED) else ""
     return f"{_usd(price)} USD/h{alone} ({price['region']}, {price['date']})"
 
@@ -291,7 +291,7 @@ def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
         "price": _price_words(machine),
         "spot": f"{_usd(spot)} USD/h ({spot['region']}, {spot['date']})" if spot else "",
         "status": status,
-        "shows": f"{shown} per node, neither cut nor shared",
+        "shows": f"{shown} per node, without MIG or sharing",
         "notes": machine["notes"],
         "restricted": machine["restricted"],
         "regions": _regions(machine),
@@ -311,7 +311,7 @@ def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
     shown = [p for p in profiles if p["available"] or view.verbose]
     if not shown:
         if profiles:
-            yield Hung(Text(f"  {'mig':<{_FACT}} "), Text("this machine's GPUs cannot be cut here"))
+            yield Hung(Text(f"  {'mig':<{_FACT}} "), Text("no MIG on this machine"))
         return
     yield ""
     table = table_of(["PROFILE", "GB", "PER GPU", "PER NODE", "STRATEGY single", "mixed"], padding=1)
@@ -322,7 +322,7 @@ def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
         add_row(table, profile["name"], *map(str, counts), *cells)
     yield table
     if hidden := len(profiles) - len(shown):
-        yield Text(f"{plural(hidden, 'profile')} of the GPU cannot be had here (-v shows all)", style="dim")
+        yield Text(f"{plural(hidden, 'profile')} of the GPU are not available here (-v shows all)", style="dim")
     yield ""
 
 

@@ -70,5 +70,5 @@ def _unread(cluster: PatientPart, view: View) -> Iterator[Line]:
         yield from finding_lines(cluster["errors"])
     if cluster["skipped"]:
         names = ", ".join(item["check"] for item in cluster["skipped"])
-        said = f"{plural(len(cluster['skipped']), 'check')} not made for want of it"
-        yield Hung(Text("  "), Text(said + (f": {names}" if view.verbose else " (-v names them)"), style="yellow"))
+        said = f"{plural(len(cluster['skipped']), 'check')} skipped because of it"
+        yield Hung(Text("  "), Text(said + (f": {names}" if view.verbose else " (-v lists them)"), style="yellow"))

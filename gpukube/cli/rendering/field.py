@@ -40,7 +40,7 @@ def render_field(document: FieldDocument, *, recursive: bool, sources: bool) -> 
         yield _heading("clouds")
         yield from _faiths(document["fidelity"])
     if document["changes"]:
-        yield _heading("a change of it on a live pool")
+        yield _heading("changing it on a live pool")
         yield from (_effect(effect, sources=sources) for effect in document["changes"])
     if document["fields"]:
         yield _heading("fields")
@@ -89,7 +89,7 @@ def _faiths(found: Sequence[Faith]) -> Iterator[Line]:
         for faith in each:
             if faith["fidelity"] != "exact":
                 why = f" ({faith['reason']})" if faith["reason"] else ""
-                words = f"{faith['fidelity']}: {faith['substitute']}{why}" if faith["substitute"] else _missing(faith)
+                words = f"done by {faith['substitute']}{why}" if faith["substitute"] else _missing(faith)
                 yield Hung(Text(f"{_INDENT * 2}{faith['provider']}  "), Text(words))
 
 

@@ -39,7 +39,7 @@ def _profile(profile: MigProfilePart) -> Iterator[Line]:
     head = f"{profile['name']:<12} {profile['perGpu']} per GPU, {memory}, mixed: {profile['resource']}"
     yield Hung(Text("  "), Text(head))
     if profile["elsewhere"]:
-        yield Hung(Text("    "), Text(f"the same of {_by_name(profile['elsewhere'])}", style="dim"))
+        yield Hung(Text("    "), Text(f"equal to {_by_name(profile['elsewhere'])}", style="dim"))
 
 
 def _by_name(elsewhere: Mapping[str, str]) -> str:
@@ -51,13 +51,13 @@ def _by_name(elsewhere: Mapping[str, str]) -> str:
 
 def _packing(packing: PackingPart) -> Iterator[Line]:
     wanted = ", ".join(f"{count} x {name}" for name, count in packing["wanted"].items())
-    how = "cut alike, at the fewest" if packing["alike"] else "at the fewest"
+    how = "fewest, with one layout" if packing["alike"] else "fewest"
     yield Hung(Text("  "), Text(f"{wanted}: {plural(packing['gpus'], 'GPU')}, {how}"))
     for cut in packing["cuts"]:
         left = f"; left: {_each(cut['left'])}" if cut["left"] else ""
         yield Hung(Text("    "), Text(f"{plural(cut['gpus'], 'GPU')} of {_together(cut['layout'])}{left}"))
         if cut["mayBlock"]:
-            yield Hung(Text("    "), Text("made one by one, the last may find no room: the driver chooses the places"))
+            yield Hung(Text("    "), Text("created one by one, the last may not fit: the driver chooses the placement"))
         if packing["alike"]:
             yield Hung(Text("    "), Text(f"write layout: [{', '.join(cut['layout'])}]"))
 
@@ -66,7 +66,7 @@ def _fragment(fragment: FragmentPart) -> Iterator[Line]:
     yield Hung(Text("  "), Text(f"with {', '.join(fragment['live'])}"))
     yield Hung(Text("    "), Text(f"still fits: {_each(fragment['left']) or 'nothing'}"))
     if fragment["stranded"]:
-        yield Hung(Text("    "), Text(f"would fit if placed anew: {', '.join(fragment['stranded'])}"))
+        yield Hung(Text("    "), Text(f"would fit with another placement: {', '.join(fragment['stranded'])}"))
 
 
 def _each(left: Mapping[str, int]) -> str:

@@ -19,10 +19,10 @@ _NAMES: Final = {
     "chart": "the device-plugin chart",
     "operator": "the GPU Operator",
     "cloud": "the cloud",
-    "none": "nobody of gpukube's or the cloud's",
+    "none": "neither gpukube nor the cloud",
 }
 _DRIVERS: Final = {
-    "cloud": "the driver comes with the nodes",
+    "cloud": "the nodes have the driver",
     "operator": "the GPU Operator installs the driver too",
     "none": "the driver is yours to install",
 }
@@ -40,7 +40,7 @@ def render_owners(document: OwnerDocument, *, sources: bool) -> Iterator[Line]:
         yield from _reasons(part, sources=sources)
         yield from _settings(part)
         yield from _refusals(part)
-        yield Text("  if asked for another devicePlugin.owner", style="bold")
+        yield Text("  with another devicePlugin.owner", style="bold")
         for other in part["alternatives"]:
             yield from _alternative(other)
         yield ""

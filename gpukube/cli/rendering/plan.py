@@ -96,7 +96,7 @@ def _unplanned(cluster: ClusterPart) -> Iterator[Line]:
     for pool in cluster["unplanned"]:
         yield headline("unknown", pool["name"], pool["instanceType"], node_words(pool["nodes"]))
         yield fact("devices", device_change(pool))
-        yield fact("why", "the cluster could not be read: nothing is known of what is there")
+        yield fact("why", "the cluster could not be read")
 
 
 def _unread(document: PlanDocument) -> Iterator[Line]:
@@ -148,15 +148,15 @@ def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[
         entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
         yield fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}", indent=indent)
     for feature, how in () if quiet else pool["fidelity"].items():
-        by = f" ({how['substitute']})" if how["substitute"] else ""
-        yield fact("how", f"{feature}: {how['fidelity']}{by}", indent=indent)
+        by = f"done by {how['substitute']}" if how["substitute"] else how["fidelity"]
+        yield fact("how", f"{feature}: {by}", indent=indent)
     if pool["ownership"]:
         yield fact("owner", pool["ownership"], indent=indent)
     if why and pool["why"] not in {found["message"] for found in pool["diagnostics"]}:
         yield fact("why", pool["why"])
     yield from _consequences(pool, view, indent=indent)
     if pool["tolerations"] and (view.verbose or pool["action"] in _FOR_USERS):
-        yield fact("pods", "need in their spec, because nothing adds it:", indent=indent)
+        yield fact("pods", "need in their spec; nothing adds it:", indent=indent)
         yield from (fact("", line, indent=indent) for line in toleration_lines(pool["tolerations"]))
     if view.verbose:
         for request in pool["requests"]:
@@ -201,7 +201,7 @@ def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
     yield from finding_lines(cluster["diagnostics"])
     for pool in cluster["undeclared"]:
         yield headline("extra", pool["name"])
-        yield fact("why", f'belongs to "{pool["owner"]}" but the spec does not declare it')
+        yield fact("why", f'belongs to "{pool["owner"]}", and the spec does not declare it')
         ways = f"gpukube pool delete {pool['pool']} -f SPEC, or gpukube pool apply -f SPEC {' '.join(pool['needs'])}"
         yield fact("fix", f"declare it again, or: {ways}")
 

@@ -64,7 +64,7 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
     if pool["proof"]:
         yield from _proof(pool["proof"], view)
     if pool["tolerations"]:
-        yield Hung(Text("    "), Text("pods need in their spec, because nothing adds it:"))
+        yield Hung(Text("    "), Text("pods need in their spec; nothing adds it:"))
         yield from (Hung(Text("      "), Text(line)) for line in toleration_lines(pool["tolerations"]))
     if pool["error"]:
         yield from finding_lines(pool["error"], indent="    ")

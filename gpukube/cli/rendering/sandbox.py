@@ -18,7 +18,7 @@ _TYPES = ("vmSize", "instanceType", "machineType")
 def render_sandbox(document: Mapping[str, Any], view: View) -> Iterator[Line]:
     """Show the emulated clusters with their pools and nodes."""
     if not document["clusters"]:
-        yield "no clusters; gpukube sandbox up -f SPEC makes those of a spec"
+        yield "no clusters; gpukube sandbox up -f SPEC creates those of a spec"
     for cluster in document["clusters"]:
         yield Text.assemble((cluster["name"], "bold"), f"  {cluster['provider']}  {cluster['state']}")
         for pool in cluster["pools"]:

@@ -34,7 +34,7 @@ def release_acts(release: Release) -> bool:
 def drift_words(drift: Drift) -> str:
     """Say what of an object is not as the release made it."""
     if not drift["field"]:
-        return f"{drift['object']} is gone"
+        return f"{drift['object']} is missing"
     return f"{drift['object']}: {drift['field']}: {value_words(drift['old'])} -> {value_words(drift['new'])}"
 
 
@@ -120,7 +120,7 @@ def outcome_of_diff(document: PlanDocument) -> str:
     if document["differs"]:
         return "differs from the spec"
     part = summary["clustersFailed"] or summary["clustersUnknown"]
-    return "no differences in what could be compared" if part else "no differences"
+    return "no differences in what could be read" if part else "no differences"
 
 
 def needs_line(document: PlanDocument) -> str:
@@ -145,7 +145,7 @@ def stuck_line(document: PlanDocument) -> str:
         for pool in cluster["pools"]
         if any(found["severity"] == "error" for found in pool["diagnostics"]) and not _is_adoptable(pool)
     ]
-    return f"no flag applies {', '.join(stuck)}: the error there has the reason" if stuck else ""
+    return f"no flag applies {', '.join(stuck)}: see its error" if stuck else ""
 
 
 def _leaving(devices: Devices) -> Iterator[tuple[str, int]]:

@@ -119,9 +119,9 @@ _ROWS: Final[tuple[_Row, ...]] = (
         r"|no such file or directory|Chart.yaml file is missing|does not appear to be a gzipped archive",
         HelmError,
         "chart-not-found",
-        "the chart cannot be had",
+        "the chart was not found",
         "check the version, the network and the proxy, or name a mirror or a local chart; "
-        "helm show chart {chart} --repo {repo} tells which version there is",
+        "helm show chart {chart} --repo {repo} shows the newest version",
     ),
     _Row(
         r"context deadline exceeded|timed out waiting",

@@ -124,7 +124,7 @@ def say_drift(found: Sequence[Drift]) -> list[str]:
         fields = [_short(item.field) for item in found if item.object == name and not item.gone]
         more = f" and {len(fields) - _MOST_SAID} more" if len(fields) > _MOST_SAID else ""
         verb = "differ" if len(fields) > 1 else "differs"
-        lines.append(f"{name}: {', '.join(fields[:_MOST_SAID])}{more} {verb}" if fields else f"{name} is gone")
+        lines.append(f"{name}: {', '.join(fields[:_MOST_SAID])}{more} {verb}" if fields else f"{name} is missing")
     return lines
 
 

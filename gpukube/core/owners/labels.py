@@ -28,11 +28,11 @@ OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
 """Node label whose "false" keeps all operands of the GPU Operator off (gpu-operator controllers/state_manager.go)."""
 
 LABEL_REASONS: Final = {
-    ADVERTISER_LABEL: "our release goes to nodes with this label and to no others",
+    ADVERTISER_LABEL: "gpukube's release runs on nodes with this label only",
     CONFIG_LABEL: "names the entry of the plugin's configuration for this sharing",
-    PRESENT_LABEL: "marks a GPU node as NVIDIA's charts know it, for others: our own release does not ask for it",
-    MIG_CONFIG_LABEL: "tells the GPU Operator's MIG manager how to cut",
-    OPERANDS_LABEL: "keeps the GPU Operator, which goes to every NVIDIA node by itself, off these",
+    PRESENT_LABEL: "marks a GPU node for NVIDIA's charts; gpukube's release does not need it",
+    MIG_CONFIG_LABEL: "the MIG layout for the GPU Operator's MIG manager",
+    OPERANDS_LABEL: "excludes these nodes from the GPU Operator, which serves every NVIDIA node by default",
 }
 """What each is for, for people."""
 
@@ -56,9 +56,9 @@ def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Finding]:
             continue
         where = target.locator.at(f"labels[{json.dumps(key)}]")
         if ownership.labels.get(key) == target.labels[key]:
-            says = f'the label "{key}" has the value that gpukube gives it here'
+            says = f'the label "{key}" has the value that gpukube sets'
             yield Finding("reserved-key", where, says, fix="remove it: it stays on the nodes", severity="hint")
         else:
             says = f'the label "{key}" is set by gpukube itself on this pool'
-            fix = "remove it; or write devicePlugin.owner: none, where you run the plugin yourself"
+            fix = "remove it; or write devicePlugin.owner: none if you run the plugin yourself"
             yield Finding("reserved-key", where, says, fix=fix, why=why)

@@ -187,8 +187,8 @@ def check_kubernetes(cluster: ClusterRef, version: str) -> list[Finding]:
         Finding(
             "owner",
             Where(cluster.key),
-            f"the GPU Operator is to serve this cluster, and is not supported on its Kubernetes {version}",
-            fix=f"bring the cluster to Kubernetes {between}; or write devicePlugin.owner: helm for all its pools",
+            f"the GPU Operator is needed on this cluster, but does not support its Kubernetes {version}",
+            fix=f"upgrade the cluster to Kubernetes {between}; or write devicePlugin.owner: helm for all its pools",
             why="NVIDIA/cloud-native-docs gpu-operator/platform-support, of v26.7",
             severity="warning",
         )
@@ -279,5 +279,5 @@ def _words(target: Target, stack: NodeStack, choice: ReleaseChoice) -> dict[str,
         "because": choice.because,
         "no_operator": stack.no_operator,
         "no_driver": stack.no_driver,
-        "without_plugin": stack.without_plugin or "make the pool elsewhere, of an image without one",
+        "without_plugin": stack.without_plugin or "use another image, without one",
     }

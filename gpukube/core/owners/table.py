@@ -51,25 +51,25 @@ RELEASE_ROWS: Final = (
     ReleaseRow(
         "cut-by-operator",
         "operator",
-        "only the GPU Operator's MIG manager can cut pool {pool}",
+        "only the GPU Operator's MIG manager can do MIG on pool {pool}",
         "docs: eks/ml-eks-optimized-ami: no MIG manager in AL2023; NVIDIA/cloud-native-docs gpu-operator-mig",
     ),
     ReleaseRow(
         "operator-asked",
         "operator",
-        "pool {pool} asks for the GPU Operator",
+        "pool {pool} requests the GPU Operator",
         "NVIDIA/k8s-device-plugin#255: one plugin on a node, so one release on a cluster",
     ),
     ReleaseRow(
         "helm-asked",
         "chart",
-        "pool {pool} asks for the device-plugin chart",
+        "pool {pool} requests the device-plugin chart",
         "NVIDIA/k8s-device-plugin#255: one plugin on a node, so one release on a cluster",
     ),
     ReleaseRow(
         "operator-live",
         "operator",
-        "gpukube's GPU Operator is on the cluster already",
+        "gpukube's GPU Operator is already on the cluster",
         "NVIDIA/k8s-device-plugin#255: one plugin on a node, so one release on a cluster",
     ),
     ReleaseRow(
@@ -123,15 +123,15 @@ DRIVER_ROWS: Final = (
         ("operator",),
         "none",
         "operator",
-        "the GPU Operator brings driver and container toolkit to {image}",
+        "the GPU Operator installs driver and container toolkit on {image}",
         "docs: aks/nvidia-gpu-operator",
     ),
     DriverRow(
-        "driver-brought", ("auto", "cloud"), "cloud", "cloud", "{image} brings the driver",
+        "driver-brought", ("auto", "cloud"), "cloud", "cloud", "{image} has the driver",
         "docs: eks/ml-eks-optimized-ami; docs: aks/use-nvidia-gpu; docs: kubernetes-engine/how-to/gpus",
     ),
     DriverRow(
-        "driver-left-out", ("auto", "none"), "none", "none", "nobody installs a driver on {image} but you",
+        "driver-left-out", ("auto", "none"), "none", "none", "you install the driver on {image}",
         "docs: kubernetes-engine/how-to/gpus (gpuDriverVersion INSTALLATION_DISABLED)",
     ),
     DriverRow(
@@ -139,7 +139,7 @@ DRIVER_ROWS: Final = (
         ("cloud",),
         "none",
         None,
-        'driver.owner is "cloud", and the cloud installs no driver on {image} as this pool asks for it',
+        'driver.owner is "cloud", and the cloud installs no driver on {image} with these settings',
         "NVIDIA/aicr#2047 (on GKE the managed plugin finishes the driver's installation)",
         ("write driver.owner: none and install the driver", "write devicePlugin.owner: auto"),
     ),
@@ -148,9 +148,9 @@ DRIVER_ROWS: Final = (
         ("none", "operator"),
         "cloud",
         None,
-        'driver.owner is "{driver}", and {image} always brings the driver',
+        'driver.owner is "{driver}", and {image} always has the driver',
         "docs: eks/ml-eks-optimized-ami; docs: aks/use-nvidia-gpu",
-        ("write driver.owner: auto", "make the pool elsewhere, of an image without the driver"),
+        ("write driver.owner: auto", "use another image, without the driver"),
     ),
 )  # fmt: skip
 """In order: the first row that matches answers."""
@@ -204,7 +204,7 @@ PLUGIN_ROWS: Final = (
         "advertised as nvidia.com/gpu",
         "kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 README (GPUs not officially supported), its chart's "
         "gpuResourcesEnabledOverride, DeviceClass gpu.nvidia.com",
-        fixes=(_AUTO, "install the driver of DRA yourself and write devicePlugin.owner: none"),
+        fixes=(_AUTO, "install the DRA driver yourself and write devicePlugin.owner: none"),
     ),
     PluginRow(
         "cloud-always", ("none",), None,
@@ -214,17 +214,17 @@ PLUGIN_ROWS: Final = (
     ),
     PluginRow(
         "none-without-driver", ("none",), None,
-        'driver.owner is "operator", and devicePlugin.owner "none" keeps the GPU Operator away, which brings both',
+        'driver.owner is "operator", but devicePlugin.owner "none" excludes the GPU Operator, which installs both',
         _OPERATOR_DOCS, driver="operator",
         fixes=(_AUTO, "write driver.owner: none too, and run driver and plugin of your own"),
     ),
     PluginRow(
         "none-kept-off", ("none",), "none",
-        "no plugin of gpukube's runs here, as asked, and its GPU Operator is kept off: {because}",
+        "gpukube runs no plugin here, as requested, and its GPU Operator is excluded: {because}",
         _OPERATOR_DOCS, release="operator", kept_off=True,
     ),
     PluginRow(
-        "none", ("none",), "none", "no plugin of gpukube's runs here, as asked; yours has to advertise",
+        "none", ("none",), "none", "gpukube runs no plugin here, as requested; yours must advertise",
         _ONE,
     ),
     PluginRow(
@@ -235,13 +235,13 @@ PLUGIN_ROWS: Final = (
     ),
     PluginRow(
         "cloud-without-driver", ("auto", "cloud"), None,
-        'driver.owner is "operator", and {image} runs the cloud\'s plugin, beside which the GPU Operator is kept off',
+        'driver.owner is "operator", and {image} runs the cloud\'s plugin, so the GPU Operator is excluded',
         _ONE, brings="cloud", driver="operator",
-        fixes=("write driver.owner: auto", "write devicePlugin.owner: operator where the cloud's can be left out"),
+        fixes=("write driver.owner: auto", "write devicePlugin.owner: operator where the cloud's can be turned off"),
     ),
     PluginRow(
         "cloud-kept-off", ("auto", "cloud"), "cloud",
-        "{image} runs the cloud's plugin, and gpukube's GPU Operator is kept off: {because}",
+        "{image} runs the cloud's plugin, and gpukube's GPU Operator is excluded: {because}",
         _OPERATOR_DOCS, brings="cloud", release="operator", kept_off=True,
     ),
     PluginRow(
@@ -253,11 +253,11 @@ PLUGIN_ROWS: Final = (
         "no-cloud-plugin", ("cloud",), None,
         'devicePlugin.owner is "cloud", and no plugin of the cloud runs on {image}',
         "docs: eks/ml-eks-optimized-ami (AL2023)", brings="none",
-        fixes=(_AUTO, "choose an image that carries one (on EKS image: bottlerocket)"),
+        fixes=(_AUTO, "choose an image with one (on EKS image: bottlerocket)"),
     ),
     PluginRow(
         "no-driver", ("auto", "helm", "operator"), None,
-        "a plugin finds no GPUs on {image} without a driver, and nobody installs one",
+        "a plugin finds no GPUs on {image} without a driver, and none is installed",
         "NVIDIA/k8s-device-plugin README (prerequisites), #1011", driver="none",
         fixes=("write driver.owner: auto", "install driver and plugin yourself and write devicePlugin.owner: none"),
     ),
@@ -275,8 +275,8 @@ PLUGIN_ROWS: Final = (
     ),
     PluginRow(
         "operator-mixed", ("auto", "operator"), None,
-        "the cluster's one release is the GPU Operator ({because}), which brings driver and container toolkit to all "
-        "of its nodes or to none",
+        "the cluster's one release is the GPU Operator ({because}), which installs driver and container toolkit on all "
+        "of its nodes or on none",
         "NVIDIA/gpu-operator v26.7.0, controllers/nodelabeling_controller.go (it removes the labels that keep single "
         "parts off a node that NFD has not seen yet); docs: gpu-operator/microsoft-aks (no second toolkit)",
         release="operator", mixed="yes",
@@ -284,39 +284,39 @@ PLUGIN_ROWS: Final = (
     ),
     PluginRow(
         "operator-uncuts", ("auto", "operator"), None,
-        "the cluster's one release is the GPU Operator ({because}), whose MIG manager would undo the cut that the "
-        "cloud makes",
+        "the cluster's one release is the GPU Operator ({because}), whose MIG manager would undo the MIG layout of "
+        "the cloud",
         "NVIDIA/gpu-operator v26.7.0 (migManager.config.default is all-disabled); docs: aks/gpu-multi-instance",
         release="operator", cut=("cloud",),
         fixes=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
     ),
     PluginRow(
         "operator-cuts", ("auto", "operator"), "operator",
-        "{image} brings the driver and nothing that cuts or advertises: the GPU Operator does both",
+        "{image} has the driver only: the GPU Operator does MIG and advertises",
         "NVIDIA/cloud-native-docs gpu-operator-mig; docs: eks/ml-eks-optimized-ami",
         brings="none", driver="cloud", release="operator", cut=("operator",),
     ),
     PluginRow(
         "operator-brings", ("auto", "operator"), "operator",
-        "the GPU Operator brings driver, container toolkit and plugin to {image}",
+        "the GPU Operator installs driver, container toolkit and plugin on {image}",
         "docs: aks/nvidia-gpu-operator; NVIDIA/cloud-native-docs gpu-operator-mig",
         brings="none", driver="operator", release="operator", cut=("none", "operator"),
     ),
     PluginRow(
         "nobody-cuts", ("auto", "helm", "operator"), None,
-        "sharing.mig is asked for, and nobody cuts the GPUs of {image}",
+        "sharing.mig is set, but nothing does MIG on {image}",
         "NVIDIA/k8s-device-plugin README (the plugin advertises MIG devices, it makes none)",
         cut=("nobody", "operator"),
-        fixes=("remove sharing.mig", "choose a cloud or an image that cuts"),
+        fixes=("remove sharing.mig", "choose a cloud or an image with MIG"),
     ),
     PluginRow(
         "operator", ("auto", "operator"), "operator",
-        "{image} brings the driver and no plugin; the cluster's one release is the GPU Operator: {because}",
+        "{image} has the driver and no plugin; the cluster's one release is the GPU Operator: {because}",
         _ONE, brings="none", driver="cloud", release="operator", cut=("none",),
     ),
     PluginRow(
         "chart", ("auto", "helm"), "chart",
-        "{image} brings the driver and no plugin: the device-plugin chart advertises",
+        "{image} has the driver and no plugin: the device-plugin chart advertises",
         "NVIDIA/k8s-device-plugin README; docs: eks/ml-eks-optimized-ami (AL2023); docs: aks/use-nvidia-gpu",
         brings="none", driver="cloud", release="chart", cut=("none", "cloud"),
     ),

@@ -87,8 +87,8 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
         yield Finding(
             "needs-replace",
             plan.where,
-            f"{fields} cannot change on a live pool; to replace it costs {_cost(plan)}",
-            fix="--replace recreate deletes the pool and makes it again; or write the live value, or a new pool name",
+            f"{fields} cannot change on a live pool; replacing it costs {_cost(plan)}",
+            fix="add --replace recreate (delete and create again); or write the live value, or a new pool name",
             why="; ".join(c.row.sentence for c in plan.changes if c.row.kind == "replace"),
         )
     if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
@@ -96,8 +96,8 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
         yield Finding(
             "needs-disruption",
             plan.where,
-            f"to change {fields} disturbs {_cost(plan)}",
-            fix="--allow-disruption does it; --pool leaves this pool out",
+            f"changing {fields} restarts or evicts pods: {_cost(plan)}",
+            fix="add --allow-disruption, or leave this pool out with --pool",
             why="; ".join(dict.fromkeys(c.row.sentence for c in plan.disruptive)),
         )
 
@@ -106,8 +106,8 @@ def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Finding:
     return Finding(
         "needs-disruption",
         Where(f"{plan.cluster.key}/{repair.pool}"),
-        f"to put back {repair.field} on node {repair.node} disturbs the pods there",
-        fix="--allow-disruption does it; --pool leaves this pool out",
+        f"restoring {repair.field} on node {repair.node} restarts or evicts its pods",
+        fix="add --allow-disruption, or leave this pool out with --pool",
     )
 
 
@@ -136,7 +136,7 @@ def apply_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], r
 def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     if plan.repairs:
-        run.tell("update", f"puts back {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
+        run.tell("update", f"restoring {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
         repair_nodes(session.kube(), plan.repairs)
     deleted = [pool for pool in plan.pools if pool.action == "delete"]
     others = [pool for pool in plan.pools if pool.action != "delete"]
@@ -188,14 +188,14 @@ def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
     moved = any(c.change.field == label(CONFIG_LABEL) for c in plan.changes)
     operated = plan.desired is not None and plan.desired.ownership.advertiser == GPU_OPERATOR.advertiser
     if moved and operated and refresh_plugin(session.kube()):
-        run.tell("release", "restarts the plugin, which does not notice new entries", plan.cluster.key)
+        run.tell("release", "restarting the plugin, which does not notice new entries", plan.cluster.key)
 
 
 def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
     """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
     desired = plan.desired
     assert desired is not None  # noqa: S101 - a replacement is declared
-    run.tell("replace", "deletes it first", plan.cluster.key, plan.pool)
+    run.tell("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_pool(plan, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)
 
@@ -204,5 +204,5 @@ def _proven(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport
     desired = plan.desired
     assert desired is not None  # noqa: S101 - only declared pools are updated
     if run.no_wait:
-        return started(plan, run, "asked for")
+        return started(plan, run, "requested")
     return PoolReport(plan.pool, plan.name, "done", done, plan.changes, prove(desired, session, run))

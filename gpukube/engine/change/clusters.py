@@ -52,7 +52,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     one_by_one = session.provider.pools_at_once == 1
     for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
         message = (
-            f"queued behind {before.pool}: the cloud takes one pool at a time" if before and one_by_one else "queued"
+            f"queued behind {before.pool}: the cloud changes one pool at a time" if before and one_by_one else "queued"
         )
         run.tell("wait", message, plan.cluster.key, pool.pool)
     return release
@@ -60,7 +60,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
 
 def nothing_begun(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
     """Report a run that was stopped while it looked at the clusters: no change was sent."""
-    message = "not attempted: stopped before it began"
+    message = "not attempted: stopped before it started"
     return tuple(
         ClusterReport(
             cluster,
@@ -93,7 +93,7 @@ def _require_workable(plan: ClusterPlan) -> None:
         raise Conflict(
             f"the cluster is {plan.facts.status}",
             where=plan.cluster.key,
-            fix="start it, or wait until the cloud has finished with it; then run this again",
+            fix="start it, or wait until the cloud has finished; then run this again",
             code="cluster-not-ready",
         )
     if plan.unreachable is not None:
@@ -104,7 +104,7 @@ def _require_workable(plan: ClusterPlan) -> None:
 
 
 def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
-    message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it began"
+    message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it started"
     planned = [(pool.pool, pool.name) for pool in plan.pools]
     names = planned or [(wanted.target.pool, wanted.target.name) for wanted in plan.desired]
     pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in names)

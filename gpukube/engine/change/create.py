@@ -51,7 +51,9 @@ def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
 
 def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     if plan.action in ("update", "replace"):
-        return PoolReport(plan.pool, plan.name, "differs", f"left alone, apply changes it: {plan.why}", plan.changes)
+        return PoolReport(
+            plan.pool, plan.name, "differs", f"not changed; gpukube pool apply changes it: {plan.why}", plan.changes
+        )
     restore_entry(cluster, plan, session, run)
     return bring_up(plan, session, run)
 
@@ -85,7 +87,7 @@ def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) ->
     """Do what the plan says; one word for it, "" when the pool was there already."""
     if plan.action == "create":
         make_pool(plan, session, run)
-        return "asked for" if run.no_wait else "created"
+        return "requested" if run.no_wait else "created"
     if plan.action == "adopt":
         update_pool(plan, session, run)
         return "adopted"
@@ -95,7 +97,7 @@ def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) ->
 def _wait_or_remake(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
     """Wait for a pool that was there; one that somebody's deletion took away meanwhile is made anew."""
     if run.no_wait and plan.observed is not None and plan.observed.state == "busy":
-        return "is still being worked on"
+        return "is still being changed"
     try:
         settle(plan, session, run)
     except CloudError:

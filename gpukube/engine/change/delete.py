@@ -83,7 +83,7 @@ def _is_half_done(plan: ClusterPlan) -> bool:
 def _removals(plan: ClusterPlan, session: Session, pools: Sequence[Observed]) -> ClusterPlan:
     """Narrow a cluster's plan to the removal of some pools."""
     removals = tuple(
-        replace(plan_removal(session.provider, plan.cluster, pool), why="asked for by name") for pool in pools
+        replace(plan_removal(session.provider, plan.cluster, pool), why="requested by name") for pool in pools
     )
     going = {(pool.owner, pool.pool) for pool in pools}
     staying = tuple(d for d in plan.desired if (d.target.owner, d.target.pool) not in going)
@@ -95,10 +95,10 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     tasks = {pool.name: partial(attempt, pool, session, run, delete_pool) for pool in plan.pools}
     reports = [r for r in run_all(tasks, session.provider.pools_at_once).values() if isinstance(r, PoolReport)]
     absent = deletion.absent[plan.cluster.key]
-    gone = PoolReport("", "", "unchanged", "is not there")
+    gone = PoolReport("", "", "unchanged", "does not exist")
     release = ""
     if plan.unknown:
-        release = f"release: not looked at, the same delete or the next apply drops entries: {plan.unknown}"
+        release = f"release: not read; the same delete or the next apply drops entries: {plan.unknown}"
     elif plan.seen is not None and all(report.is_settled for report in reports):
         release, gone = _tidied(plan, absent, session, run)
     reports += [replace(gone, pool=name, name=name) for name in absent]
@@ -113,7 +113,7 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     """
     remove_pool(plan, session, run, until_gone=not run.no_wait)
     if run.no_wait:
-        return started(plan, run, "deletion asked for")
+        return started(plan, run, "deletion requested")
     return PoolReport(plan.pool, plan.name, "done", "deleted")
 
 
@@ -131,15 +131,15 @@ def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run
     unneeded = dropped_entries(plan.release) if unknown and plan.release else frozenset()
     left = entries_left(plan, {*declared.values(), *unneeded})
     staying = tuple(d for d in plan.desired if d.target.pool not in absent)
-    gone = PoolReport("", "", "unchanged", "is not there")
-    half_done = "is not there; its entry in the release was not dropped"
+    gone = PoolReport("", "", "unchanged", "does not exist")
+    half_done = "does not exist; its entry in the release was not dropped"
     try:
         release = retire_entries(replace(plan, desired=staying), session, run, left=left)
     except Stopped:
         return STOPPED_TIDYING, replace(gone, outcome="not-attempted", message=half_done, resume=run.resume)
     except GpukubeError as error:
-        release = f"release: not tidied, the same delete or the next apply does it: {error}"
+        release = f"release: not cleaned up; the same delete or the next apply does it: {error}"
         return release, replace(gone, outcome="failed", message=half_done, error=error, resume=run.resume)
     if left or cut_off(plan):
-        gone = replace(gone, outcome="done", message="was gone already; what was left of it in the release is gone too")
+        gone = replace(gone, outcome="done", message="did not exist; its leftovers in the release were removed")
     return release, gone

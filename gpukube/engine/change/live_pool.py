@@ -71,7 +71,7 @@ def attempt(
         resume = "" if plan.action == "conflict" else run.resume  # the same command would meet the same conflict
         return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
     except Stopped:
-        run.tell("failed", "stopped waiting", key, plan.pool)
+        run.tell("failed", "interrupted", key, plan.pool)
         return _cut_short(plan, run)
     said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
     run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
@@ -79,7 +79,9 @@ def attempt(
 
 
 def _unfinished(plan: PoolPlan) -> str:
-    return "was not proven" if plan.action == "no-op" else f"{plan.action} was not finished"
+    return {"no-op": "not verified", "conflict": "not changed", "adopt": "not adopted"}.get(
+        plan.action, f"{plan.action} did not finish"
+    )
 
 
 def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
@@ -88,14 +90,14 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
     match run.sent.state(plan.cluster.key, plan.name):
         case "in-flight":
             outcome = "unknown"
-            message = f"{plan.action}: a call was in flight, and the cloud may have taken it or not; the next run looks"
+            message = f"{plan.action}: the run ended during a call; the next run finds out if it worked"
         case "taken":
-            outcome, message = "started", f"{plan.action} has begun and the cloud goes on; not waited for any longer"
+            outcome, message = "started", f"{plan.action} is still running in the cloud; not watched any more"
         case _ if plan.observed is not None and plan.observed.state in ("busy", "deleting"):
             outcome = "started"
-            message = f"the cloud was at work on it before ({plan.observed.status}); not waited for any longer"
+            message = f"the cloud is still working on it ({plan.observed.status}); not watched any more"
         case _ if plan.action == "no-op":
-            outcome, message = "not-attempted", "nothing had to be changed; not proven"
+            outcome, message = "not-attempted", "nothing to change; not verified"
         case _:
             outcome, message = "not-attempted", "no request was sent"
     return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
@@ -104,7 +106,7 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
 def started(plan: PoolPlan, run: Run, said: str) -> PoolReport:
     """Report a pool whose calls the cloud has taken and that is not waited for."""
     resume = run.follow or run.resume
-    return PoolReport(plan.pool, plan.name, "started", f"{said}; not waited for", plan.changes, resume=resume)
+    return PoolReport(plan.pool, plan.name, "started", f"{said}; not watched any more", plan.changes, resume=resume)
 
 
 def observe(plan: PoolPlan, session: Session) -> Observed | None:
@@ -126,7 +128,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     wait = _wait(plan, run, "create")
     if plan.observed is not None and plan.observed.state == "deleting":
         wait.for_operation(session.cloud, Operation(plan.name, "delete"))
-    run.tell("create", f"asks for {desired.target.machine.name}", plan.cluster.key, plan.pool)
+    run.tell("create", f"requesting {desired.target.machine.name}", plan.cluster.key, plan.pool)
     for number, request in enumerate(plan.requests):
         try:
             operation = wait.send(session.cloud, request)
@@ -182,8 +184,8 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             return
         if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
             break
-        asked = "our marks" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
-        run.tell("update", f"asks for {asked}", plan.cluster.key, plan.pool)
+        asked = "ownership labels" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
+        run.tell("update", f"requesting {asked}", plan.cluster.key, plan.pool)
         done = None
         try:
             operation = wait.send(session.cloud, now.requests[0])
@@ -213,7 +215,7 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
     if plan.observed is None:
         return
     wait = _wait(plan, run, "delete")
-    run.tell("delete", "asks the cloud", plan.cluster.key, plan.pool)
+    run.tell("delete", "requesting deletion", plan.cluster.key, plan.pool)
     operation = Operation(plan.name, "delete")
     if plan.observed.state != "deleting":
         operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
@@ -234,10 +236,14 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
         wait.for_operation(session.cloud, Operation(plan.name, "update"))
         observed = observe(plan, session)
         if observed is None:
-            raise CloudError("the pool is gone", where=plan.where, fix="gpukube pool create makes it", code="pool-gone")
+            raise CloudError(
+                "the pool no longer exists", where=plan.where, fix="gpukube pool create creates it", code="pool-gone"
+            )
         if all(observed.fields.get(field) == value for field, value in wanted.items()):
             return
-        run.tell("update", f"asks for {', '.join(f'{f} {v}' for f, v in wanted.items())}", plan.cluster.key, plan.pool)
+        run.tell(
+            "update", f"requesting {', '.join(f'{f} {v}' for f, v in wanted.items())}", plan.cluster.key, plan.pool
+        )
         try:
             operation = wait.send(session.cloud, session.provider.scale_request(plan.cluster, observed, nodes))
         except Moved:
@@ -304,9 +310,9 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     if strange or now.action != plan.action:
         what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why
         raise Conflict(
-            f"somebody changed the pool meanwhile: {what}",
+            f"the pool was changed by somebody else: {what}",
             where=plan.where,
-            fix="plan again, and look whether it is still what you want",
+            fix="plan again and review the plan",
             code="moved",
         )
     return now
@@ -336,8 +342,8 @@ def _is_strange(change: Change, planned: Mapping[FieldPath, Change], *, begun: b
 
 def _no_effect(plan: PoolPlan, fields: Mapping[FieldPath, object]) -> CloudError:
     return CloudError(
-        f"the cloud took every call and the pool still differs in {', '.join(map(str, fields))}",
+        f"the cloud accepted every call, but the pool still differs in {', '.join(map(str, fields))}",
         where=plan.where,
-        fix="gpukube pool plan diff shows what; run again, and ask the cloud's support when it stays",
+        fix="gpukube pool plan diff shows what; run again, and if it stays, contact the cloud's support",
         code="no-effect",
     )

@@ -109,7 +109,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
     patience_s = limit_s if how.scale_up else min(limit_s, run.pace.settle_s)
     task = _Task(desired, session, run, _namespace(session.kube()), image, limit_s, patience_s)
     _require_permissions(task)
-    task.tell(f"probes: a pod asks for one {resource}")
+    task.tell(f"probing: a pod requests one {resource}")
     with _running(task) as job:
         attempt = _follow(task, job)
         output = _output(task, attempt)
@@ -120,19 +120,19 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
 def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing) -> str:
     """Say why a probe would tell nothing, or would cost a node; "" when it can run."""
     if not desired.managed or not probed_resource(desired):
-        return "nothing is promised that could be asked for"
+        return "no device is promised"
     if how.scale_up and desired.promise.nodes.autoscaled:
         return ""
     if proof.status == "empty":
-        return "the pool has no node, and a probe would start one; --probe-scale-up does that"
+        return "the pool has no node, and a probe would start one; add --probe-scale-up"
     marks = {OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
     nodes = nodes_of(desired, kube.nodes(marks))
     for node in nodes:
         if free_devices(probed_resource(desired), [node], {node.name: kube.pods("", node=node.name)}):
             return ""
     if not desired.promise.nodes.autoscaled:
-        return "pods hold every device; there is none to ask for"
-    return "pods hold every device, and a probe would start a node; --probe-scale-up does that"
+        return "every device is in use"
+    return "every device is in use, and a probe would start a node; add --probe-scale-up"
 
 
 def _namespace(kube: Kube) -> str:
@@ -149,9 +149,9 @@ def _require_permissions(task: _Task) -> None:
         raise AccessError(
             f"not allowed in namespace {task.namespace}: {', '.join(missing)}",
             where=task.desired.target.where,
-            why="a probe is a Job with one pod, and is removed again",
-            fix="ask for a role that allows it (kubectl create rolebinding NAME --clusterrole=edit --user=YOU "
-            f"--namespace={task.namespace}), or leave --probe away",
+            why="a probe is a Job with one pod, which is deleted afterwards",
+            fix="get a role that allows it (kubectl create rolebinding NAME --clusterrole=edit --user=YOU "
+            f"--namespace={task.namespace}), or run without --probe",
             code="probe-permissions",
         )
 
@@ -182,7 +182,7 @@ def _remove(task: _Task, name: str) -> None:
     except (GpukubeError, Stopped) as error:
         by_hand = f"kubectl -n {task.namespace} delete job {name}"
         why = str(error) or "stopped"
-        task.tell(f"the probe's Job stays for now ({why}); the cluster removes it, or: {by_hand}")
+        task.tell(f"the probe's Job was not deleted ({why}); the cluster removes it, or run: {by_hand}")
 
 
 def _follow(task: _Task, job: str) -> Attempt:

@@ -50,8 +50,8 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
     if proof.status in GOOD:
         return proof
     if proof.status == "waiting" and limit_s < run.pace.verify_s:
-        message = f"gave up waiting: {summarise(proof)}"
-        raise WaitTimeout(message, where=desired.target.where, fix=f"it may still come; to resume: {run.resume}")
+        message = f"timed out: {summarise(proof)}"
+        raise WaitTimeout(message, where=desired.target.where, fix=f"it may still succeed; to resume: {run.resume}")
     raise _unproven(desired, proof)
 
 
@@ -91,17 +91,17 @@ def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing 
         if probing and proof.status in GOOD:
             proof = _probed(desired, proof, session, run, probing)
     except GpukubeError as error:
-        return PoolReport(target.pool, target.name, "failed", "could not be looked at", error=error)
+        return PoolReport(target.pool, target.name, "failed", "could not be read", error=error)
     except Stopped:
-        message = "not proven: the run was stopped"
+        message = "not verified: the run was stopped"
         return PoolReport(target.pool, target.name, "not-attempted", message, resume=run.resume)
     if proof.status in GOOD:
         run.tell("done", summarise(proof), target.cluster.key, target.pool)
-        message = "as promised" if desired.managed else "nodes are as declared"
+        message = "matches the spec"
         return PoolReport(target.pool, target.name, "unchanged", message, proof=proof)
     run.tell("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
-    return PoolReport(target.pool, target.name, "failed", "not as promised", proof=proof, error=unproven)
+    return PoolReport(target.pool, target.name, "failed", "differs", proof=proof, error=unproven)
 
 
 def _probed(desired: Desired, proof: PoolProof, session: Session, run: Run, probing: Probing) -> PoolProof:
@@ -124,7 +124,7 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
     """Look until it is good, or until it stays broken, or until the limit; return the last look.
 
     Raises:
-        AccessError, ClusterError: The cluster could not be looked at for longer than a blip.
+        AccessError, ClusterError: The cluster could not be read for longer than a blip.
     """
     key, pool = desired.target.cluster.key, desired.target.pool
     end = run.clock.now() + limit_s
@@ -178,9 +178,9 @@ def summarise(proof: PoolProof) -> str:
         seen = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
         return f"not managed: a plugin of yours advertises {seen} on {nodes}" if seen else f"{NOT_MANAGED} ({nodes})"
     if proof.status == "empty":
-        return "no nodes now, as the autoscaling bounds allow; the cluster is ready for them"
+        return "no nodes now (autoscaling allows 0); the cluster is ready for them"
     step = proof.missing_step
-    return f"{step.where}: {step.seen}" if step else f"{nodes}, nothing to see yet"
+    return f"{step.where}: {step.seen}" if step else f"{nodes}, no devices yet"
 
 
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
@@ -192,7 +192,7 @@ def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
         return ClusterError(
             summarise(proof),
             where=desired.target.where,
-            fix="gpukube pool create takes it up again",
+            fix="gpukube pool create continues",
             code="unproven",
         )
     return ClusterError.of([_told(desired, finding) for finding in ordered], summarise(proof))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
-STOPPED_TIDYING = "release: stopped before entries that nothing names any more were dropped; run it again"
+STOPPED_TIDYING = "release: stopped before unused entries were dropped; run it again"
 
 NEEDED = (
     ("create", "secrets", ""),
@@ -72,7 +72,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         return f"release: {release.reason}" if release and release.revision else ""
     key = plan.cluster.key
     kube = session.kube()
-    run.tell("check", "asks for permissions and tries the chart", key)
+    run.tell("check", "checking permissions and the chart", key)
     _require_permissions(kube, release, key)
     _require_room(kube, plan, release, key)
     keeper = connect_helm(
@@ -91,7 +91,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
 def _helm_clock(run: Run) -> Clock:
     """Give Helm's keeper the run's time: its pauses end with the run, and so do its children."""
     wait = run.wait(run.resume, lambda _message: None)
-    pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was at work on the release")  # noqa: E731
+    pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was changing the release")  # noqa: E731
     return Clock(pause=pause, stopped=lambda: run.is_over)
 
 
@@ -126,7 +126,7 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         lingering -= {pool.labels.get(CONFIG_LABEL, "") for pool in live}
         if not lingering or run.clock.now() >= end:
             break
-        run.tell("release", f"waits for nodes that still name entry {', '.join(sorted(lingering))}", key)
+        run.tell("release", f"waiting for nodes that still use entry {', '.join(sorted(lingering))}", key)
         run.clock.wait(run.pace.poll_s)
     release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=run.chart_version)
     return ensure_release(replace(plan, release=release), session, run)
@@ -193,7 +193,7 @@ def _install(keeper: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, se
         )
 
     def replan_after(missed: Sequence[Release]) -> ReleasePlan:
-        run.tell("release", "somebody else changed it: planned again", key)
+        run.tell("release", "changed by somebody else: planned again", key)
         if not dropped_entries(release):
             return replan(missed)
         others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
@@ -202,7 +202,7 @@ def _install(keeper: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, se
     run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
     answer = apply_release(keeper, kube, release, replan_after)
     if back := _dropped_too_early(release, session):
-        run.tell("release", f"puts back {', '.join(sorted(back))}, which a pool names by now", key)
+        run.tell("release", f"restoring {', '.join(sorted(back))}, which a pool uses now", key)
         before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
         answer = apply_release(keeper, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision
@@ -236,8 +236,8 @@ def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str)
         raise ClusterError(
             shortage,
             where=key,
-            why="a DaemonSet whose pods a quota refuses says nothing: the nodes would show no GPU",
-            fix=f"raise it, or take it away: kubectl get resourcequota --namespace {NAMESPACE}",
+            why="a DaemonSet whose pods a quota refuses reports no error: the nodes would have no GPU",
+            fix=f"raise it, or remove it: kubectl get resourcequota --namespace {NAMESPACE}",
         )
 
 
@@ -252,6 +252,6 @@ def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
             f"not allowed in the cluster: {', '.join(missing)}",
             where=key,
             why=f"{release.kind.title} is installed into namespace {NAMESPACE}",
-            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin)",
+            fix="get a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin)",
             code="kube-permissions",
         )

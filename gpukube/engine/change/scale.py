@@ -70,7 +70,7 @@ def plan_scaling(
     for plan in plans:
         if absent := next(absent_pools(plan, [name]), None):
             where = Where(f"{plan.cluster.key}/{absent}")
-            raise Conflict("it is not there", where=where, fix="gpukube pool create makes it", code="not-there")
+            raise Conflict("it does not exist", where=where, fix="gpukube pool create creates it", code="not-there")
     sizes = {
         (plan.cluster.key, pool.name): _nodes(plan, pool, size) for plan in plans for pool in found[plan.cluster.key]
     }
@@ -109,7 +109,7 @@ def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desi
         pool=observed.pool,
         name=observed.name,
         action="update" if changes else "no-op",
-        why="asked for by name" if changes else "has that size already",
+        why="requested by name" if changes else "already has this size",
         desired=desired,
         observed=observed,
         changes=classified,
@@ -122,11 +122,11 @@ def _nodes(plan: ClusterPlan, observed: Observed, size: Size) -> Nodes:
     low, high = (observed.fields.get(field) for field in BOUNDS)
     if not isinstance(low, int) or not isinstance(high, int):
         if size.count is None:
-            fix = "use --nodes; or write nodes.autoscaling into the spec and apply it"
+            fix = "use --nodes; or add nodes.autoscaling to the spec and apply it"
             raise SpecError("the pool has a fixed size", where=where, fix=fix, code="fixed-size")
         return Nodes(size.count, size.count, size.count, autoscaled=False)
     if size.count is not None:
-        fix = "use --min and --max; or write nodes.count into the spec and apply it"
+        fix = "use --min and --max; or add nodes.count to the spec and apply it"
         raise SpecError(f"the pool is autoscaled, {low} to {high} nodes", where=where, fix=fix, code="autoscaled")
     minimum = low if size.minimum is None else size.minimum
     maximum = high if size.maximum is None else size.maximum
@@ -153,7 +153,7 @@ def _scale_one(plan: PoolPlan, session: Session, run: Run, *, nodes: Nodes) -> P
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why)
     scale_pool(plan, nodes, session, run)  # a size that an earlier run asked for may still be on its way
     if run.no_wait:
-        return started(plan, run, "asked for")
+        return started(plan, run, "requested")
     proof = prove(plan.desired, session, run) if plan.desired else None
     if plan.action == "no-op":
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)

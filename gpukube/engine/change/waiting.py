@@ -63,7 +63,7 @@ def _as_it_is(plan: ClusterPlan, pool: Observed) -> PoolPlan:
         pool=pool.pool or pool.name,
         name=pool.name,
         action="no-op",
-        why="asked for by name",
+        why="requested by name",
         desired=None,
         observed=pool,
     )
@@ -79,7 +79,7 @@ def _wait_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterRe
 
 def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     if plan.observed is None or plan.action == "conflict":
-        fix = "gpukube pool create makes it" if plan.observed is None else "gpukube pool plan -f FILE shows more"
+        fix = "gpukube pool create creates it" if plan.observed is None else "gpukube pool plan -f FILE shows more"
         raise Conflict(plan.why, where=plan.where, fix=fix, code="not-there")
     if plan.observed.state == "deleting":
         wait = run.wait(run.resume, lambda message: run.tell("delete", message, plan.cluster.key, plan.pool))

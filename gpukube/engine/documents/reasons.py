@@ -76,8 +76,8 @@ def _part(explained: Explained, seen: Snapshot | None, against: Sequence[Finding
 
 def _facts(decision: Decision) -> Iterator[Fact]:
     target, stack = decision.target, decision.stack
-    brings = "brings the driver" if stack.driver == "cloud" else "brings no driver"
-    runs = "runs a plugin of the cloud's" if stack.advertiser == "cloud" else "runs no plugin"
+    brings = "has the driver" if stack.driver == "cloud" else "has no driver"
+    runs = "runs the cloud's plugin" if stack.advertiser == "cloud" else "runs no plugin"
     asks = f"devicePlugin.owner {target.plugin_owner}, driver.owner {target.driver_owner}"
     yield {"fact": "asked", "value": asks, "source": str(target.locator.at("devicePlugin.owner"))}
     yield {
@@ -112,15 +112,15 @@ def _sharing(target: Target) -> str:
 def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
     """Tell what the cluster holds that bears on it."""
     if seen is None:
-        yield {"fact": "cluster", "value": "not looked at; --live looks", "source": "the spec"}
+        yield {"fact": "cluster", "value": "not read; add --live", "source": "the spec"}
         return
     for kind in RELEASE_KINDS:
         release = seen.release_of(kind)
-        said = f"revision {release.revision} is {release.status}" if release else "is not there"
+        said = f"revision {release.revision} is {release.status}" if release else "does not exist"
         yield {"fact": "release", "value": f"{kind.address} ({kind.title}) {said}", "source": f"Secrets of {NAMESPACE}"}
     pools = [explained.desired] if explained.desired else []
     yield from _strangers(seen, pools)
-    said = "is there already" if find_nfd(seen) else "is not there"
+    said = "exists" if find_nfd(seen) else "does not exist"
     yield {"fact": "features", "value": f"node-feature-discovery {said}", "source": "DaemonSets of the cluster"}
 
 
@@ -130,7 +130,7 @@ def _strangers(seen: Snapshot, pools: Sequence[Desired]) -> Iterator[Fact]:
     alike: dict[tuple[str, str], list[ForeignAdvertiser]] = {}
     for item in find_advertisers(seen, pools):
         own = served and item.is_clouds_own
-        verdict = "could run on" if item.lands_on else "is the cloud's own for" if own else "stays off"
+        verdict = "could run on" if item.lands_on else "is the cloud's own for" if own else "does not run on"
         alike.setdefault((item.kind, verdict), []).append(item)
     for (_, verdict), items in alike.items():
         more = f" and {len(items) - 1} more like it" if len(items) > 1 else ""

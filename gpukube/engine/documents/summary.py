@@ -26,7 +26,7 @@ def plan_summary(document: PlanDocument) -> str:
     said = [f"{count} {_ACTIONS[action]}" for action, count in summary["actions"].items()]
     said += [f"{_plural(count, 'release')} {_RELEASES[action]}" for action, count in summary["releases"].items()]
     if summary["nodeRepairs"]:
-        said.append(f"{_plural(summary['nodeRepairs'], 'mark')} on nodes to repair")
+        said.append(f"{_plural(summary['nodeRepairs'], 'node repair')}")
     if summary["undeclared"]:
         said.append(f"{summary['undeclared']} not declared")
     if summary["unplanned"]:
@@ -39,13 +39,13 @@ def plan_summary(document: PlanDocument) -> str:
 
 
 def validation_summary(document: ValidationDocument) -> str:
-    """Count what is found: "ok: 2 pools on 1 cluster, 1 finding silenced", "wrong: 1 error, 2 warnings"."""
+    """Count what is found: "ok: 2 pools on 1 cluster, 1 finding silenced", "1 error, 2 warnings"."""
     silenced = [f"{_plural(len(document['silenced']), 'finding')} silenced"] if document["silenced"] else []
     if document["valid"]:
         right = f"{_plural(document['pools'], 'pool')} on {_plural(document['clusters'], 'cluster')}"
         return f"ok: {', '.join([right, *silenced])}"
     levels = (("error", document["errors"]), ("warning", document["warnings"]), ("hint", document["hints"]))
-    return f"wrong: {', '.join([*(_plural(len(found), name) for name, found in levels if found), *silenced])}"
+    return ", ".join([*(_plural(len(found), name) for name, found in levels if found), *silenced])
 
 
 def _plural(count: int, noun: str) -> str:

@@ -55,14 +55,14 @@ CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
 _ASKED_WITH: Final = {"sharing.mig.profile": "sharing.mig.strategy"}
 """Field -> the one that its features stand at: a profile is always cut by one of the strategies."""
 
-_CUTS: Final = Ability("emulated", "the GPU Operator's MIG manager cuts")
+_CUTS: Final = Ability("emulated", "the GPU Operator's MIG manager")
 _BY_OPERATOR: Final[Mapping[str, Ability]] = {
     "driver.version": Ability("emulated", "the version of the GPU Operator's driver container"),
     "sharing.mig.single": _CUTS,
     "sharing.mig.mixed": _CUTS,
-    "sharing.mig.layout": Ability("emulated", "the GPU Operator's MIG manager cuts, by a config of gpukube's"),
-    "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing"),
-    "sharing.mps": Ability("emulated", "the plugin's sharing.mps"),
+    "sharing.mig.layout": Ability("emulated", "the GPU Operator's MIG manager, with gpukube's configuration"),
+    "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing"),
+    "sharing.mps": Ability("emulated", "the device plugin's sharing.mps"),
 }
 """What is the same on every cloud once driver and plugin are the GPU Operator's."""
 _NO_ROW: Final = Ability("missing", reason="the provider has no row for it")
@@ -105,9 +105,9 @@ def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Fin
         Finding(
             "missing-feature",
             target.locator.at(fields.get(feature, feature)),
-            f"{target.where}: {target.cluster.provider} has no {feature}",
+            f"{target.where}: {target.cluster.provider} does not support {feature}",
             why=ability.reason,
-            fix=ability.substitute or f"leave {fields.get(feature, feature)} out for this cluster",
+            fix=ability.substitute or f"remove {fields.get(feature, feature)} for this cluster",
             severity="error" if feature.startswith(CRITICAL) else "warning",
         )
         for feature, ability in inexact(target, abilities).items()

@@ -62,11 +62,11 @@ def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> boo
 def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
     """Make the error for a name that nobody knows."""
     keys = ", ".join(plan.cluster.key for plan in plans)
-    declared = ", and the spec declares none" if any(plan.desired for plan in plans) else ""
+    declared = ", and the spec has none" if any(plan.desired for plan in plans) else ""
     return SpecError(
         f'no pool "{name}" is live on {keys}{declared}',
         where=Where(name),
-        fix="gpukube pool list shows what is there",
+        fix="gpukube pool list shows the live pools",
         code="no-pool",
     )
 
@@ -93,10 +93,10 @@ def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
 
 def _unmarked(target: Target, pool: Observed) -> Conflict:
     return Conflict(
-        f'the labels of the pool "{pool.name}" lost the marks of gpukube',
+        f'the labels of the pool "{pool.name}" were replaced: they have no gpukube.io/owner',
         where=target.where,
-        why="what only the copy of the marks in its tags names is neither scaled nor deleted",
-        fix=f"gpukube pool apply -f FILE --pool {target.pool} gives them back; then run this again",
+        why="a pool with the owner in its tags only is neither scaled nor deleted",
+        fix=f"gpukube pool apply -f FILE --pool {target.pool} restores them; then run this again",
         code="lost-marks",
     )
 
@@ -105,9 +105,9 @@ def _require_ours(cluster: ClusterRef, pool: Observed, owners: Sequence[str]) ->
     if pool.owner not in owners:
         claim = f"add --owner {pool.owner} if that is you" if pool.owner and not owners else ""
         raise Conflict(
-            f'it belongs to "{pool.owner}"' if pool.owner else "it carries no mark of gpukube",
+            f'it belongs to "{pool.owner}"' if pool.owner else "it has no gpukube.io/owner label",
             where=Where(f"{cluster.key}/{pool.name}"),
-            why="gpukube changes and deletes only pools of the spec's own owner",
-            fix=claim or "use the spec or the tool that made it",
+            why="gpukube changes and deletes only pools of the spec's owner",
+            fix=claim or "use the spec or the tool that created it",
             code="not-ours",
         )

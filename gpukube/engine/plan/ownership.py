@@ -250,7 +250,7 @@ def _no_such_pool(pool: str, specs: Sequence[LoadedSpec], problems: Sequence[Fin
     if pool in names and _errors(problems):
         return SpecError.of(_errors(problems))
     return SpecError(
-        f'no pool of the spec is called "{pool}"',
+        f'the spec has no pool "{pool}"',
         where=Where("POOL"),
         fix=f"choose from: {', '.join(names)}",
         code="no-match",

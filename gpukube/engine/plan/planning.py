@@ -103,13 +103,13 @@ class ClusterPlan:
 def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
     """Plan the pools of a cluster by what its cloud says."""
     key = session.cluster.key
-    run.tell("check", "asks the cloud", key)
+    run.tell("check", "reading the node pools", key)
     facts = session.cloud.identify()
     if not facts.kubernetes_version:
         raise CloudError(
-            "the cloud's answer about the cluster is empty",
+            "the cloud returned nothing about the cluster",
             where=key,
-            fix="run it again; if it stays, look whether a proxy stands between",
+            fix="run it again; if it stays, check for a proxy in between",
             code="cloud-answer",
         )
     live = session.cloud.pools()

@@ -151,7 +151,7 @@ def _unused(wanted: _Wanted) -> Iterable[OfPool]:
     """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
     for key, cluster in wanted.clusters.items():
         if not wanted.desired[key]:
-            fix = "add it to the clusters of a pool, or take it out"
+            fix = "add it to the clusters of a pool, or remove it"
             message = f'no pool is on cluster "{key}"'
             yield OfPool(None, Finding("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
 
@@ -280,8 +280,8 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Finding]) -> dict[str, Cl
         for key, cluster in cluster_refs(spec).items():
             known = clusters.setdefault(key, cluster)
             if known != cluster:
-                message = f'cluster "{key}" is defined differently at {known.where}'
-                fix = "give one of them another key, or make them the same"
+                message = f'cluster "{key}" has another definition at {known.where}'
+                fix = "rename one of the keys, or make them equal"
                 found.append(Finding("cluster-twice", cluster.where, message, fix=fix))
     found += _keys_of_one(specs, clusters)
     return clusters
@@ -294,8 +294,8 @@ def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]
     for key, cluster in clusters.items():
         known = first.setdefault(address_of(models[key]), key)
         if known != key:
-            message = f'clusters "{known}" (at {clusters[known].where}) and "{key}" are one cluster'
-            why = "changes to a cluster go one after the other, and its pools share one release"
+            message = f'clusters "{known}" (at {clusters[known].where}) and "{key}" are the same cluster'
+            why = "changes to a cluster run one after the other, and its pools share one release"
             yield Finding("cluster-keys", cluster.where, message, why=why, fix=f'use the key "{known}" for both')
 
 

@@ -113,8 +113,8 @@ def _wrong(
         if not code_of(entry.rule) and entry.rule not in names and not _is_of_cloud(entry.rule):
             yield _unknown(entry)
         elif entry.where not in excused:
-            message = f"{entry.path} is {quoted(entry.rule)}, and nothing of that kind is found"
-            why = "a silence accepts a warning or a hint of its pool; errors cannot be accepted"
+            message = f"{entry.path} is {quoted(entry.rule)}, and there is no such finding"
+            why = "a silence is for a warning or a hint of its pool; errors cannot be silenced"
             yield Finding("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
 
 

@@ -97,7 +97,7 @@ class Calls:
 
     def _late(self, where: str, doing: str, *, in_flight: bool) -> WaitTimeout:
         fix = f"the cloud keeps working; to resume: {self._resume}"
-        return WaitTimeout(f"gave up waiting for an answer while {doing}", where=where, fix=fix, in_flight=in_flight)
+        return WaitTimeout(f"timed out while {doing}", where=where, fix=fix, in_flight=in_flight)
 
 
 class _Cleaning:
@@ -111,7 +111,7 @@ class _Cleaning:
         answer = _begin(work, given_up)
         if not wait((answer,), max(0.0, self._end - time.monotonic())).done:
             given_up.set()
-            fix = "look whether something of this run is left, once it answers"
+            fix = "when it answers, check for leftovers of this run"
             raise WaitTimeout(f"no answer in time while {doing}", where=where, fix=fix, in_flight=changes)
         return answer.result()
 
@@ -157,7 +157,7 @@ class BoundedCloud:
 
     def identify(self) -> ClusterFacts:
         """See Cloud."""
-        return self._calls(self._cluster, "looking at the cluster", self._cloud.identify)
+        return self._calls(self._cluster, "reading the cluster", self._cloud.identify)
 
     def pools(self) -> tuple[Observed, ...]:
         """See Cloud."""
@@ -165,27 +165,27 @@ class BoundedCloud:
 
     def pool(self, name: str) -> Observed | None:
         """See Cloud."""
-        return self._calls(f"{self._cluster}/{name}", "looking at the pool", lambda: self._cloud.pool(name))
+        return self._calls(f"{self._cluster}/{name}", "reading the pool", lambda: self._cloud.pool(name))
 
     def complete(self, desired: Desired) -> Desired:
         """See Cloud."""
         return self._calls(
-            desired.target.where.source, "looking around the cluster", lambda: self._cloud.complete(desired)
+            desired.target.where.source, "reading the cluster's surroundings", lambda: self._cloud.complete(desired)
         )
 
     def send(self, request: Request) -> Operation:
         """See Cloud."""
-        doing = f"asking for {request.operation}"
+        doing = f"calling {request.operation}"
         return self._calls(self._cluster, doing, lambda: self._cloud.send(request), changes=True)
 
     def poll(self, operation: Operation) -> Progress:
         """See Cloud."""
         where = f"{self._cluster}/{operation.pool}"
-        return self._calls(where, f"following its {operation.verb}", lambda: self._cloud.poll(operation))
+        return self._calls(where, f"waiting for its {operation.verb}", lambda: self._cloud.poll(operation))
 
     def kube_access(self) -> KubeAccess:
         """See Cloud."""
-        return self._calls(self._cluster, "asking for access to its Kubernetes API", self._cloud.kube_access)
+        return self._calls(self._cluster, "getting access to its Kubernetes API", self._cloud.kube_access)
 
     def close(self) -> None:
         """See Cloud."""

@@ -76,8 +76,8 @@ class Wait:
                 with self.sending():
                     operation = cloud.send(request)
             except Busy as error:
-                self.notify(f"waits: {error}")
-                self.pause(self.poll_s, "the cluster stays busy with another operation")
+                self.notify(f"waiting: {error}")
+                self.pause(self.poll_s, "the cluster is still busy with another operation")
             else:
                 if operation.warning:
                     self.notify(f"warning: {operation.warning}")
@@ -92,5 +92,5 @@ class Wait:
         """
         left = self.deadline - self.clock.now()
         if left <= 0:
-            raise WaitTimeout(f"gave up waiting: {what}", fix=f"the cloud keeps working; to resume: {self.resume}")
+            raise WaitTimeout(f"timed out: {what}", fix=f"the cloud keeps working; to resume: {self.resume}")
         self.clock.wait(min(max(seconds, SHORTEST_S), self.ceiling_s, left))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 CODES: Final[dict[str, str]] = {
-    "plan-unsaved": "The plan holds errors or something unknown, so that there is nothing to save.",
-    "saved-plan": "The file is no saved plan, or a broken one.",
+    "plan-unsaved": "The plan has errors or something unknown, so it is not saved.",
+    "saved-plan": "The file is not a saved plan, or is broken.",
     "saved-plan-version": "The saved plan is of another format, or of a newer gpukube.",
     "saved-plan-edited": "The saved plan was changed after it was written.",
-    "saved-plan-open": "Others may read or change the saved plan.",
+    "saved-plan-open": "Others can read or change the saved plan.",
     "saved-plan-place": "The plan was made in the sandbox or with other endpoints, and this run is elsewhere.",
-    "saved-plan-path": "There is no place for a file where the plan should be written.",
+    "saved-plan-path": "The plan cannot be written to this path.",
 }

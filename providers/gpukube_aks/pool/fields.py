@@ -438,15 +438,19 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "leave driver.version out; another image (node image of AKS) brings another driver",
             "AKS chooses the driver of Linux nodes by their VM size, and none of its fields can say otherwise",
         ),
-        "sharing.mig.single": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is single", _NO_FIELD),
-        "sharing.mig.mixed": Ability("emulated", "AKS cuts, the plugin's flags.migStrategy is mixed", _NO_FIELD),
+        "sharing.mig.single": Ability(
+            "emulated", "AKS (gpuInstanceProfile) and the device plugin (migStrategy single)", _NO_FIELD
+        ),
+        "sharing.mig.mixed": Ability(
+            "emulated", "AKS (gpuInstanceProfile) and the device plugin (migStrategy mixed)", _NO_FIELD
+        ),
         "sharing.mig.layout": Ability(
             "missing",
             "write a pool for each profile, or driver.owner: operator, whose MIG manager cuts by layouts",
             "AKS cuts all GPUs of a pool into instances of one profile",
         ),
-        "sharing.timeSlicing": Ability("emulated", "the plugin's sharing.timeSlicing", _NO_FIELD),
-        "sharing.mps": Ability("emulated", "the plugin's sharing.mps", _NO_FIELD),
+        "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing", _NO_FIELD),
+        "sharing.mps": Ability("emulated", "the device plugin's sharing.mps", _NO_FIELD),
         "gpuTaint": _EXACT,
     }
 )

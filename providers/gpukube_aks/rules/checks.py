@@ -305,7 +305,7 @@ def _managed(target: Target) -> Iterator[Finding]:
         "AKS-managed GPU nodes may need the preview feature ManagedGPUExperiencePreview on the subscription",
         fix="write devicePlugin.owner: auto, or run az feature register --namespace Microsoft.ContainerService "
         "--name ManagedGPUExperiencePreview",
-        why="whether the flag is still needed is told in Azure/AKS#5035",
+        why="see Azure/AKS#5035",
         severity="warning",
     )
 

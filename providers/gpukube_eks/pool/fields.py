@@ -298,7 +298,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         write=lambda made: capacity_type(made.target.capacity),
         read=partial(_bought, path=paths.CAPACITY_TYPE),
         effect=Effect("replace", "Spot, on-demand or a Capacity Block is set at creation only", _TERRAFORM),
-        ability=Ability("emulated", "Spot without maxPrice", "EKS takes no highest price"),
+        ability=Ability("emulated", "Spot at up to the on-demand price", "EKS has no maximum price"),
         feature="capacity.spot",
     ),
     Binding(
@@ -332,7 +332,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda made: made.target.disk.size_gib,
         read=_disk_size,
         effect=_NEW_DISK,
-        ability=Ability("emulated", _BY_TEMPLATE, "EKS takes no disk beside a launch template"),
+        ability=Ability("emulated", _BY_TEMPLATE, "EKS takes the disk from the launch template only"),
         feature="disk.size",
     ),
     Binding(
@@ -351,7 +351,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda made: made.target.max_pods,
         read=lambda live: live.template.get(paths.MAX_PODS),
         effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION),
-        ability=Ability("emulated", "the kubelet's limit, by the launch template's user data", _NO_FIELD),
+        ability=Ability("emulated", "the launch template's user data", _NO_FIELD),
     ),
     Binding(
         path=label("*"),
@@ -475,12 +475,12 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         ),
         "sharing.mig.single": Ability(
             "emulated",
-            "the GPU Operator's MIG manager cuts; on Bottlerocket the node's own settings do",
+            "the GPU Operator's MIG manager; on Bottlerocket the node's own settings do",
             _NO_FIELD,
         ),
-        "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager cuts", _NO_FIELD),
+        "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager", _NO_FIELD),
         "sharing.mig.layout": Ability(
-            "emulated", "the GPU Operator's MIG manager cuts, by a config of gpukube's", _NO_FIELD
+            "emulated", "the GPU Operator's MIG manager, with gpukube's configuration", _NO_FIELD
         ),
         "sharing.timeSlicing": Ability(
             "emulated", "the plugin's sharing.timeSlicing; on Bottlerocket the node's own settings", _NO_FIELD

@@ -61,7 +61,7 @@ LIVE: dict[str, tuple[list[str], str, str]] = {
     "no number": (["1g.5gb@a"], "mig-question", '"1g.5gb@a" cannot be read'),
     "no profile": (["1g.6gb@0"], "mig-profile", '"1g.6gb" is not a MIG profile of A100-40GB'),
     "a place where none begins": (["3g.20gb@1"], "mig-layout", "no 3g.20gb begins at 1 of A100-40GB"),
-    "a place that is taken": (["3g.20gb@0", "1g.5gb@2"], "mig-layout", "1g.5gb@2 stands where 3g.20gb@0 is"),
+    "a place that is taken": (["3g.20gb@0", "1g.5gb@2"], "mig-layout", "1g.5gb@2 overlaps 3g.20gb@0"),
 }
 
 

@@ -54,9 +54,9 @@ def test_inquiries_when_regions_are_named_then_those_of_the_clouds_they_belong_t
 @pytest.mark.parametrize(
     ("providers", "regions", "code", "said"),
     [
-        (("eks",), ("eastus",), "region", '"eastus" is no region of eks'),
-        ((), ("moon base",), "region", '"moon base" is no region of aks, eks or gke'),
-        (("mars",), (), "no-catalogue", 'there is no catalogue of "mars"'),
+        (("eks",), ("eastus",), "region", '"eastus" is not a region of eks'),
+        ((), ("moon base",), "region", '"moon base" is not a region of aks, eks or gke'),
+        (("mars",), (), "no-catalogue", 'no catalogue for "mars"'),
     ],
 )
 def test_inquiries_when_no_cloud_can_answer_then_refused(

@@ -7,7 +7,7 @@ import pytest
 from gpukube.cli import app
 from gpukube.errors import CapacityError, ExitCode, GpukubeError
 
-MEND = "    fix: mend it and run the command again; it takes up what was begun\n"
+MEND = "    fix: fix it and run the command again; it continues\n"
 
 ENDS: dict[str, tuple[BaseException, ExitCode, str]] = {
     "an error of ours": (

@@ -33,7 +33,7 @@ pools[].capacity.maxPrice <number>
     range    more than 0
     example  1.5
 
-a change of it on a live pool
+changing it on a live pool
     aks  replaces the pool: the Spot price is set at creation only
 """
 
@@ -56,7 +56,7 @@ def test_features_when_shown_then_told_where_exact_and_where_not(
 ) -> None:
     shown = explain("sharing.mig.strategy")[1]
     assert "    default  single\n    one of   single, mixed\n" in shown
-    assert "    sharing.mig.single: exact on gke\n        aks  emulated: " in shown
+    assert "    sharing.mig.single: exact on gke\n        aks  done by " in shown
     assert "        gke  missing: GKE's plugin shows nvidia.com/gpu only\n" in shown
 
 

@@ -44,15 +44,15 @@ REPORTS = (
     ClusterReport(
         CLUSTER,
         (
-            PoolReport("good", "good", "unchanged", "as promised", proof=PROOF),
-            PoolReport("bad", "bad", "failed", "not as promised", proof=BROKEN, error=UNPROVEN),
-            PoolReport("lost", "lost", "failed", "could not be looked at", error=ClusterError("no answer")),
-            PoolReport("late", "late", "not-attempted", "stopped waiting for it"),
+            PoolReport("good", "good", "unchanged", "matches the spec", proof=PROOF),
+            PoolReport("bad", "bad", "failed", "differs", proof=BROKEN, error=UNPROVEN),
+            PoolReport("lost", "lost", "failed", "could not be read", error=ClusterError("no answer")),
+            PoolReport("late", "late", "not-attempted", "no request was sent"),
             PoolReport(
                 "zero",
                 "zero",
                 "unchanged",
-                "as promised",
+                "matches the spec",
                 proof=replace(PROOF, per_node=(), probe=Probe("skipped", "no node", GPU, "cuda:1")),
             ),
         ),

@@ -55,11 +55,11 @@ def test_format_when_the_command_does_not_write_it_then_four_and_the_possible_on
         "output-format",
         "--output",
     )
-    assert found.fix == f"write one of {', '.join(FORMATS[kind])}"
+    assert found.fix == f"choose one of {', '.join(FORMATS[kind])}"
 
 
 def test_format_when_another_command_writes_it_then_refused_all_the_same() -> None:
-    with pytest.raises(SpecError, match='"github" is no output format of this command'):
+    with pytest.raises(SpecError, match='"github" is not an output format of this command'):
         show(EMPTY_LIST, "github")
     require_format("github", "Diff")
 

@@ -24,8 +24,8 @@ def written(*events: Event) -> list[str]:
 
 
 def test_lines_when_something_happens_then_time_subject_phase_and_message() -> None:
-    (line,) = written(event("asks for Standard_ND96asr_v4"))
-    assert re.fullmatch(r"\d\d:\d\d:\d\d train-aks/a100mig create: asks for Standard_ND96asr_v4", line)
+    (line,) = written(event("requesting Standard_ND96asr_v4"))
+    assert re.fullmatch(r"\d\d:\d\d:\d\d train-aks/a100mig create: requesting Standard_ND96asr_v4", line)
 
 
 def test_lines_when_the_subject_says_the_same_again_then_once() -> None:

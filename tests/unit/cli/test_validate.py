@@ -56,11 +56,11 @@ def test_text_when_findings_are_silenced_then_counts_them(validate: Callable[...
 
 def test_text_when_wrong_then_all_is_told_and_counted(validate: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = validate(pools=GOOD.replace("nodes", "node") + LONG + HINTED)
-    assert (code, out, err.splitlines()[-1]) == (4, "", "wrong: 1 error, 1 warning, 1 hint")
+    assert (code, out, err.splitlines()[-1]) == (4, "", "1 error, 1 warning, 1 hint")
     assert [line.partition(":")[2].partition(": ")[2] for line in err.splitlines() if line[0] == "p"] == [
         'error[GPK117 unknown-key]: pools[0] has no "node"',
         'warning[GPK502 aks-name-length]: "abcdefghijkl" has 12 of 12 characters',
-        'hint[GPK314 silence-unused]: pools[2].silence[0].rule is "GPK502", and nothing of that kind is found',
+        'hint[GPK314 silence-unused]: pools[2].silence[0].rule is "GPK502", and there is no such finding',
     ]
 
 
@@ -125,7 +125,7 @@ def test_github_when_wrong_then_annotations_alone(validate: Callable[..., tuple[
         "warning file=pools.yaml,line=8,col=12",
         "notice file=pools.yaml,line=9,col=87",
     ]
-    assert out.splitlines()[3] == "gpukube: wrong: 1 error, 1 warning, 1 hint"
+    assert out.splitlines()[3] == "gpukube: 1 error, 1 warning, 1 hint"
 
 
 def test_github_when_more_is_wrong_than_it_shows_then_capped_and_the_rest_in_the_log(
@@ -141,7 +141,7 @@ def test_github_when_more_is_wrong_than_it_shows_then_capped_and_the_rest_in_the
 def test_format_when_unknown_then_says_which_there_are(validate: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = validate("-o", "junit")
     assert (code, out) == (4, "")
-    assert "write one of table, text, json, yaml, sarif, github" in err
+    assert "choose one of table, text, json, yaml, sarif, github" in err
 
 
 FIELDS = {

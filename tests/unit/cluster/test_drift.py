@@ -232,4 +232,4 @@ def test_manifest_when_it_is_no_yaml_then_nothing() -> None:
 def test_say_when_many_fields_differ_then_a_line_per_object() -> None:
     fields = [f"{POD}.{name}" for name in ("a", "b", "c", "d")]
     found = [*(Drift("DaemonSet x", name, 1, 2) for name in fields), Drift("ConfigMap y", "", "the object", None)]
-    assert say_drift(found) == ["DaemonSet x: a, b, c and 1 more differ", "ConfigMap y is gone"]
+    assert say_drift(found) == ["DaemonSet x: a, b, c and 1 more differ", "ConfigMap y is missing"]

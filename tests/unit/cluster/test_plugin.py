@@ -335,7 +335,7 @@ def test_plan_when_retiring_and_everything_is_named_then_none() -> None:
 VALUES = chart_values([CUT], ALONE)
 PLUGIN, ENTRIES = chart_objects(VALUES)
 DRIFT: dict[str, tuple[dict[str, object], str]] = {
-    "DaemonSet gone": ({"objects": (ENTRIES,)}, f"DaemonSet {RELEASE_NAME} is gone"),
+    "DaemonSet gone": ({"objects": (ENTRIES,)}, f"DaemonSet {RELEASE_NAME} is missing"),
     "affinity edited": (
         {"objects": (chart_objects({**VALUES, "affinity": {}})[0], ENTRIES)},
         f"DaemonSet {RELEASE_NAME}: affinity.nodeAffinity differs",
@@ -348,7 +348,7 @@ DRIFT: dict[str, tuple[dict[str, object], str]] = {
         {"objects": (PLUGIN, {**ENTRIES, "data": {**entries_of(VALUES), DEFAULT_KEY: "version: v2"}})},
         f"ConfigMap {RELEASE_NAME}-configs: data[{DEFAULT_KEY}] differs",
     ),
-    "config map gone": ({"objects": (PLUGIN,)}, f"ConfigMap {RELEASE_NAME}-configs is gone"),
+    "config map gone": ({"objects": (PLUGIN,)}, f"ConfigMap {RELEASE_NAME}-configs is missing"),
     "failed": ({"history": (release_of(VALUES, status="failed"),)}, "its last change ended as failed"),
     "older chart": ({"history": (release_of(VALUES, chart_version="0.17.4"),)}, f"chart 0.17.4 -> {CHART_VERSION}"),
 }
@@ -364,7 +364,7 @@ def test_plan_when_the_cluster_drifted_then_upgrade_says_what(case: str) -> None
 def test_plan_when_values_differ_and_an_object_is_gone_then_both_are_told() -> None:
     plan = plan_release([CUT, SHARED], installed([CUT], objects=(ENTRIES,)))
     entry = f"config.map.{SHARED.ownership.config_key} differs"
-    assert plan.reason == f"{entry}; DaemonSet {RELEASE_NAME} is gone"
+    assert plan.reason == f"{entry}; DaemonSet {RELEASE_NAME} is missing"
     assert [(item.object, item.gone) for item in plan.drift] == [(f"DaemonSet {RELEASE_NAME}", True)]
 
 

@@ -61,13 +61,13 @@ def test_plan_when_a_pool_is_new_then_its_entry_is_added_only() -> None:
 
 OBJECTS = operator_objects(VALUES)
 DRIFT: dict[str, tuple[dict[str, object], str]] = {
-    "operator gone": ({"objects": OBJECTS[1:]}, "Deployment gpu-operator is gone"),
-    "policy gone": ({"objects": (OBJECTS[0], OBJECTS[2])}, "ClusterPolicy cluster-policy is gone"),
+    "operator gone": ({"objects": OBJECTS[1:]}, "Deployment gpu-operator is missing"),
+    "policy gone": ({"objects": (OBJECTS[0], OBJECTS[2])}, "ClusterPolicy cluster-policy is missing"),
     "policy edited": (
         {"objects": (OBJECTS[0], {**OBJECTS[1], "spec": {"mig": {"strategy": "mixed"}}}, OBJECTS[2])},
         "ClusterPolicy cluster-policy: mig.strategy differs",
     ),
-    "config map gone": ({"objects": OBJECTS[:2]}, "ConfigMap gpukube-gpu-operator-configs is gone"),
+    "config map gone": ({"objects": OBJECTS[:2]}, "ConfigMap gpukube-gpu-operator-configs is missing"),
     "failed": ({"operator_history": (operator_release(VALUES, status="failed"),)}, "its last change ended as failed"),
 }
 

@@ -60,7 +60,7 @@ def test_leftover_when_said_then_names_the_largest_number_that_would_still_fit()
 
 def test_shares_when_the_node_has_one_gpu_then_only_what_they_do_not_isolate() -> None:
     (found,) = advise(make_target("Standard_NC4as_T4_v3", sharing=SLICED), CHART)
-    assert found.seen.endswith("are not isolated: each may use all memory of the GPU, and a fault of one can end all")
+    assert found.seen.endswith("are not isolated: each may use all memory of the GPU, and a fault of one can stop all")
 
 
 def test_shares_when_of_instances_then_only_those_of_one_are_not_isolated() -> None:

@@ -121,7 +121,7 @@ def test_check_when_no_node_has_the_label_then_none_is_taken_for_unready() -> No
 
 
 MISLED = {
-    "fewer than there are": (SINGLE, "warning", "write min: 1 or more, or keep max low (now 3)", "another number"),
+    "fewer than there are": (SINGLE, "warning", "write min: 1 or more, or keep max low (now 3)", "the wrong number"),
     "names it does not know": (MIXED, "error", "write min: 1 or more", "start no node"),
 }
 

@@ -49,8 +49,8 @@ def test_layout_when_on_eks_then_promised_labelled_and_written_for_the_mig_manag
 
 
 REFUSED = {
-    "AKS": ("clusters: [train-aks]", "missing-feature", "aks has no sharing.mig.layout"),
-    "GKE": ("clusters: [train-gke]", "missing-feature", "gke has no sharing.mig.layout"),
+    "AKS": ("clusters: [train-aks]", "missing-feature", "aks does not support sharing.mig.layout"),
+    "GKE": ("clusters: [train-gke]", "missing-feature", "gke does not support sharing.mig.layout"),
     "Bottlerocket": (
         "clusters: [train-eks]\nimage: bottlerocket",
         "eks-bottlerocket-profile",

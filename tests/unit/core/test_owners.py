@@ -77,7 +77,7 @@ def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
         assert answer.driver != "operator" or answer.advertiser == "operator" == choice.release, "nobody to bring it"
         assert answer.driver != "operator" or answer.values["driver.enabled"] is True
         assert not (answer.advertiser == "operator" and (unable or (sharing.mig and cut_by != "operator")))
-        assert not (answer.advertiser == "chart" and sharing.mig and cut_by != "cloud"), "nobody cuts"
+        assert not (answer.advertiser == "chart" and sharing.mig and cut_by != "cloud"), "nothing does MIG"
         assert (answer.driver == "cloud") == (driver == "cloud")
         assert owner in ("auto", answer.driver)
         assert answer.labels.keys() <= LABEL_REASONS.keys()
@@ -158,7 +158,7 @@ def test_solve_when_the_operator_is_asked_for_then_it_serves_uncut_nodes() -> No
     answer = solve_ownership(make_target(plugin_owner="operator"), DRIVEN)
     assert isinstance(answer, Ownership)
     assert answer.advertiser == "operator"
-    assert "asks for the GPU Operator" in answer.reason
+    assert "requests the GPU Operator" in answer.reason
     assert "nvidia.com/mig.config" not in answer.labels
 
 
@@ -207,7 +207,7 @@ def test_choose_when_one_pool_has_the_operator_s_driver_and_one_the_cloud_s_then
 
 REFUSED: dict[str, tuple[dict[str, object], NodeStack, ReleaseChoice, str, str]] = {
     "the operator would undo the cloud's cut": ({"sharing": CUT}, DRIVEN, OPERATED, "operator-uncuts", "undo"),
-    "nobody cuts": ({"sharing": CUT}, stack("cloud", "none", "none"), CHART, "nobody-cuts", "nobody cuts"),
+    "nothing does MIG": ({"sharing": CUT}, stack("cloud", "none", "none"), CHART, "nobody-cuts", "nothing does MIG"),
     "helm beside the operator": ({"plugin_owner": "helm"}, DRIVEN, OPERATED, "helm-beside-operator", "it is there"),
     "an image that the operator cannot serve": (
         {}, stack("cloud", "none", unable=True), OPERATED, "operator-unable", "it is another system",

@@ -80,7 +80,7 @@ def test_plan_when_another_specs_operator_is_there_then_it_serves_this_pool_too(
     plan = planned(WHOLE, OPERATING)
     assert advertiser(plan) == "operator"
     assert plan.pools[0].desired == plan.desired[0]
-    assert "gpukube's GPU Operator is on the cluster already" in plan.desired[0].ownership.reason
+    assert "gpukube's GPU Operator is already on the cluster" in plan.desired[0].ownership.reason
     assert plan.release is not None
     assert (plan.release.kind.advertiser, plan.release.action) == ("operator", "none")
     assert plan.diagnostics == ()

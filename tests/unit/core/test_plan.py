@@ -99,7 +99,7 @@ def test_plan_when_only_the_copy_names_it_then_ours_under_any_name() -> None:
     fields = {path: value for path, value in LOST.fields.items() if not path.is_below("labels")}
     plan = plan_pool(PROVIDER, WANTED, (replace(LOST, name="a100migb", fields=fields),))
     assert (plan.action, plan.name) == ("update", "a100migb")
-    assert "its labels lost the marks" in plan.why
+    assert "its gpukube.io labels were replaced" in plan.why
     assert {label("gpukube.io/owner"), label("gpukube.io/pool")} <= {c.change.field for c in plan.changes}
 
 

@@ -107,9 +107,9 @@ def test_mends_when_the_same_is_offered_twice_then_once_and_the_release_only_wit
 
 SAID = {
     "label": (LABEL, "label node gpu-1 team=vision"),
-    "no label": (LabelNode("gpu-1", "team", "vision", None), "take the label team=vision off node gpu-1"),
+    "no label": (LabelNode("gpu-1", "team", "vision", None), "remove the label team=vision from node gpu-1"),
     "restart": (RESTART, "restart DaemonSet ns/plugin"),
-    "release": (Reconcile(), "bring our release to what the spec says"),
+    "release": (Reconcile(), "bring gpukube's release to the spec"),
 }
 
 

@@ -90,10 +90,10 @@ def test_call_when_the_timeout_ends_while_it_hangs_then_wait_timeout_names_the_c
     clock = SystemClock()
     calls = Calls(clock, clock.now() + 0.3, RESUME)
     with pytest.raises(WaitTimeout) as caught:
-        calls("train-aks/t4", "asking for CreateNodePool", hanging, changes=True)
+        calls("train-aks/t4", "calling CreateNodePool", hanging, changes=True)
     assert caught.value.in_flight
     assert caught.value.render() == (
-        "train-aks/t4: error[timeout]: gave up waiting for an answer while asking for CreateNodePool\n"
+        "train-aks/t4: error[timeout]: timed out while calling CreateNodePool\n"
         f"    fix: the cloud keeps working; to resume: {RESUME}"
     )
 

@@ -85,7 +85,7 @@ def test_create_when_the_cluster_is_busy_then_waited_for_and_said() -> None:
     stage.world.fail_next(BUSY)
     stage.world.fail_next(BUSY)
     assert create_one(stage).outcome == "done"
-    assert "waits: another operation runs" in stage.messages()
+    assert "waiting: another operation runs" in stage.messages()
 
 
 def test_create_when_the_cluster_stays_busy_then_timed_out_with_the_way_to_resume() -> None:
@@ -133,7 +133,7 @@ def test_create_when_stopped_while_the_cloud_works_then_the_way_to_resume() -> N
     stage.world.polls_to_finish = 10_000
     report = create_one(stage)
     assert (report.outcome, report.resume) == ("started", RESUME)
-    assert report.message == "create has begun and the cloud goes on; not waited for any longer"
+    assert report.message == "create is still running in the cloud; not watched any more"
     assert list(stage.world.pools) == [CUT.target.name]
 
 

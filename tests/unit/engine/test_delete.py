@@ -53,7 +53,7 @@ def test_delete_when_the_call_fails_then_said_and_the_next_run_deletes(stage: St
 def test_delete_when_the_cluster_is_busy_then_waited_for(stage: Stage) -> None:
     stage.world.fail_next(BUSY)
     assert delete(stage).outcome == "done"
-    assert "waits: another operation runs" in stage.messages()
+    assert "waiting: another operation runs" in stage.messages()
 
 
 def test_delete_when_stopped_while_busy_then_the_way_to_resume(stage: Stage) -> None:
@@ -78,7 +78,7 @@ def half_done(live: list[Desired], status: str) -> Snapshot:
     return replace(seen, history=(*seen.history[:-1], replace(seen.history[-1], status=status)))
 
 
-NOT_TIDIED = "not tidied, the same delete or the next apply does it: it is away"
+NOT_TIDIED = "not cleaned up; the same delete or the next apply does it: it is away"
 LEFT: dict[str, tuple[Snapshot, str, str]] = {
     "its entry": (installed([CUT]), "failed", NOT_TIDIED),
     "its entry in the record alone": (replace(installed([CUT]), config_map={}), "failed", NOT_TIDIED),
@@ -115,7 +115,7 @@ def test_delete_when_the_inside_is_not_known_then_said_that_entries_stay(stage: 
     deletion = plan_deletion([plan], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.pool])
     (report,) = delete_pools(deletion, {CLUSTER.key: stage.session}, stage.run)
     assert [pool.outcome for pool in report.pools] == ["done"]
-    assert report.release == "release: not looked at, the same delete or the next apply drops entries: no answer"
+    assert report.release == "release: not read; the same delete or the next apply drops entries: no answer"
 
 
 @pytest.mark.parametrize(

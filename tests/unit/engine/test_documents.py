@@ -97,7 +97,7 @@ def test_plan_document_when_a_cluster_failed_then_its_error_in_full() -> None:
 
 
 def test_report_document_when_made_then_the_exit_code_and_every_outcome() -> None:
-    failed = PoolReport("b", "b", "failed", "was not proven", error=CapacityError("none", fix="zone 2"), resume="again")
+    failed = PoolReport("b", "b", "failed", "not verified", error=CapacityError("none", fix="zone 2"), resume="again")
     reports = [ClusterReport(CLUSTER, (PoolReport("a", "a", "done", "created"), failed), "release: 1")]
     document = json.loads(json.dumps(report_document(reports, kind="Create")))
     assert (document["exitCode"], document["kind"]) == (3, "Create")
@@ -235,7 +235,7 @@ def test_plan_document_when_no_flag_applies_a_pool_then_named_beside_the_flags()
     assert (needs_line(adoptable), stuck_line(adoptable)) == ("to apply all of it, add: --adopt", "")
     stuck = plan_document([ClusterPlan(CLUSTER, pools=(nobodys, theirs))], [])
     assert needs_line(stuck) == "to apply what can be applied, add: --adopt"
-    assert stuck_line(stuck) == "no flag applies train-aks/a100mig: the error there has the reason"
+    assert stuck_line(stuck) == "no flag applies train-aks/a100mig: see its error"
 
 
 def test_plan_document_when_clusters_were_not_read_then_named() -> None:
@@ -325,7 +325,7 @@ def test_event_document_when_made_then_utc_and_valid() -> None:
 
 
 def test_documents_when_made_then_valid_by_their_schemas() -> None:
-    failed = PoolReport("b", "b", "failed", "was not proven", error=CapacityError("none", fix="zone 2"), resume="again")
+    failed = PoolReport("b", "b", "failed", "not verified", error=CapacityError("none", fix="zone 2"), resume="again")
     started = PoolReport("c", "c", "started", "asked for")
     reports = [ClusterReport(CLUSTER, (PoolReport("a", "a", "done", "created"), failed, started), "release: 1")]
     documents = [

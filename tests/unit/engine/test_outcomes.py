@@ -91,7 +91,7 @@ def test_outcome_when_stopped_while_a_call_is_in_flight_then_unknown(what: str, 
     stage.world.fail_next(Stopped(in_flight=True), after=taken)
     report = WORK[what](stage)
     assert outcomes(report) == ["unknown"]
-    assert "in flight" in report.pools[0].message
+    assert "ended during a call" in report.pools[0].message
     assert report.pools[0].resume == RESUME
 
 
@@ -112,7 +112,7 @@ def test_outcome_when_stopped_while_others_queue_then_these_are_not_sent() -> No
     assert outcomes(create(stage)) == ["started", "not-attempted"]
     assert stage.sent() == ["create"]
     queued = [event.message for event in stage.said if event.message.startswith("queued")]
-    assert queued == ["queued", f"queued behind {CUT.target.pool}: the cloud takes one pool at a time"]
+    assert queued == ["queued", f"queued behind {CUT.target.pool}: the cloud changes one pool at a time"]
 
 
 def test_outcome_when_stopped_right_before_a_call_is_made_then_not_attempted() -> None:
@@ -178,7 +178,7 @@ def test_outcome_when_only_the_proof_of_an_unchanged_pool_is_stopped_then_not_at
     stage.run = replace(stage.run, clock=ManualClock(stop_at=20))
     report = create(stage)
     (pool,) = report.pools
-    assert (pool.outcome, pool.message) == ("not-attempted", "nothing had to be changed; not proven")
+    assert (pool.outcome, pool.message) == ("not-attempted", "nothing to change; not verified")
 
 
 def test_outcome_when_time_is_too_short_for_the_proof_of_an_unchanged_pool_then_failed_and_seven() -> None:

@@ -214,7 +214,7 @@ def test_settle_when_the_operator_would_undo_the_clouds_cut_then_refused_and_not
     settled = found.settle("train", load_provider("aks"), operator_live=True)
     assert [pool.ownership.advertiser for pool in settled.desired] == ["none", "operator"]
     assert [(refusal.code, refusal.where.line) for refusal in settled.refusals] == [("owner", 8)]
-    assert "undo the cut" in settled.refusals[0].seen
+    assert "undo the MIG layout" in settled.refusals[0].seen
 
 
 def test_carries_operator_when_a_live_pool_of_any_owner_says_so_then_true(tmp_path: Path) -> None:

@@ -275,18 +275,18 @@ def test_probe_when_an_image_is_named_then_that_one() -> None:
 BUSY = plugin_pod("node-0", devices={"nvidia.com/gpu": 8})
 SOME = Nodes(1, 0, 5, autoscaled=True)
 SKIPS = {
-    "from zero": (FROM_ZERO, True, (), "the pool has no node, and a probe would start one; --probe-scale-up does that"),
+    "from zero": (FROM_ZERO, True, (), "the pool has no node, and a probe would start one; add --probe-scale-up"),
     "full and autoscaled": (
         SOME,
         False,
         (BUSY,),
-        "pods hold every device, and a probe would start a node; --probe-scale-up does that",
+        "every device is in use, and a probe would start a node; add --probe-scale-up",
     ),
     "full and fixed": (
         Nodes(1, 1, 1, autoscaled=False),
         False,
         (BUSY,),
-        "pods hold every device; there is none to ask for",
+        "every device is in use",
     ),
 }
 

@@ -76,7 +76,7 @@ def test_prove_when_no_node_comes_then_given_up_at_the_limit() -> None:
 def test_prove_when_the_runs_timeout_is_shorter_then_it_holds_and_says_how_to_resume() -> None:
     stage = Stage([CUT], seen_at=until(1e9, NO_NODE))
     hurried = replace(stage.run, pace=PACE.with_timeout(40))
-    with pytest.raises(WaitTimeout, match=r"gave up waiting: .*0 of 1 nodes are in the cluster") as caught:
+    with pytest.raises(WaitTimeout, match=r"timed out: .*0 of 1 nodes are in the cluster") as caught:
         prove(CUT, stage.session, hurried)
     assert stage.clock.now() == 40
     assert caught.value.diagnostics[0].fix.endswith(f"to resume: {RESUME}")

@@ -115,7 +115,11 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
         PRUNING.with_live(1, etag="7", labels={**STRAY.labels, "x": "y"}),
         ["train-aks/old: labels[x] none -> y"],
     ),
-    "a pool to delete is gone": (PRUNING, replace(PRUNING, live=(MATCHING,)), ["train-aks/old: the pool is gone"]),
+    "a pool to delete is gone": (
+        PRUNING,
+        replace(PRUNING, live=(MATCHING,)),
+        ["train-aks/old: the pool is gone"],
+    ),
     "one of two pools to delete that carry one mark": (
         replace(PRUNING, live=(MATCHING, replace(STRAY, name="old2"), STRAY)),
         PRUNING,

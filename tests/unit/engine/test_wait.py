@@ -125,12 +125,12 @@ def test_send_when_the_cluster_is_busy_then_tried_again_until_it_is_not() -> Non
     made = bench(sends=[BUSY, BUSY, OPERATION])
     assert made.wait.send(made.cloud, REQUEST) is OPERATION
     assert made.answers.asked_at == [0.0, 10.0, 20.0]
-    assert made.said == ["waits: another operation runs"] * 2
+    assert made.said == ["waiting: another operation runs"] * 2
 
 
 def test_send_when_it_stays_busy_then_times_out() -> None:
     made = bench(sends=[BUSY])
-    with pytest.raises(WaitTimeout, match="the cluster stays busy"):
+    with pytest.raises(WaitTimeout, match="the cluster is still busy"):
         made.wait.send(made.cloud, REQUEST)
 
 
@@ -148,7 +148,7 @@ def test_pause_when_the_time_is_over_then_says_what_was_not_there() -> None:
         while True:
             made.wait.pause(made.wait.poll_s, "it never comes")
 
-    with pytest.raises(WaitTimeout, match="gave up waiting: it never comes"):
+    with pytest.raises(WaitTimeout, match="timed out: it never comes"):
         wait_for_ever()
 
 

@@ -110,7 +110,7 @@ def test_upgrade_when_the_daemonset_was_deleted_then_it_comes_back(
     keeper.install_or_upgrade(FRESH, 0)
     delete(live, "daemonsets", PLUGIN_NAME)
     plan = plan_release([CUT], look(kube))
-    assert plan.reason == f"DaemonSet {PLUGIN_NAME} is gone"
+    assert plan.reason == f"DaemonSet {PLUGIN_NAME} is missing"
     keeper.install_or_upgrade(plan, plan.revision)
     assert plan_release([CUT], look(kube)).action == "none"
 
