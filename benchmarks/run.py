@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from benchmarks import validate  # noqa: E402 - the path is set above
+from benchmarks import clients, validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
 from gpukube.core.plan import plan_pool  # noqa: E402
 from gpukube.gpu.mig_solver import MOST_INSTANCES, pack  # noqa: E402
@@ -77,6 +77,8 @@ def main() -> None:
         ("--version / python -c pass", f"{ratio([GPUKUBE, '--version'], empty):.2f} x", "<= 2 x"),
         ("--help / import typer", f"{ratio([GPUKUBE, '--help'], typer):.2f} x", "<= 2 x"),
         ("completion / import typer", f"{ratio([GPUKUBE], typer, _completion()):.2f} x", "<= 2 x"),
+        ("validate one spec", f"{clients.one_spec().wall:.2f} s", "<= 0.20 s"),
+        *clients.rows(),
         *validate.rows(),
         (f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"),
     ]
