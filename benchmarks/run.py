@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
 from benchmarks import clients, validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
+from gpukube.core.fields import label  # noqa: E402
 from gpukube.core.plan import plan_pool  # noqa: E402
 from gpukube.gpu.mig_solver import MOST_INSTANCES, pack  # noqa: E402
 from gpukube.gpu.models import model_named  # noqa: E402
@@ -143,7 +144,7 @@ def plan_figures(pools: int) -> tuple[float, float]:
     live: dict[str, list[Observed]] = {}
     for wanted in desired:
         observed = make_observed(wanted)
-        changed = replace(observed, fields={**observed.fields, "labels[team]": "other"})
+        changed = replace(observed, fields={**observed.fields, label("team"): "other"})
         live.setdefault(wanted.target.cluster.key, []).append(changed)
     seconds = _timed(lambda: [plan_pool(provider, wanted, live[wanted.target.cluster.key]) for wanted in desired])
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -29,4 +29,5 @@ class SpecModel(BaseModel):
         extra="forbid",
         alias_generator=to_camel,
         allow_inf_nan=False,
+        defer_build=True,  # a model inside another is built with it, not once by itself before
     )

@@ -43,7 +43,8 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", inquiry.where):
         from gpukube_aks.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
-    return fetch(inquiry)
+
+        return fetch(inquiry)
 
 
 CATALOGUE: Final = CloudCatalogue(

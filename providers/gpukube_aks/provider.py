@@ -204,7 +204,8 @@ class AksProvider:
         """
         with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", cluster.key):
             from gpukube_aks.live.client import connect_cluster  # the SDK costs 365 ms, planning needs none
-        return connect_cluster(cluster, settings)
+
+            return connect_cluster(cluster, settings)
 
 
 if TYPE_CHECKING:

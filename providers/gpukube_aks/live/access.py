@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import AzureError
 from azure.core.rest import HttpRequest
-from azure.identity import DefaultAzureCredential
 
 from gpukube.core.jsontree import tree
 from gpukube.endpoint import is_loopback, require_safe
@@ -52,6 +51,8 @@ class AzureCredential:
     """
 
     def __init__(self, tenant: str, authority: str) -> None:
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - 90 ms that an emulated Azure has no use for
+
         self._tenant = tenant
         others = [tenant] if tenant else []
         elsewhere = os.environ.get("AZURE_AUTHORITY_HOST", "")

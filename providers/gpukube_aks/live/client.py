@@ -16,7 +16,6 @@ from azure.core import AzureClouds, MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.pipeline.policies import SansIOHTTPPolicy
 from azure.core.rest import HttpRequest
-from azure.identity import AzureAuthorityHosts
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
 from azure.mgmt.core.tools import get_arm_endpoints
@@ -52,11 +51,6 @@ if TYPE_CHECKING:
 # azure-identity warns about every kind of credential that is not set up; without any handler Python prints that.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
-_AUTHORITIES: Final = {
-    AzureClouds.AZURE_PUBLIC_CLOUD: AzureAuthorityHosts.AZURE_PUBLIC_CLOUD,
-    AzureClouds.AZURE_CHINA_CLOUD: AzureAuthorityHosts.AZURE_CHINA,
-    AzureClouds.AZURE_US_GOVERNMENT: AzureAuthorityHosts.AZURE_GOVERNMENT,
-}
 PUBLIC_URL: Final = "https://management.azure.com"
 _CONDITIONS: Final = {
     "if-missing": MatchConditions.IfMissing,
@@ -165,7 +159,14 @@ def _session(settings: Settings) -> _Session:
 
 def _sign_in(endpoint: Endpoint) -> tuple[str, list[str]]:
     """Find who signs in and for which scope: those of the cloud that the endpoint belongs to, else the public one's."""
-    for cloud, authority in _AUTHORITIES.items():
+    from azure.identity import AzureAuthorityHosts  # noqa: PLC0415 - 90 ms that an emulated Azure has no use for
+
+    authorities = {
+        AzureClouds.AZURE_PUBLIC_CLOUD: AzureAuthorityHosts.AZURE_PUBLIC_CLOUD,
+        AzureClouds.AZURE_CHINA_CLOUD: AzureAuthorityHosts.AZURE_CHINA,
+        AzureClouds.AZURE_US_GOVERNMENT: AzureAuthorityHosts.AZURE_GOVERNMENT,
+    }
+    for cloud, authority in authorities.items():
         known = get_arm_endpoints(cloud)
         if is_same_origin(endpoint.url or PUBLIC_URL, known["resource_manager"]):
             return ("" if cloud is AzureClouds.AZURE_PUBLIC_CLOUD else authority), known["credential_scopes"]
