@@ -144,7 +144,7 @@ class Started:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it has not finished."""
         return self.pid not in self._forge.codes
 
     @property

@@ -184,7 +184,7 @@ def test_create_when_terminated_while_helm_hangs_then_helm_is_given_its_time_and
     os.kill(started.pid, signal.SIGTERM)
     ended = started.wait()
     assert ended.code == 143, ended.said
-    assert "release: the run ends: Helm has up to 10 s to end the change that it is making" in ended.err
+    assert "release: stopping: Helm has up to 10 s to finish its change" in ended.err
     assert json.loads(ended.out)["exitCode"] == 143
     require_nothing_left(stage)
     daemon.clear_faults(stage.info)

@@ -190,5 +190,5 @@ def test_doctor_when_it_may_not_mend_then_it_says_so_and_ends_with_no_access(
         daemon.deny(ward, "train")
         patient.label_nodes(MIG, **{"gpukube.io/pool": MIG})
     assert tried.code == 5, tried.out
-    assert "error[kube-forbidden]: not allowed by the Kubernetes API (403) while changing Node" in tried.out
+    assert "error[kube-forbidden]: denied by the Kubernetes API (403) while changing Node" in tried.out
     assert "error[node-labels-lost]" in tried.out

@@ -94,5 +94,5 @@ def test_chart_when_the_file_is_no_chart_then_bad_input_before_any_call(
     (tmp_path / "half.tgz").write_bytes(b"\x1f\x8b\x08\x00half an archive")
     refused = gpukube("pool", "create", "-f", SINGLE, "--chart", tmp_path / chart)
     assert (refused.code, refused.out) == (4, "")
-    assert "error[chart-not-found]: there is no Helm chart here" in refused.err
+    assert "error[chart-not-found]: no Helm chart found" in refused.err
     assert gpukube.writes() == []

@@ -46,7 +46,7 @@ def test_create_when_run_as_a_process_then_result_on_stdout_and_progress_on_stde
 def test_verify_when_nothing_was_created_then_the_node_is_the_missing_step(gpukube: Gpukube) -> None:
     seen = gpukube("pool", "verify", "-f", SINGLE)
     assert seen.code == 1
-    assert "error[step-placement]: there is no DaemonSet of the device plugin" in seen.out
+    assert "error[step-placement]: the device plugin has no DaemonSet" in seen.out
     assert "error[step-node]: 0 of 1 nodes are in the cluster" in seen.out
 
 
@@ -71,7 +71,7 @@ def test_verify_when_the_config_entry_is_edited_then_named_and_the_nodes_show_it
     seen = gpukube("pool", "verify", "-f", SINGLE)
     assert seen.code == 1
     assert "error[step-config-entry]" in seen.out
-    assert "is not what this pool's sharing says" in seen.out
+    assert "differs from this pool's sharing" in seen.out
     assert "nvidia.com/mig-1g.5gb: 56" in seen.out  # what the node shows, beside what was promised
     assert "promised nvidia.com/gpu: 56" in seen.out
     assert "verified" not in seen.out

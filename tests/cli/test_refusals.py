@@ -152,7 +152,7 @@ def test_create_when_there_is_no_helm_at_all_then_one_before_any_write(
         sandbox, "pool", "create", "-f", SINGLE, PYTHONPATH=without("helm_python"), PATH=str(tmp_path)
     )
     assert refused.code == 1
-    assert "error[missing-helm]: neither the helm command nor the embedded Helm is there" in refused.out
+    assert "error[missing-helm]: neither the helm command nor the embedded Helm is installed" in refused.out
     assert "pip install 'gpukube[helm]'" in refused.out
     assert writes_since(sandbox) == []
 

@@ -145,12 +145,10 @@ FAULTS = {
     ),
     "no config entry and new pods": Fault(MIG, lose_entry, "config-entry", "there is no entry c-", is_waiting),
     "an entry that no plugin takes": Fault(
-        SHARED, break_entry, "config-entry", "is not what this pool's sharing says", is_waiting
+        SHARED, break_entry, "config-entry", "differs from this pool's sharing", is_waiting
     ),
     "no config map": Fault(MIG, lambda c: c.delete_config_map(), "config-entry", "only none"),
-    "no daemonset": Fault(
-        MIG, lambda c: c.delete_daemonset(), "placement", "there is no DaemonSet of the device plugin"
-    ),
+    "no daemonset": Fault(MIG, lambda c: c.delete_daemonset(), "placement", "the device plugin has no DaemonSet"),
     "no toleration": Fault(
         T4,
         lambda c: change_pods(c, {"tolerations": [t for t in c.tolerations() if t.get("key") != "dedicated"]}),
@@ -162,7 +160,7 @@ FAULTS = {
         MIG,
         lambda c: change_pods(c, {"nodeSelector": {"gpu": "yes"}}),
         "placement",
-        "nodeSelector wants gpu=yes, the node has no such label",
+        "nodeSelector needs gpu=yes, the node has no such label",
         no_devices,
     ),
     "a taint by hand": Fault(MIG, lambda c: taint(c, SKU), "placement", "taint sku=gpu:NoSchedule is not tolerated"),
@@ -193,7 +191,7 @@ FAULTS = {
         lambda c: c.devices("a100mig") == [{"mig-1g.5gb": 56}],
     ),
     "a name of a former sharing": Fault(
-        MIG, lambda c: show(c, mig__1g_5gb="4"), "stale-name", "nvidia.com/mig-1g.5gb: 4 is shown besides"
+        MIG, lambda c: show(c, mig__1g_5gb="4"), "stale-name", "nvidia.com/mig-1g.5gb: 4 is advertised too"
     ),
     "no node": Fault(MIG, lambda c: c.delete_nodes("a100mig"), "node", "0 of 1 nodes are in the cluster"),
 }
@@ -262,7 +260,7 @@ OPERATOR_FAULTS: dict[str, tuple[Callable[[Cluster], object], str, str]] = {
     "no operator": (
         lambda c: c.client.delete(Deployment, "gpu-operator", namespace=NAMESPACE),
         "placement",
-        "there is no Deployment of the GPU Operator",
+        "the GPU Operator has no Deployment",
     ),
     "kept off by hand": (lambda c: label(c, f"{DEPLOY}operands", "false"), "placement", "operands is false"),
     "plugin kept off by hand": (

@@ -90,10 +90,10 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
     # EOFError and zlib.error: an archive that was cut off; ValueError: a path with a NUL, text that is not UTF-8.
     except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
         raise HelmError(
-            "there is no Helm chart here",
+            "no Helm chart found",
             where=str(path),
             why=type(error).__name__,
-            fix="name a directory with a Chart.yaml, or an archive made by helm pull or helm package",
+            fix="use a directory with a Chart.yaml, or an archive of helm pull or helm package",
             code="chart-not-found",
         ) from error
     name = text(said, "name")
@@ -102,7 +102,7 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
         raise HelmError(
             f'this is the chart "{name}"',
             where=str(path),
-            fix=f"name a chart {' or '.join(wanted)}, or a repository that serves both",
+            fix=f"use the chart {' or '.join(wanted)}, or a repository with both",
             code="chart-not-found",
         )
     return LocalChart(path, name, text(said, "version"))
@@ -132,9 +132,9 @@ def archive_in(directory: Path, source: ChartSource) -> Path:
     found = sorted(directory.glob("*.tgz"))
     if not found:
         raise HelmError(
-            "helm pull left no archive behind",
+            "helm pull wrote no archive",
             where=source.shown,
-            fix="run helm pull by hand, and name the archive as the chart",
+            fix="run helm pull by hand, and pass the archive with --chart",
             code="chart-not-found",
         )
     return found[0]

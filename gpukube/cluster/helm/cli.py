@@ -169,9 +169,9 @@ class HelmCli:
             )
         except DeadlinePassed as error:
             raise HelmTimeout(
-                f"helm {words[0]} did not end within {self._deadline_s:g} s and was stopped",
+                f"helm {words[0]} did not finish within {self._deadline_s:g} s and was stopped",
                 where=where,
-                fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
+                fix="check that cluster and chart repository answer; then run again, which repairs the release",
             ) from error
         if ended.code == 0 or (may_be_missing and "not found" in ended.err):
             return ended
@@ -186,7 +186,7 @@ def _answer(ended: Ended) -> HelmAnswer:
             "helm does not answer in JSON",
             where="helm upgrade",
             why=ended.out.strip()[:200],
-            fix="check what the helm on PATH is (a wrapper?), or take it off PATH to use the embedded Helm",
+            fix="check the helm on PATH (a wrapper?), or remove it from PATH to use the embedded Helm",
             code="helm-old",
         ) from error
     return HelmAnswer(number(record, "version"), text(record, "info", "status"), text(record, "manifest"))

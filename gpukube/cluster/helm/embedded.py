@@ -138,9 +138,9 @@ class HelmSdk:
                 )
             except DeadlinePassed as error:
                 raise HelmTimeout(
-                    f"the embedded Helm did not end its {verb} within {self._deadline_s:g} s and was stopped",
+                    f"the embedded Helm did not finish its {verb} within {self._deadline_s:g} s and was stopped",
                     where=where,
-                    fix="check that cluster and chart repository answer; then run again: it repairs what was cut off",
+                    fix="check that cluster and chart repository answer; then run again, which repairs the release",
                 ) from error
         answer = _read(ended, where, request)
         HelmSdk._said = text(answer, "helm")

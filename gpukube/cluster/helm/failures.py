@@ -43,15 +43,15 @@ _ROWS: Final[tuple[_Row, ...]] = (
         r"Unauthorized|provide credentials|the server has asked for the client to provide",
         AccessError,
         "kube-unauthorized",
-        "the Kubernetes API does not accept our credentials",
+        "the Kubernetes API does not accept the credentials",
         "log in again, or check which identity the kubeconfig names",
     ),
     _Row(
         r"is forbidden|cannot \w+ resource|forbidden: User",
         AccessError,
         "kube-forbidden",
-        "our identity may not do in the cluster what the chart needs",
-        "ask for a role that may write DaemonSets, ConfigMaps, Secrets and ServiceAccounts in the namespace, and "
+        "the identity lacks permissions in the cluster that the chart needs",
+        "get a role that can write DaemonSets, ConfigMaps, Secrets and ServiceAccounts in the namespace, and "
         "ClusterRoles, ClusterRoleBindings and CustomResourceDefinitions in the cluster",
     ),
     _Row(
@@ -59,28 +59,28 @@ _ROWS: Final[tuple[_Row, ...]] = (
         Conflict,
         "release-busy",
         "another Helm run is changing this release",
-        "wait until it has ended and run again",
+        "wait until it has finished and run again",
     ),
     _Row(
         r"secrets \"sh\.helm\.release\.v1\S+\" already exists|release: already exists"
         r"|cannot reuse a name that is still in use|cannot re-use a name that is still in use",
         Conflict,
         "release-moved",
-        "another run changed this release at the same moment",
-        "run again: it starts from what is there now",
+        "another run changed this release at the same time",
+        "run again: it starts from the current release",
     ),
     _Row(
         r"conflict with \"|conflicts? with \"|Apply failed with \d+ conflict|conflict occurred while applying",
         FieldConflict,
         "helm-field-conflict",
-        "an object of the release was edited by hand, and Helm 4 does not overwrite another editor's fields",
-        "delete the object named (kubectl -n {namespace} delete ...) and run again: Helm makes it anew",
+        "an object of the release was edited by hand, and Helm 4 does not overwrite fields of another field manager",
+        "delete the object named (kubectl -n {namespace} delete ...) and run again: Helm creates it again",
     ),
     _Row(
         r"invalid ownership metadata|cannot be imported into the current release|exists and cannot be",
         HelmError,
         "helm-ownership",
-        "an object of the chart exists already and belongs to something else",
+        "an object of the chart already exists and belongs to something else",
         "remove that object, or the release it belongs to, and run again",
     ),
     _Row(
@@ -120,43 +120,43 @@ _ROWS: Final[tuple[_Row, ...]] = (
         HelmError,
         "chart-not-found",
         "the chart was not found",
-        "check the version, the network and the proxy, or name a mirror or a local chart; "
+        "check the version, the network and the proxy, or use a mirror or a local chart; "
         "helm show chart {chart} --repo {repo} shows the newest version",
     ),
     _Row(
         r"context deadline exceeded|timed out waiting",
         HelmTimeout,
         "helm-timeout",
-        "Helm gave up waiting",
-        "look at the pods of namespace {namespace}, then run again: it takes up where this left off",
+        "Helm timed out waiting",
+        "check the pods of namespace {namespace}, then run again: it continues",
     ),
     _Row(
         r"field not declared in schema|unknown field|unknown object type|error validating data|ValidationError",
         HelmError,
         "chart-values",
-        "the Kubernetes API does not know a field that these values lead to",
-        "take the value out of the release's own values, or use another chart version",
+        "the Kubernetes API does not know a field that these values set",
+        "remove the value from the release's own values, or use another chart version",
     ),
     _Row(
         r"error calling (ne|eq): incompatible types|nil pointer evaluating interface \{\}",
         HelmError,
         "helm-old",
         "this helm is too old for the chart's templates",
-        "install a current helm, or take it off PATH to use the embedded Helm",
+        "install a current helm, or remove it from PATH to use the embedded Helm",
     ),
     _Row(
         r"execution error at|template: |error calling|values don't meet the specifications",
         HelmError,
         "chart-values",
         "the chart refuses these values",
-        "take the value out of the release's own values, or use another chart version",
+        "remove the value from the release's own values, or use another chart version",
     ),
     _Row(
         r"unknown flag|unknown shorthand|unknown command",
         HelmError,
         "helm-old",
-        "this helm does not know an option that is needed",
-        "install helm 3.6 or newer, or take it off PATH to use the embedded Helm",
+        "this helm does not support a required option",
+        "install helm 3.6 or newer, or remove it from PATH to use the embedded Helm",
     ),
 )
 """In order: the first row whose pattern is found decides."""
@@ -166,9 +166,9 @@ _LOGIN: Final = _Row(
     r"Unauthorized|\b401\b|\b403\b|Forbidden|basic credential|denied",
     HelmError,
     "chart-not-found",
-    "the chart's repository does not let us in",
+    "the chart's repository denies access",
     "log in as with Helm: helm registry login HOST for oci://, user and password in the address of a repository; or "
-    "name a local chart",
+    "use a local chart",
 )
 """Decides first where a chart is fetched: the same words would else be taken for the cluster's."""
 _PULL: Final = "helm pull"
@@ -203,7 +203,7 @@ def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError
         return HelmError(
             f"Helm refuses: {line}",
             where=where,
-            fix="helm history {name} --namespace {namespace} tells what happened before".format(**words),
+            fix="helm history {name} --namespace {namespace} shows what happened before".format(**words),
         )
     return row.makes(row.says, where=where, why=line, fix=row.fix.format(**words), code=row.code)
 
@@ -215,5 +215,5 @@ def _line(said: str) -> str:
     """
     lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
     begins = [at for at, line in enumerate(lines) if line.startswith("Error: ") or _WEBHOOK in line]
-    told = " ".join(lines[begins[0] :] if begins else lines[-1:]).removeprefix("Error: ") or "it says nothing"
+    told = " ".join(lines[begins[0] :] if begins else lines[-1:]).removeprefix("Error: ") or "no message"
     return re.sub(r"//[^/@\s]*@", "//", told)[:_MOST]

@@ -188,14 +188,14 @@ class LightKube(KubeCalls):
         """See Kube."""
         # lightkube has no call for /version; its own transport carries CA, credentials and timeout.
         transport = self._client._client._client  # noqa: SLF001 -- the only way to reach the configured transport
-        response = self._call("asking for the version", lambda: transport.get("/version").raise_for_status())
+        response = self._call("reading the version", lambda: transport.get("/version").raise_for_status())
         try:
             answer: object = response.json()
         except ValueError:
             answer = None
         if not text(answer, "gitVersion"):
             raise ClusterError(
-                "this is not a Kubernetes API: /version says no gitVersion",
+                "this is not a Kubernetes API: /version has no gitVersion",
                 where=self._server,
                 fix="check the server address in the kubeconfig",
                 code="not-kubernetes",
@@ -312,7 +312,7 @@ class LightKube(KubeCalls):
         """See Kube."""
         asked = ResourceAttributes(verb=verb, resource=resource, group=group, namespace=namespace)
         review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resourceAttributes=asked))
-        answer = self._call("asking for permissions", lambda: self._client.create(review))
+        answer = self._call("checking permissions", lambda: self._client.create(review))
         return text(answer.to_dict(), "status", "allowed") == "true"
 
     def cleaning(self) -> Kube:

@@ -29,30 +29,30 @@ def explain(where: Where, doing: str, error: Exception) -> AccessError | Cluster
         return ClusterError(
             f"no answer in time while {doing}",
             where=where,
-            fix="check that this address can be reached from here (private cluster, VPN, authorised ranges)",
+            fix="check that this address is reachable from here (private cluster, VPN, authorised ranges)",
             code="cluster-timeout",
         )
     if isinstance(error, ConfigError):
         return AccessError(
-            f"the kubeconfig's credentials could not be had while {doing}",
+            f"the kubeconfig's credentials are not available while {doing}",
             where=where,
             why=brief(error),
-            fix="run the kubeconfig's exec command by hand, or let the cloud's own access be used",
+            fix="run the kubeconfig's exec command by hand, or remove kubeconfig from the spec",
             code="kube-credentials",
         )
     if isinstance(error, msgspec.MsgspecError):
         return ClusterError(
-            f"the answer is not one of a Kubernetes API while {doing}",
+            f"the answer is not from a Kubernetes API while {doing}",
             where=where,
             why=brief(error),
             fix="check the server address in the kubeconfig, and any proxy between",
             code="not-kubernetes",
         )
     return ClusterError(
-        f"the Kubernetes API cannot be reached while {doing}",
+        f"the Kubernetes API is unreachable while {doing}",
         where=where,
         why=brief(error),
-        fix="check that the cluster runs and that this address can be reached from here; then run again",
+        fix="check that the cluster runs and that this address is reachable from here; then run again",
         code="cluster-unreachable",
     )
 
@@ -62,7 +62,7 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
     said = brief(error.status.message or "") if isinstance(error, ApiError) else ""
     if code == _UNAUTHORIZED:
         return AccessError(
-            f"the Kubernetes API does not accept our credentials (401) while {doing}",
+            f"the Kubernetes API does not accept the credentials (401) while {doing}",
             where=where,
             why=said,
             fix="log in again, or check which identity the kubeconfig names",
@@ -70,17 +70,17 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
         )
     if code == _FORBIDDEN:
         return AccessError(
-            f"not allowed by the Kubernetes API (403) while {doing}",
+            f"denied by the Kubernetes API (403) while {doing}",
             where=where,
             why=said,
-            fix="ask for a role in the cluster that allows it",
+            fix="get a role in the cluster that allows it",
             code="kube-forbidden",
         )
     return ClusterError(
         f"the Kubernetes API answered {code} while {doing}",
         where=where,
         why=said,
-        fix="run again; if it stays, look at the API server's health",
+        fix="run again; if it stays, check the API server's health",
         code="cluster-answer",
     )
 

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 _MIG_PREFIX: Final = "nvidia.com/mig-"
 _STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
 _PRODUCT_LABEL: Final = "nvidia.com/gpu.product"
-_CLOUDS: Final = (
-    "gpukube pool plan diff (the cloud's own plugin does what the pool's fields say); then replace the node"
-)
+_CLOUDS: Final = "gpukube pool plan diff (the cloud's own plugin follows the pool's fields); then replace the node"
 
 
 def _restart(desired: Desired) -> str:
@@ -52,7 +50,7 @@ def _stale(desired: Desired, node: NodeView) -> list[Finding]:
     for name, count in node.devices.items():
         if name in desired.promise.per_node or not _is_gpu_resource(name):
             continue
-        seen = f"{name}: {count} is shown besides"
+        seen = f"{name}: {count} is advertised too"
         means = "the kubelet keeps names of a former sharing until it restarts"
         fix = f"drain and replace node {node.name}, or restart its kubelet" if count else ""
         found.append(missing(node.name, "stale-name", "error" if count else "hint", seen, means, fix))
@@ -68,7 +66,7 @@ def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding
     others = {key: count for key, count in node.devices.items() if key != name and count and _is_gpu_resource(key)}
     seen = f"{name} is {shown}, not {expected}" + "".join(f"; {key} is {count}" for key, count in others.items())
     if node.labels.get(_PRODUCT_LABEL, "").endswith("-MIG-INVALID"):
-        means = "the GPUs of this node are not all cut alike, which strategy single refuses"
+        means = "the GPUs of this node have different MIG layouts, which strategy single refuses"
         return missing(node.name, "geometry", "error", seen, means, "write strategy: mixed, or replace the node")
     if not shown and not others:
         return _nothing_shown(desired, node, seen)
@@ -80,11 +78,11 @@ def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding
 def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
     owner = desired.ownership.advertiser
     if kind_of(owner):
-        means = "the plugin is ready but has registered nothing: it has only started, or it finds no GPU (its log says)"
+        means = "the plugin is ready but has registered nothing: it just started, or finds no GPU (see its log)"
     elif owner == "cloud":
-        means = "the cloud's own plugin has registered nothing: it waits for the driver, or for the GPUs to be cut"
+        means = "the cloud's own plugin has registered nothing: it waits for the driver, or for MIG"
     else:
-        means = f"devicePlugin.owner is {owner}: the plugin that somebody else runs has registered nothing"
+        means = f"devicePlugin.owner is {owner}: the other plugin has registered nothing"
     return missing(node.name, "count", "warning", seen, means, _log(desired))
 
 
@@ -104,9 +102,9 @@ def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> 
         means = f"whole GPUs and label {_STRATEGY_LABEL}={in_force}: the plugin runs under another config entry"
         return _not_in_force(desired, node, seen, means)
     if shown.get(GPU_RESOURCE) == devices:
-        means = "whole GPUs: they are not cut yet; the node reboots once for it, and the plugin reads the cut at start"
+        means = "whole GPUs: MIG is not applied yet; the node reboots once, and the plugin reads the layout at start"
         return missing(node.name, "geometry", "warning", seen, means, _restart(desired))
-    means = "the GPUs are cut another way than declared, or not all of them are"
+    means = "the GPUs do not all have the declared MIG layout"
     return missing(node.name, "geometry", "error", seen, means, "gpukube pool plan diff; then replace the node")
 
 
@@ -119,15 +117,11 @@ def _not_in_force(desired: Desired, node: NodeView, seen: str, means: str) -> Fi
 def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
     slicing, devices = desired.target.sharing.slicing, desired.target.machine.devices
     if slicing and shown == devices:
-        return _not_in_force(desired, node, seen, f"each GPU is shown once: {slicing.mode} is not in force")
+        return _not_in_force(desired, node, seen, f"each GPU is advertised once: {slicing.mode} is not in effect")
     if slicing and not shown:
-        return _not_in_force(
-            desired, node, seen, "the devices are shown under another name: renaming is not as declared"
-        )
+        return _not_in_force(desired, node, seen, "the devices have another name: renaming differs from the spec")
     if shown < devices:
         means = "some GPUs are missing or unhealthy"
         fix = _log(desired) or f"kubectl describe node {node.name}, and the cloud's health events of the machine"
         return missing(node.name, "count", "error", seen, means, fix)
-    return _not_in_force(
-        desired, node, seen, "another sharing is in force than declared, or the machine is another one"
-    )
+    return _not_in_force(desired, node, seen, "another sharing is in effect, or the machine is another type")

@@ -51,12 +51,12 @@ _ROWS: Final = (
         ),
         "driver",
         "the NVIDIA driver is not on the node, or nvidia is not the runtime of its containers (#478, #1011)",
-        "check the pool's node image and driver; gpukube explain owner says who installs the driver",
+        "check the pool's node image and driver; gpukube explain owner shows who installs the driver",
     ),
     _Row(
         re.compile(r"invalid MIG configuration|no MIG devices configured|same migEnabled value|more than one MIG"),
         "geometry",
-        "under strategy single the GPUs of a node must all be cut alike (NVIDIA/gpu-operator#460, #603)",
+        "under strategy single all GPUs of a node need the same MIG layout (NVIDIA/gpu-operator#460, #603)",
         "write strategy: mixed, or replace the node",
     ),
     _Row(
@@ -74,8 +74,8 @@ _ROWS: Final = (
     _Row(
         re.compile(r"MPS is not supported for MIG|invalid MPS configuration"),
         "config-entry",
-        "MPS does not go with MIG, and a GPU takes 48 clients at most, an older one 16",
-        "write other sharing",
+        "MPS does not work with MIG, and a GPU allows at most 48 clients, an older one 16",
+        "change sharing",
     ),
     _Row(
         re.compile(r"error waiting for MPS daemon"),

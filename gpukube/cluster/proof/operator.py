@@ -59,20 +59,20 @@ class _State:
 
 _STATES: Final[dict[str, _State]] = {
     "": _State(
-        "warning", "features", "the MIG manager has not begun: it starts once the node proves to be MIG-capable"
+        "warning", "features", "the MIG manager has not started: it starts when the node is known to support MIG"
     ),
-    "pending": _State("warning", "geometry", "the MIG manager stops what uses the GPUs and cuts them"),
-    "rebooting": _State("warning", "geometry", "the node reboots, because its GPUs change their MIG mode no other way"),
+    "pending": _State("warning", "geometry", "the MIG manager stops GPU clients and applies the layout"),
+    "rebooting": _State("warning", "geometry", "the node reboots to change the MIG mode of its GPUs"),
     "failed": _State(
         "error",
         "geometry",
-        "pods of users still held a GPU, the GPU knows no such profile, or its MIG mode could not be changed",
-        "{log}; stop the pods that use GPUs of the node, then cut again: kubectl label --overwrite node {node} "
+        "pods still used a GPU, the GPU has no such profile, or its MIG mode could not be changed",
+        "{log}; stop the pods that use GPUs of the node, then apply it again: kubectl label --overwrite node {node} "
         "{label}=all-disabled, and the same with {label}={wanted}; or replace the node",
     ),
 }
 """Values of the state label, without success (which has nothing to say) and those not known."""
-_UNKNOWN_STATE: Final = _State("warning", "geometry", "the MIG manager is at work")
+_UNKNOWN_STATE: Final = _State("warning", "geometry", "the MIG manager is working")
 
 
 def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
@@ -89,13 +89,13 @@ def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
     )
     if operator is None:
         means = "the release is not installed, or its Deployment was deleted"
-        return [missing(where, "placement", "error", "there is no Deployment of the GPU Operator", means, _APPLY)]
+        return [missing(where, "placement", "error", "the GPU Operator has no Deployment", means, _APPLY)]
     if CLUSTER_POLICY not in seen.cluster_policies:
         said = f"there is no ClusterPolicy {CLUSTER_POLICY}"
         return [missing(where, "placement", "error", said, "without it the operator does nothing", _APPLY)]
     if operator.ready:
         return []
-    means = "it starts, or no node has room for it or lets it in"
+    means = "it starts, or no node accepts it"
     fix = f"kubectl -n {NAMESPACE} describe pods -l app={OPERATOR_NAME}"
     severity: Severity = "warning" if nodes else "hint"
     return [missing(where, "placement", severity, "the GPU Operator itself does not run", means, fix)]
@@ -104,20 +104,20 @@ def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
 def taken_up_findings(node: NodeView) -> list[Finding]:
     """Say whether the operator wants its plugin on a node yet."""
     if node.labels.get(_OPERANDS_LABEL) == "false":
-        means = "the label keeps the GPU Operator off the node"
+        means = "the label excludes the node from the GPU Operator"
         fix = f"kubectl label node {node.name} {_OPERANDS_LABEL}-"
         return [missing(node.name, "placement", "error", f"label {_OPERANDS_LABEL} is false", means, fix)]
     value = node.labels.get(_PLUGIN_LABEL, "")
     if value == "true":
         return []
     if value == "false":
-        means = "the label keeps the operator's plugin off the node"
+        means = "the label excludes the node from the operator's plugin"
         fix = f"kubectl label node {node.name} {_PLUGIN_LABEL}-"
         return [missing(node.name, "placement", "error", f"label {_PLUGIN_LABEL} is false", means, fix)]
     if value:
-        means = "the MIG manager has stopped the plugin while it cuts"
+        means = "the MIG manager has stopped the plugin to apply the layout"
         return [missing(node.name, "geometry", "warning", f"label {_PLUGIN_LABEL} is {value}", means)]
-    means = "NFD has not yet seen the GPU on this node, or the operator has not read that"
+    means = "NFD has not seen the GPU on this node yet, or the operator has not noticed"
     fix = f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}"
     return [missing(node.name, "features", "warning", f"no label {_PLUGIN_LABEL}", means, fix)]
 
@@ -165,7 +165,7 @@ def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
     asked = node.labels.get(MIG_CONFIG_LABEL, "")
     if asked != wanted:
         said = f"label {MIG_CONFIG_LABEL} is {asked or 'absent'}, not {wanted}"
-        means = "the MIG manager cuts by it; labels of the pool reach its nodes at birth"
+        means = "the MIG manager reads it; nodes get labels of the pool at creation"
         fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
         return [missing(node.name, "geometry", "error", said, means, fix)]
     value = node.labels.get(STATE_LABEL, "")

@@ -50,8 +50,8 @@ def _chooses(state: ContainerState) -> bool:
 _ROWS: Final[tuple[_Row, ...]] = (
     _Row(
         lambda _desired, state: state.waiting in _NO_IMAGE,
-        "the image cannot be had from here",
-        "kubectl -n {namespace} describe pod {pod}; a mirror is set with the chart's values of its image",
+        "the node cannot pull the image",
+        "kubectl -n {namespace} describe pod {pod}; set a mirror in the chart's image values",
     ),
     _Row(
         lambda _desired, state: state.waiting in _NO_MOUNT,
@@ -70,8 +70,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
             and desired.target.sharing.mig is not None
             and desired.target.sharing.mig.strategy == "single"
         ),
-        "under strategy single the plugin exits unless all GPUs of the node are cut alike; or there is no driver",
-        "kubectl -n {namespace} logs {pod} -c {container}; for GPUs cut differently write strategy: mixed",
+        "under strategy single all GPUs of the node need the same MIG layout; or there is no driver",
+        "kubectl -n {namespace} logs {pod} -c {container}; for different layouts write strategy: mixed",
     ),
     _Row(
         lambda _desired, state: state.waiting in _CRASHES and _of_plugin(state),
@@ -109,7 +109,7 @@ def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) 
     if plugin is None or plugin.rolled_out or not made_of or made_of == plugin.generation:
         return []
     said = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
-    means = "the release was changed, and the roll-out has not reached this node"
+    means = "the release was changed, and the rollout has not reached this node"
     fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
     return [missing(node.name, "plugin-pod", "warning", said, means, fix)]
 

@@ -69,7 +69,7 @@ class Attempt:
         node: Where it is; "" while it is not placed.
         phase: "Pending", "Running", "Succeeded" or "Failed"; "" without a pod.
         reason, message: Of the pod, or why it is not placed, or why its container does not run.
-        exit_code: Of the container; None while it has not ended.
+        exit_code: Of the container; None while it has not finished.
     """
 
     pod: str = ""
@@ -236,12 +236,12 @@ class _Row:
 _ROWS: Final = (
     _Row(
         ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
-        "the probe's image cannot be had from these nodes",
-        "name one that can be: --probe-image REGISTRY/cuda:TAG",
+        "the nodes cannot pull the probe's image",
+        "use another image: --probe-image REGISTRY/cuda:TAG",
     ),
     _Row(
         ("UnexpectedAdmissionError",),
-        "the kubelet could not hand out the device: its plugin refused or was gone at that moment",
+        "the kubelet could not allocate the device: its plugin refused or was not running",
         "kubectl -n {namespace} describe pod {pod}; then restart the plugin on node {node}",
     ),
     _Row(
@@ -251,22 +251,22 @@ _ROWS: Final = (
     ),
     _Row(
         ("Unschedulable",),
-        "no node of the pool takes a pod that asks for one device",
-        "kubectl describe nodes -l {label}={pool} shows which pods hold them",
+        "no node of the pool has room for a pod that requests one device",
+        "kubectl describe nodes -l {label}={pool} shows which pods use them",
     ),
     _Row(
         ("DeadlineExceeded",),
-        "the pod did not end in time",
-        "run it again; the cluster has ended this one",
+        "the pod timed out",
+        "run it again; the cluster has ended this pod",
     ),
 )
 """The first row with the reason explains a pod that did not end well."""
 _ENDED: Final = _Row(
     (),
-    "nvidia-smi itself ended badly: the driver does not answer, or the device is gone",
+    "nvidia-smi failed: the driver does not answer, or the device is missing",
     "check the driver of node {node}",
 )
-_NOT_ENDED: Final = _Row((), "it did not end in time", "kubectl -n {namespace} describe pod {pod}")
+_NOT_ENDED: Final = _Row((), "it timed out", "kubectl -n {namespace} describe pod {pod}")
 
 
 def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding:
@@ -281,7 +281,7 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding
     if not attempt.pod:
         means = "a quota, a limit range or an admission policy of the namespace refuses the pod"
         fix = f"kubectl -n {namespace} get events --sort-by=.lastTimestamp"
-        return missing(where, "probe", "error", "the probe's Job made no pod", means, fix)
+        return missing(where, "probe", "error", "the probe's Job created no pod", means, fix)
     told = ": ".join(part for part in (attempt.reason, _first_line(attempt.message)) if part)
     ended = f" with exit code {attempt.exit_code}" if attempt.exit_code else ""
     said = f"the probe's pod is {attempt.phase}{ended}" + (f" ({told})" if told else "")
@@ -318,14 +318,14 @@ def _count(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> 
         if (len(gpus), len(cuts)) == (1, 0):
             return None
         if cuts:
-            return f"{seen}, not 1 and 0", "the GPUs are cut, and the pool promises whole ones"
-        few = "the driver lists no GPU" if not gpus else "the pod sees devices that it was not given"
+            return f"{seen}, not 1 and 0", "MIG is on, but the pool promises whole GPUs"
+        few = "the driver lists no GPU" if not gpus else "the pod sees devices that were not allocated to it"
         return f"{seen}, not 1 and 0", few
     if (len(gpus), len(cuts)) == (1, 1):
         return None
     if not cuts:
-        return f"{seen}, not 1 and 1", "the GPU is not cut, or its instance was not handed to the pod"
-    return f"{seen}, not 1 and 1", "the pod was given a whole GPU with all its instances, or sees others' devices"
+        return f"{seen}, not 1 and 1", "MIG is off, or the instance was not passed to the pod"
+    return f"{seen}, not 1 and 1", "the pod got a whole GPU with all its instances, or sees devices of others"
 
 
 def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> tuple[str, str] | None:

@@ -47,7 +47,7 @@ def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> li
             "count",
             "error",
             f"{count}; {item} advertises here too",
-            "two plugins on one node: the kubelet keeps the one that registered last",
+            "two plugins on one node: the kubelet keeps the last registration",
             f"{_removal(item)}; then kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}",
         )
         for item in seen.daemonsets
@@ -62,10 +62,10 @@ def _lands(item: WorkloadView, node: NodeView) -> bool:
 def _removal(item: WorkloadView) -> str:
     release = item.labels.get("app.kubernetes.io/instance", "")
     if release and "helm.sh/chart" in item.labels:
-        return f"remove it, or keep it off this node: helm uninstall {release} --namespace {item.namespace}"
+        return f"remove it, or exclude this node: helm uninstall {release} --namespace {item.namespace}"
     if {**item.labels, **item.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
-        return "keep the operator's off this node: label its pool nvidia.com/gpu.deploy.device-plugin=false"
-    return f"remove it, or keep it off this node: kubectl delete daemonset {item.name} --namespace {item.namespace}"
+        return "exclude this node from the operator's: label its pool nvidia.com/gpu.deploy.device-plugin=false"
+    return f"remove it, or exclude this node: kubectl delete daemonset {item.name} --namespace {item.namespace}"
 
 
 def _forced(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:
@@ -81,5 +81,5 @@ def _forced(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind,
         else f"kubectl get clusterpolicy {CLUSTER_POLICY} --output yaml (spec.mig.strategy), and gpukube pool plan diff"
     )
     said = f"{count}; {_STRATEGY}={forced} is set on DaemonSet {plugin.name}"
-    means = f"the environment beats the config entry, which says {wanted}"
+    means = f"the environment overrides the config entry, which has {wanted}"
     return [missing(node.name, "count", "error", said, means, fix)]

@@ -101,7 +101,7 @@ def _number_findings(desired: Desired, present: int) -> list[Finding]:
     if present < wanted.minimum:
         return [missing(where, "node", "warning", f"{present} of {wanted.minimum} nodes are in the cluster")]
     if present > wanted.maximum:
-        seen = f"{present} nodes are in the cluster, at most {wanted.maximum} are asked for"
+        seen = f"{present} nodes are in the cluster, at most {wanted.maximum} expected"
         return [missing(where, "node", "hint", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
     return []
 
@@ -124,7 +124,7 @@ def _release_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> li
                 f"{NAMESPACE}/{kind.plugin}",
                 "placement",
                 "error",
-                "there is no DaemonSet of the device plugin",
+                "the device plugin has no DaemonSet",
                 "the release is not installed, or its DaemonSet was deleted",
                 _APPLY,
             )
@@ -146,10 +146,8 @@ def _entry_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list
         means = "a node label that names a missing entry makes the plugin exit on that node"
         return [missing(where, "config-entry", "error", f"there is no entry {key}, only {has}", means, _APPLY)]
     if entries[key].strip() != render_config(plugin_config(desired.target.sharing)).strip():
-        means = "it was edited by hand; the plugin does what it says"
-        return [
-            missing(where, "config-entry", "error", f"entry {key} is not what this pool's sharing says", means, _APPLY)
-        ]
+        means = "it was edited by hand, and the plugin uses it"
+        return [missing(where, "config-entry", "error", f"entry {key} differs from this pool's sharing", means, _APPLY)]
     return []
 
 
@@ -165,7 +163,7 @@ def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
     if not node.ready:
         seen_state = node.conditions.get("Ready", "not reported")
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
-        means = "it reboots for the cut of its GPUs" if cutting else "it boots, or reboots after its GPUs were cut"
+        means = "it reboots to apply MIG" if cutting else "it boots, or reboots to apply MIG"
         return [missing(node.name, "ready", "warning", f"the node's Ready condition is {seen_state}", means)]
     if not desired.managed:
         return []
@@ -203,7 +201,7 @@ def _clouds_steps(desired: Desired, node: NodeView, seen: Snapshot) -> list[Find
             "placement",
             "error",
             f"{title_of(stuck.role)} may not run here: {stuck.why_not}",
-            "a label of the node, or of its pool, keeps the plugin away that the pool counts on",
+            "a label of the node or its pool excludes the plugin",
             f"kubectl get node {node.name} --show-labels, and gpukube pool plan diff",
         )
         for stuck in unreached(desired, [live_place(node)], seen.daemonsets)
@@ -214,7 +212,7 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
     found = []
     advertiser = node.labels.get(ADVERTISER_LABEL, "")
     if advertiser != kind.advertiser:
-        means = "the release chooses its nodes by it; labels of the pool reach its nodes at birth"
+        means = "the release selects its nodes by it; nodes get labels of the pool at creation"
         said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
         wanted = f"{ADVERTISER_LABEL}={kind.advertiser}"
         fix = f"kubectl label node {node.name} {wanted} --overwrite, and gpukube pool plan diff"
@@ -244,7 +242,9 @@ def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         if stuck.role == "plugin" or not taints:
             continue
         said = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
-        means = "without it no device is shown" if vital[stuck.role] else "without it only feature labels are missing"
+        means = (
+            "without it no device is advertised" if vital[stuck.role] else "without it only feature labels are missing"
+        )
         fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
         found.append(missing(node.name, "features", "error" if vital[stuck.role] else "hint", said, means, fix))
     return found
@@ -256,9 +256,7 @@ def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
         return []
     if all(reason.taint and reason.taint.key.startswith(_PASSING) for reason in reasons):
         names = ", ".join(str(reason.taint) for reason in reasons)
-        return [
-            missing(node.name, "ready", "warning", f"the node still carries {names}", "Kubernetes takes it off itself")
-        ]
+        return [missing(node.name, "ready", "warning", f"the node still has {names}", "Kubernetes removes it itself")]
     taints = [str(reason.taint) for reason in reasons if reason.taint]
     seen = "; ".join(reason.says for reason in reasons)
     if taints:

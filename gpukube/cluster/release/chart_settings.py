@@ -52,7 +52,7 @@ def check_served(pools: Sequence[Desired]) -> list[Finding]:
         Finding(
             "chart-not-ours",
             pool.target.locator.at(f"devicePlugin.{field}"),
-            f"{pool.target.where}: devicePlugin.{field} is given, but no chart of gpukube's serves the pool",
+            f"{pool.target.where}: devicePlugin.{field} is set, but no chart of gpukube serves the pool",
             why=pool.ownership.reason,
             fix="remove it",
         )
@@ -86,8 +86,8 @@ def check_age(pools: Sequence[Desired]) -> list[Finding]:
                     "chart-version",
                     pool.target.locator.at("devicePlugin.version"),
                     f"{pool.target.where}: devicePlugin.version is {pool.target.chart_version}, "
-                    + ("older than gpukube is made for" if is_old else "far beyond the charts that there are"),
-                    fix=f"write a version from {oldest} on, or leave it out for {DEVICE_PLUGIN.version}",
+                    + ("older than gpukube supports" if is_old else "newer than any existing chart"),
+                    fix=f"write {oldest} or newer, or remove it to use {DEVICE_PLUGIN.version}",
                     severity="warning",
                 )
             )
@@ -112,9 +112,9 @@ def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
                     Finding(
                         "chart-twice",
                         pool.target.locator.at(path),
-                        f"{pool.target.where}: {path} is {value}, and pool {other.target.pool} asks for {known}",
+                        f"{pool.target.where}: {path} is {value}, and pool {other.target.pool} has {known}",
                         why="one release serves all pools of a cluster",
-                        fix="write the same in both, or in one of them only",
+                        fix="write the same in both, or in only one of them",
                     )
                 )
     return found
@@ -139,8 +139,8 @@ def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> 
         Finding(
             "chart-value-ours",
             pool.target.locator.at(f"devicePlugin.values.{'.'.join(path)}"),
-            f"{pool.target.where}: devicePlugin.values.{'.'.join(path)} is not yours to set",
-            why="gpukube sets it itself, as sharing, taints and the other plugins of the cluster need it",
+            f"{pool.target.where}: devicePlugin.values.{'.'.join(path)} is set by gpukube",
+            why="its value follows from sharing, taints and the other plugins of the cluster",
             fix="remove it",
         )
         for pool in pools

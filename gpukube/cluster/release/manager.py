@@ -241,7 +241,7 @@ class ReleaseManager:
             raise Conflict(
                 f"the release is at revision {found}, the plan was made from {expected_revision}",
                 where=plan.kind.address,
-                fix="run again: it starts from what is there now",
+                fix="run again: it starts from the current release",
                 code="release-moved",
             )
         live = self._repaired(live, plan.kind)

@@ -49,9 +49,9 @@ def _repair(kube: Kube, name: str, repairs: Sequence[NodeRepair]) -> list[NodeRe
         if kube.change_object(NODES, node, _operations(node, still)):
             return still
     raise ClusterError(
-        f"node {name} changed each time its labels were to be mended",
+        f"node {name} changed during each attempt to restore its labels",
         where=kube.server,
-        fix="look who writes to it (kubectl get node --show-managed-fields), then run again",
+        fix="check what writes to it (kubectl get node --show-managed-fields), then run again",
         code="cluster-answer",
     )
 

@@ -8,7 +8,7 @@ What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/ob
   all nodes that it serves or to none, so a release is changed from one to the other while it serves no node;
 - `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
   leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
-  all cut pools say. Uncut ones show the same under either, but MPS does not go with mixed;
+  all cut pools say. Uncut ones show the same under either, but MPS does not work with mixed;
 - `daemonsets.tolerations` replaces the list of every operand; it reaches neither NFD nor the operator itself;
 - the operator takes up every node on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by
   another one's labels it would go to all, save those labelled nvidia.com/gpu.deploy.operands=false;
@@ -204,7 +204,7 @@ def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Wher
     shared = sorted(name for name, slicing in slicings.items() if slicing and slicing.mode == "mps")
     if shared and "mixed" in strategies:
         said = f"{', '.join(shared)} is shared by MPS, and a pool of MIG strategy mixed is on the same cluster"
-        return [_one_strategy(where, said, "write strategy: single for the pools that are cut")]
+        return [_one_strategy(where, said, "write strategy: single for the MIG pools")]
     return []
 
 
@@ -225,14 +225,14 @@ def check_drivers(
     release = seen.release_of(GPU_OPERATOR)
     served = _served_names(seen, live_pools)
     if release and served and (at(release.values, "driver", "enabled") is True) != brings:
-        does = "does not bring the driver" if brings else "brings the driver"
+        does = "does not install the driver" if brings else "installs the driver"
         found.append(
             Finding(
                 "operator-driver",
                 where,
                 f"the GPU Operator of the cluster {does}, and serves {_some(served)}",
-                why="it brings driver and container toolkit to all nodes that it serves or to none, and nodes that are "
-                "there would get a second driver or lose theirs",
+                why="it installs driver and container toolkit on all its nodes or on none, and existing nodes "
+                "would get a second driver or lose theirs",
                 fix="delete the pools that it serves first (gpukube pool delete), or use another cluster",
             )
         )
@@ -243,7 +243,7 @@ def _one_system(where: Where, images: Sequence[str]) -> Finding:
     return Finding(
         "operator-driver",
         where,
-        f"the GPU Operator is to bring the driver to pools of {' and of '.join(images)}",
+        f"the GPU Operator would install the driver on pools of {' and of '.join(images)}",
         why="it builds the driver for one operating system of a cluster "
         "(NVIDIA/cloud-native-docs, gpu-driver-configuration)",
         fix="write the same image for all of them, or put them on another cluster",
@@ -262,7 +262,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _one_strategy(where: Where, said: str, fix: str) -> Finding:
-    why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not go with mixed"
+    why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not work with mixed"
     return Finding("operator-strategy", where, said, why=why, fix=f"{fix}, or put them on another cluster")
 
 
@@ -291,11 +291,11 @@ def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()
         Finding(
             "operator-strays",
             where,
-            f"the GPU Operator would also take over {', '.join(names[:_MOST_NAMED])}{more}, which no pool of it holds",
-            why="it goes to every node on which node-feature-discovery has seen an NVIDIA device, and makes a second "
+            f"the GPU Operator would also serve {', '.join(names[:_MOST_NAMED])}{more}, outside its pools",
+            why="it serves every node on which node-feature-discovery has seen an NVIDIA device, which gives a second "
             "plugin where there is one",
-            fix=f"keep it off them: kubectl label node {' '.join(names)} {_OPT_OUT}=false (and in their pools, for "
-            "nodes to come); or put the pools that are cut on another cluster",
+            fix=f"exclude them: kubectl label node {' '.join(names)} {_OPT_OUT}=false (and in their pools, for "
+            "nodes to come); or put the MIG pools on another cluster",
         )
     ]
 

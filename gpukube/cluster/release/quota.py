@@ -38,7 +38,7 @@ def quota_shortage(quotas: Sequence[Tree], needed: int) -> str:
             there = int(used.get(name, "0")) if used.get(name, "0").isdigit() else 0
             if limit.isdigit() and _counts(quota) and int(limit) - there < needed:
                 return (
-                    f"ResourceQuota {text(quota, 'metadata', 'name')} allows {limit} pods, {there} are there, and "
+                    f"ResourceQuota {text(quota, 'metadata', 'name')} allows {limit} pods, {there} exist, and "
                     f"{needed} more are needed"
                 )
     return ""

@@ -62,7 +62,7 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
             raise Conflict(
                 f"{text(live, 'kind')} {text(live, 'metadata', 'name')} changed at the same moment",
                 where=f"{release.namespace}/{release.name}",
-                fix="run again: it starts from what is there now",
+                fix="run again: it starts from the current release",
                 code="release-moved",
             )
         changed += 1

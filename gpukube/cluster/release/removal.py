@@ -80,11 +80,11 @@ def _waiting_hook(kube: Kube, leaving: Leaving) -> str:
 
 def _say_waiting(job: str, leaving: Leaving) -> HelmError:
     return HelmTimeout(
-        f"{leaving.title} cannot be uninstalled: its clean-up job {job} has not ended",
+        f"{leaving.title} cannot be uninstalled: its clean-up job {job} has not finished",
         where=leaving.address,
-        why="the chart runs it before anything is deleted; no node has room for its pod or lets it in, or the image is "
-        "still being pulled. The release stands as it was",
-        fix=f"kubectl describe pods --namespace {leaving.namespace} --selector job-name={job} says why; then run again",
+        why="the chart runs it before anything is deleted; no node accepts its pod, or the image is "
+        "still being pulled. The release is unchanged",
+        fix=f"kubectl describe pods --namespace {leaving.namespace} --selector job-name={job} shows why",
     )
 
 
@@ -134,13 +134,13 @@ def await_pods_gone(
         if not nodes:
             return
         if look % 15 == 0:
-            notify(f"waits until {leaving.plugin} is gone from {', '.join(nodes[:3])}")
+            notify(f"waiting until {leaving.plugin} has left {', '.join(nodes[:3])}")
         pause(_LOOK_AGAIN_S)
     raise Conflict(
-        f"pods of DaemonSet {leaving.namespace}/{leaving.plugin} do not go away from {', '.join(nodes)}",
+        f"pods of DaemonSet {leaving.namespace}/{leaving.plugin} stay on {', '.join(nodes)}",
         where=leaving.address,
-        why="the next plugin is installed when no node has the former one any more",
-        fix=f"kubectl delete daemonset {leaving.plugin} --namespace {leaving.namespace}, and look at these nodes "
+        why="the next plugin is installed once no node has the former one",
+        fix=f"kubectl delete daemonset {leaving.plugin} --namespace {leaving.namespace}, and check these nodes "
         "(kubectl describe node); then run again",
         code="release-migration",
     )

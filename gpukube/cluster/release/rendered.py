@@ -57,9 +57,9 @@ def require_rendered(manifest: str, plan: ReleasePlan) -> None:
     found = _missing(objects, plan)
     if found:
         raise HelmError(
-            f"the chart does not do what it was told: {found[0]}",
+            f"the chart ignores a value: {found[0]}",
             where=plan.kind.address,
-            why="a chart ignores values it does not know",
+            why="charts ignore values that they do not know",
             fix=_fix(plan),
             code="chart-rendered",
         )

@@ -51,7 +51,7 @@ def kept_error(error: GpukubeError, release: Release, cause: GpukubeError) -> Gp
     return _with_remark(
         error,
         f"the release could not be rolled back to revision {release.revision}: {said}",
-        fix=f"to put back what served before: {rollback_command(release)}",
+        fix=f"to roll back: {rollback_command(release)}",
     )
 
 

@@ -35,7 +35,7 @@ _OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
 _PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
 _NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 _TWO_PLUGINS: Final = (
-    "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count falls to 0 "
+    "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count drops to 0 "
     "when either restarts"
 )
 _OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
@@ -115,7 +115,7 @@ _OPERATOR_ROW: Final = _Row(
     "gpu-operator",
     _operator,
     keep="let the operator advertise: write devicePlugin.owner: none for these pools",
-    remove='keep its operands away: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
+    remove='exclude these pools: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
 )
 _OTHER_ROWS: Final[tuple[_Row, ...]] = (
     _Row(
@@ -321,7 +321,7 @@ def node_plugin_evidence(plugin: NodePlugin, node: NodeView) -> str:
         return f"condition {plugin.condition}"
     if plugin.os_image and node.os_image.startswith(plugin.os_image):
         devices = next((f"{name}={count}" for name, count in sorted(node.devices.items()) if count > 0), "")
-        return f"{node.os_image} advertises {devices} by itself" if devices else ""
+        return f"{node.os_image} advertises {devices} itself" if devices else ""
     return ""
 
 
@@ -351,9 +351,9 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
             "dra-driver",
             "DaemonSet" if first else "DRA driver",
             evidence,
-            "the DRA driver and the plugin would hand the same GPUs to two pods",
+            "the DRA driver and the plugin would give the same GPUs to two pods",
             (
-                "let DRA hand out these GPUs: write devicePlugin.owner: none for these pools",
+                "let DRA allocate these GPUs: write devicePlugin.owner: none for these pools",
                 "turn its GPUs off: helm upgrade of dra-driver-nvidia-gpu with resources.gpus.enabled=false",
             ),
             tuple(lands),

@@ -90,7 +90,7 @@ def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Finding:
     where, said = pool.target.where, f"{worker} does not tolerate {taints}"
     fix = f"add tolerations for {taints} to that DaemonSet's release"
     if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
-        why = "the GPU Operator takes up only nodes that NFD has labelled: these would show no GPU"
+        why = "the GPU Operator serves only nodes that NFD has labelled: these would have no GPU"
         return Finding("operator-nfd", where, said, why=why, fix=fix)
     why = "feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)"
     return Finding("nfd-taint", where, said, why=why, fix=fix, severity="warning")

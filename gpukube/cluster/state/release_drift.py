@@ -66,7 +66,7 @@ class Drift:
         object: Kind and name, "DaemonSet gpukube-nvidia-device-plugin".
         field: Dotted, items of lists by their key: "spec.template.spec.containers[main].image"; "" when the whole
             object is gone.
-        wanted: What the release's manifest says; None when it says nothing.
+        wanted: What the release's manifest says; None when no message.
         live: What is there; None when it is not.
         path: Where the live value is, list positions as numbers, for taking it away.
     """

@@ -72,13 +72,13 @@ def misfits(
     """
     open_keys = unknown or (lambda _key: False)
     found = [
-        Misfit("selector", f"nodeSelector wants {key}={value}, the node has {_seen(labels, key)}", keys=(key,))
+        Misfit("selector", f"nodeSelector needs {key}={value}, the node has {_seen(labels, key)}", keys=(key,))
         for key, value in placement.node_selector.items()
         if labels.get(key) != value and not (key not in labels and open_keys(key))
     ]
     terms = _terms(placement)
     if terms is not None and not any(_term_matches(term, labels, name, open_keys) for term in terms):
-        said = f"node affinity wants {' or '.join(map(_term_text, terms)) or 'nothing'}"
+        said = f"node affinity needs {' or '.join(map(_term_text, terms)) or 'nothing'}"
         found.append(Misfit("affinity", said, keys=_failing_keys(terms, labels, name, open_keys)))
     found += [
         Misfit("taint", f"taint {taint} is not tolerated", taint)

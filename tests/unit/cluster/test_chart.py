@@ -113,7 +113,7 @@ def test_local_chart_when_it_is_our_other_one_then_only_refused_where_the_first_
 
 
 def test_archive_when_the_pull_left_none_then_said_so(tmp_path: Path) -> None:
-    with pytest.raises(HelmError, match="left no archive"):
+    with pytest.raises(HelmError, match="wrote no archive"):
         archive_in(tmp_path, ChartSource())
     (tmp_path / "a.tgz").touch()
     assert archive_in(tmp_path, ChartSource()).name == "a.tgz"

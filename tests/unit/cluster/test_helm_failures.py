@@ -122,7 +122,7 @@ def test_explain_when_a_webhook_refuses_in_several_lines_then_its_name_and_all_o
 
 
 def test_explain_when_nothing_is_said_then_said_so() -> None:
-    assert str(explain_helm("", Where("helm"), WORDS)) == "Helm refuses: it says nothing"
+    assert str(explain_helm("", Where("helm"), WORDS)) == "Helm refuses: no message"
 
 
 def test_explain_when_it_is_long_then_cut() -> None:

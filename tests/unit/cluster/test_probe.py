@@ -215,15 +215,15 @@ UNPLACED: dict[str, object] = {
     "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}]
 }
 ATTEMPTS: dict[str, tuple[list[dict[str, object]], bool, str, str]] = {
-    "no pod": ([], False, "made no pod", "quota"),
+    "no pod": ([], False, "created no pod", "quota"),
     "unschedulable": ([pod(told=UNPLACED)], False, "Pending (Unschedulable: 0/3)", "no node of the pool"),
     "no image": (
         [pod(told=waiting("ImagePullBackOff"))],
         False,
         "Pending (ImagePullBackOff: no)",
-        "image cannot be had",
+        "cannot pull",
     ),
-    "no image name": ([pod(told=waiting("InvalidImageName"))], True, "InvalidImageName", "image cannot be had"),
+    "no image name": ([pod(told=waiting("InvalidImageName"))], True, "InvalidImageName", "cannot pull"),
     "refused": (
         [pod("Failed", reason="UnexpectedAdmissionError", message="Allocate failed")],
         True,
@@ -237,8 +237,8 @@ ATTEMPTS: dict[str, tuple[list[dict[str, object]], bool, str, str]] = {
         "exit code 9 (Error)",
         "driver does not answer",
     ),
-    "slow": ([pod("Running")], False, "Running", "did not end in time"),
-    "too late": ([pod("Failed", reason="DeadlineExceeded")], True, "DeadlineExceeded", "did not end in time"),
+    "slow": ([pod("Running")], False, "Running", "timed out"),
+    "too late": ([pod("Failed", reason="DeadlineExceeded")], True, "DeadlineExceeded", "timed out"),
 }
 
 

@@ -140,7 +140,7 @@ STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, st
     "config label of no entry": (CUT, (relabelled(NODE, config="c-gone"),), {}, "config-label", "broken", "c-gone"),
     "entry missing": (CUT, (NODE,), {"config_map": {"c-other": ""}}, "config-entry", "broken", "only c-other"),
     "config map missing": (CUT, (NODE,), {"config_map": None}, "config-entry", "broken", f"no entry {KEY}"),
-    "entry edited": (CUT, (NODE,), {"config_map": {KEY: "version: v1"}}, "config-entry", "broken", "is not what"),
+    "entry edited": (CUT, (NODE,), {"config_map": {KEY: "version: v1"}}, "config-entry", "broken", "differs from"),
     "release missing": (CUT, (NODE,), {"daemonsets": (), "pods": ()}, "placement", "broken", "no DaemonSet"),
     "taint of the node's own": (
         CUT,
@@ -156,7 +156,7 @@ STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, st
         {"pods": ()},
         "ready",
         "waiting",
-        "still carries node.kubernetes.io/not-ready=:NoSchedule",
+        "still has node.kubernetes.io/not-ready=:NoSchedule",
     ),
     "taint of a young node and one of its own": (
         CUT,
@@ -180,7 +180,7 @@ STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, st
         {"daemonsets": (plugin_daemonset({"affinity": {}, "nodeSelector": {"a": "b"}, "tolerations": []}),)},
         "placement",
         "broken",
-        "nodeSelector wants a=b",
+        "nodeSelector needs a=b",
     ),
     "no pod yet": (CUT, (NODE,), {"pods": ()}, "plugin-pod", "waiting", "no plugin pod"),
     "pod of feature discovery only": (
@@ -317,9 +317,13 @@ CRASHED = "CrashLoopBackOff"
 TROUBLE: dict[str, tuple[Desired, ContainerState, str]] = {
     "init crashes": (CUT, state("nvidia-device-plugin-init", init=True, waiting=CRASHED), "names an entry that is not"),
     "sidecar crashes": (CUT, state("nvidia-device-plugin-sidecar", waiting=CRASHED), "names an entry that is not"),
-    "plugin crashes under single": (CUT, state(waiting=CRASHED), "unless all GPUs of the node are cut alike"),
+    "plugin crashes under single": (
+        CUT,
+        state(waiting=CRASHED),
+        "all GPUs of the node need the same MIG layout",
+    ),
     "plugin crashes": (desire(), state(waiting=CRASHED), "no NVIDIA driver"),
-    "no image": (CUT, state(waiting="ImagePullBackOff"), "image cannot be had"),
+    "no image": (CUT, state(waiting="ImagePullBackOff"), "cannot pull the image"),
     "no config map": (CUT, state(waiting="CreateContainerConfigError"), "config map or a host path"),
 }
 

@@ -158,7 +158,7 @@ def test_prove_when_a_taint_keeps_the_worker_away_then_broken_for_the_operator()
     proof = prove_pool(pool, replace(seen, daemonsets=(*seen.daemonsets, worker)))
     assert proof.missing_step is not None
     assert (proof.status, step_of(proof.missing_step)) == ("broken", "features")
-    assert "without it no device is shown" in proof.missing_step.why
+    assert "without it no device is advertised" in proof.missing_step.why
     tolerant = replace(worker, placement=Placement(tolerations=(Toleration("", "Exists"),)))
     waits = prove_pool(pool, replace(seen, daemonsets=(*seen.daemonsets, tolerant)))
     assert (waits.status, step_of(waits.missing_step) if waits.missing_step else "") == ("waiting", "features")

@@ -70,7 +70,7 @@ def test_prove_when_a_pool_is_not_cut_then_the_state_of_the_cut_does_not_matter(
 
 
 STEPS: dict[str, tuple[Desired, NodeView, dict[str, object], str, str, str]] = {
-    "operator gone": (CUT, NODE, {"deployments": ()}, "placement", "broken", "no Deployment of the GPU Operator"),
+    "operator gone": (CUT, NODE, {"deployments": ()}, "placement", "broken", "the GPU Operator has no Deployment"),
     "policy gone": (CUT, NODE, {"cluster_policies": ()}, "placement", "broken", "no ClusterPolicy"),
     "operator does not run": (
         CUT,
@@ -176,9 +176,9 @@ def test_prove_when_a_step_of_the_operator_is_missing_then_it_is_named_with_a_fi
 
 
 MEANS = {
-    "pending": "stops what uses the GPUs",
+    "pending": "stops GPU clients",
     "rebooting": "the node reboots",
-    "failed": "still held a GPU",
+    "failed": "still used a GPU",
 }
 
 
@@ -200,7 +200,7 @@ def test_prove_when_the_node_is_away_for_its_cut_then_said_so() -> None:
     node = labelled(STATE_LABEL, "rebooting", conditions={"Ready": "False"})
     found = prove_pool(CUT, operating([CUT], node)).missing_step
     assert found is not None
-    assert found.why == "it reboots for the cut of its GPUs"
+    assert found.why == "it reboots to apply MIG"
 
 
 @pytest.mark.parametrize("name", ["config-manager-init", "config-manager"])
@@ -227,9 +227,15 @@ CLOUD_SHARED = advertised_by_cloud(desire(sharing=SLICED))
 CLOUD: dict[str, tuple[Desired, dict[str, object], str, str, str]] = {
     "not ready": (CLOUD_CUT, {"conditions": {"Ready": "False"}}, "ready", "waiting", "boots"),
     "nothing registered": (CLOUD_CUT, {"allocatable": {}}, "count", "waiting", "the cloud's own plugin"),
-    "not cut yet": (CLOUD_CUT, {"allocatable": WHOLE}, "geometry", "waiting", "not cut yet"),
-    "cut another way": (CLOUD_CUT, {"allocatable": {"nvidia.com/gpu": "24"}}, "geometry", "broken", "another way"),
-    "not shared": (CLOUD_SHARED, {"allocatable": WHOLE}, "count", "broken", "time-slicing is not in force"),
+    "not applied yet": (CLOUD_CUT, {"allocatable": WHOLE}, "geometry", "waiting", "not applied yet"),
+    "cut another way": (
+        CLOUD_CUT,
+        {"allocatable": {"nvidia.com/gpu": "24"}},
+        "geometry",
+        "broken",
+        "declared MIG layout",
+    ),
+    "not shared": (CLOUD_SHARED, {"allocatable": WHOLE}, "count", "broken", "time-slicing is not in effect"),
     "fewer": (CLOUD_SHARED, {"allocatable": {"nvidia.com/gpu": "7"}}, "count", "broken", "missing or unhealthy"),
 }
 

@@ -209,7 +209,7 @@ def test_probe_when_its_pod_is_taken_away_then_told_how_it_was_last_seen() -> No
 def test_probe_when_no_pod_is_made_then_told_at_the_limit() -> None:
     proof, _, stage = probe(desire(), pod_at=lambda _now: None)
     assert (proof.probe.says if proof.probe else "", stage.clock.now()) == (
-        "the probe's Job made no pod",
+        "the probe's Job created no pod",
         PACE.verify_s,
     )
 

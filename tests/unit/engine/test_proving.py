@@ -106,7 +106,7 @@ DARK = installed([CUT], node_of(CUT, allocatable={}))
         (("Starting Plugins.",), "step-count"),
         (ClusterError("not for you"), "step-count"),
     ],
-    ids=["it says why", "it says nothing", "it cannot be read"],
+    ids=["it says why", "no message", "it cannot be read"],
 )
 def test_prove_when_a_node_shows_nothing_then_the_plugins_log_is_asked(
     log: tuple[str, ...] | ClusterError, step: str

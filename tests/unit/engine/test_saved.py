@@ -405,7 +405,7 @@ def test_provenance_when_the_chart_is_a_directory_then_any_change_below_it_shows
 
 
 def test_provenance_when_the_chart_is_not_there_then_said_so(tmp_path: Path) -> None:
-    with pytest.raises(HelmError, match="there is no Helm chart here"):
+    with pytest.raises(HelmError, match="no Helm chart found"):
         provenance(_run(str(tmp_path / "none.tgz")))
 
 

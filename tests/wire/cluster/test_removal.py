@@ -30,7 +30,7 @@ class Overdue:
     """A Helm whose wait for the hook has run out, in place of a minute of waiting."""
 
     def uninstall(self, _kubeconfig: Path, _name: str, _namespace: str, *, keep_history: bool = False) -> None:
-        raise HelmTimeout("Helm gave up waiting", where="helm uninstall", fix=f"{keep_history}")
+        raise HelmTimeout("Helm timed out waiting", where="helm uninstall", fix=f"{keep_history}")
 
 
 def leave_hook(live: Live) -> None:
