@@ -198,11 +198,11 @@ POOLS: Final = (
     pool("no-op", "matches the spec", ELASTIC, live("t4elastic", nodes=1), capacity={"nvidia.com/gpu": 0}),
 )
 RELEASE: Final = ReleasePlan(
-    "upgrade",
-    "2 values differ",
-    {"config": {"map": {"c-1a2b3c4d5e": "version: v1", "default": "version: v1"}}},
-    {},
-    (
+    action="upgrade",
+    reason="2 values differ",
+    values={"config": {"map": {"c-1a2b3c4d5e": "version: v1", "default": "version: v1"}}},
+    old_values={},
+    changes=(
         ValueChange("config.map.c-1a2b3c4d5e", None, "version: v1\nflags:\n  migStrategy: single\n"),
         ValueChange("gfd.enabled", False, True),  # noqa: FBT003 - a value
     ),

@@ -45,7 +45,22 @@ _CUT_OFF_S: Final = DEADLINE_S + 15
 """A change that has been pending for longer cannot be a living run of ours."""
 _LOOK_AGAIN_S: Final = 1.0
 _SAID_EVERY_S: Final = 15
+"""Seconds are counted down in these steps, so that a long wait is not a line for each look."""
 _ATTEMPTS: Final = 4
+"""Of a change that others get in the way of: one of theirs takes seconds, so several in a row are no accident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What trying a release has shown.
+
+    Attributes:
+        digest: Of the chart, "sha256:..."; "" for a directory.
+        contested: Whether somebody else holds fields that the chart sets, which Helm does not overwrite.
+    """
+
+    digest: str
+    contested: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +148,21 @@ def apply_release(
     answer: HelmAnswer | None = None
     taken = [item for item in plan.leaves if item.kind is None]
     for attempt in range(_ATTEMPTS):
-        _require_no_conflict(plan)
+        if plan.action == "conflict":
+            raise Conflict.of(plan.diagnostics, plan.reason)
         if plan.action not in ("install", "upgrade"):
             return answer
-        for leaving in plan.leaves:
+        for leaving in plan.leaves:  # before ours comes: two plugins on a node leave it without devices
             manager.remove(leaving)
         try:
             answer = manager.install_or_upgrade(plan, plan.revision)
         except Conflict:
             if attempt == _ATTEMPTS - 1:
                 raise
-            plan = replan(())
+            # Somebody was faster between our look and Helm: nothing was written, so look and plan again.
+            plan = replace(replan(()), contested=plan.contested)
             continue
+        # Helm has no compare-and-set: revisions that came between our look and our write were replaced unseen.
         history = release_history(kube, plan.name, plan.namespace)
         missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
         is_open = any(item.pending and item.revision == answer.revision for item in history)
@@ -161,11 +179,6 @@ def apply_release(
             )
         plan = replan(missed)
     return answer
-
-
-def _require_no_conflict(plan: ReleasePlan) -> None:
-    if plan.action == "conflict":
-        raise Conflict.of(plan.diagnostics, plan.reason)
 
 
 class ReleaseManager:
@@ -192,22 +205,18 @@ class ReleaseManager:
         self._clock = clock or Clock()
         self._notify = notify or (lambda _message: None)
         self._runs = RunLog(_CUT_OFF_S)
-        self._contested = False
         self._shelf = ChartCache(engine, chart)
 
     def version(self) -> str:
         """Name the Helm in use."""
         return self._engine.version()
 
-    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
+    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> Trial:
         """Fetch the chart, render it for this cluster, check that it does what the plan asks; nothing is written.
 
         Args:
             plan: The release.
             pools: Declared pools, on whose nodes the rendered pods must land.
-
-        Returns:
-            The digest of the chart, "sha256:...", "" for a directory.
 
         Raises:
             HelmError: No chart, or it refuses or ignores the values, or its pods would not land.
@@ -218,14 +227,15 @@ class ReleaseManager:
         chart = self._chart(plan, self._live(plan.kind) if self._shelf.compares(plan) else None)
         installed = plan.revision > 0 and not plan.pending
         trial = _trial_of(plan)
+        contested = False
         try:
             answer = self._run(trial, chart, installed=installed, dry_run=True)
         except FieldConflict:
-            self._contested = True  # taken back before the real run; what the chart renders can be seen without
+            contested = True  # what the chart renders can be seen without the cluster
             answer = self._run(trial, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
         require_reach(read_manifest(answer.manifest, plan), plan, pools)
-        return chart_digest(chart)
+        return Trial(chart_digest(chart), contested)
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
         """Bring the release to the plan, once. When Helm fails half-way, the last deployed revision is put back.
@@ -246,9 +256,8 @@ class ReleaseManager:
             )
         live = self._repaired(live, plan.kind)
         kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
-        if live and (plan.drift or self._contested):
+        if live and (plan.drift or plan.contested):
             reclaim_objects(kube, live)
-        self._contested = False
         chart = self._chart(plan, live)
         try:
             return self._change(plan, chart, live)
@@ -365,6 +374,7 @@ class ReleaseManager:
         without it the release stands as the revision before left it, and the next change sets every object right.
         Whether it was cut off is known at once of runs of this machine, and by their age of all others.
         """
+        # Another run may end, die, or begin anew between two looks: each looks at the newest record again.
         while live and live.pending and not self._runs.is_dead(live.run):
             left = _CUT_OFF_S - self._age_s(live)
             if left <= 0:

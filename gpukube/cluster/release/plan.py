@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.releases import DEPLOYED
@@ -34,7 +35,7 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.release.migration import Leaving
@@ -54,7 +55,7 @@ class ValueChange:
     new: object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePlan:
     """What will happen to the release of one cluster, and why.
 
@@ -73,13 +74,15 @@ class ReleasePlan:
         leaves: What is taken away before.
         adopted: Releases of the user's whose values are in these.
         digest: Of the chart that the plan was made with, "sha256:..."; "" when it was not fetched.
+        contested: Whether a trial has shown that somebody else holds fields of its objects which the chart sets: they
+            are taken back first.
     """
 
     action: ReleaseAction
     reason: str
     values: Mapping[str, object]
     old_values: Mapping[str, object]
-    changes: tuple[ValueChange, ...]
+    changes: tuple[ValueChange, ...] = ()
     revision: int = 0
     pending: str = ""
     version: str = DEVICE_PLUGIN.version
@@ -89,6 +92,7 @@ class ReleasePlan:
     leaves: tuple[Leaving, ...] = ()
     adopted: tuple[Release, ...] = ()
     digest: str = ""
+    contested: bool = False
 
     @property
     def name(self) -> str:
@@ -128,6 +132,54 @@ def check_values(pools: Sequence[Desired]) -> list[Finding]:
     return [*found, *check_declared_strategies(operated)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What the rules judge: the release that is needed, what the cluster has, and what the user allows.
+
+    Attributes:
+        kind: The release that is needed.
+        others: The other ones that are needed too, or are there and may not go.
+        served: Declared pools that it serves, at least one.
+        values: Its values.
+        where: The cluster.
+        Others: As the arguments of plan_release, and as there.
+    """
+
+    kind: ReleaseKind
+    others: tuple[ReleaseKind, ...]
+    served: Sequence[Desired]
+    values: Mapping[str, object]
+    where: Where
+    seen: Snapshot
+    live_pools: Sequence[Observed]
+    around: Surroundings
+    leaves: tuple[Leaving, ...]
+    migrate: bool
+    adopt: Sequence[Release]
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the GPU Operator is needed."""
+        return self.kind is GPU_OPERATOR
+
+
+_RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
+    # One release in a cluster: the device plugin's chart and the operator would be two plugins on one node.
+    lambda case: (refuse_change(case.kind, other, case.served) for other in case.others),
+    # What a migration uninstalls must serve nobody else.
+    lambda case: refuse_stranding(case.leaves, case.served, case.seen, case.live_pools) if case.migrate else (),
+    # Nor must a takeover of the user's release take nodes from anybody.
+    lambda case: refuse_adoption(case.adopt, case.kind, case.served, case.seen),
+    # The operator serves every node that nothing keeps it off, with one strategy and one driver for all.
+    lambda case: operator_strays(case.seen, case.where, case.served) if case.is_operator else (),
+    lambda case: check_strategies(case.served, case.around, case.where) if case.is_operator else (),
+    lambda case: check_drivers(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
+    # Values of the user's must not undo what the pools need.
+    lambda case: check_own_values(case.served, case.values),
+)
+"""What stands against a release, the gravest first: the first finding is the reason that is shown."""
+
+
 def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers name them
     pools: Sequence[Desired],
     seen: Snapshot,
@@ -158,20 +210,25 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         it besides, or when a migration or takeover would leave nodes of others without a plugin, the operator would
         take over nodes of others, or cannot serve these pools together.
     """
-    kind = _kind_needed(pools, seen)
+    needed = {pool.ownership.advertiser for pool in pools}
+    kinds_needed = [kind for kind in RELEASE_KINDS if kind.advertiser in needed]
+    kinds_there = [kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind))]
+    kind = [*kinds_needed, *kinds_there, DEVICE_PLUGIN][0]
     served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
     live = seen.release_of(kind)
-    if not served and not (retire and live and is_there(live)):
-        reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
-        values = live.values if live else {}
-        return ReleasePlan("none", reason, values, values, (), live.revision if live else 0, kind=kind)
-    leaves = find_leaving(kind, seen) if served else ()
-    former = next(iter([live] if live else adopt), None)
-    version = (
-        chart_version
-        or asked_version(served)
-        or (_newer(former.chart_version, kind.version) if former else kind.version)
+    live_values = live.values if live else {}
+    as_it_is = partial(
+        ReleasePlan, values=live_values, old_values=live_values, revision=live.revision if live else 0, kind=kind
     )
+    if not served and not (retire and is_there(live)):
+        reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
+        return as_it_is(action="none", reason=reason)
+
+    leaves = find_leaving(kind, seen) if served else ()
+    former = live or next(iter(adopt), None)
+    version = chart_version or asked_version(served)
+    if not version:  # a newer gpukube's release is not taken back
+        version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
     around = Surroundings(
         live=former.values if former else {},
         taints=_live_taints(live_pools, pools, kind),
@@ -179,33 +236,54 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         by_others=_named_keys(seen, live_pools, but=pools),
         bundle_nfd=find_nfd(seen, [(item.namespace, item.name) for item in adopt]) is None,
         retire=retire,
-        missed=(*_carried(leaves, seen, kind), *(release.values for release in (*adopt, *missed))),
+        missed=(*_entries_of(leaves, seen, kind), *(release.values for release in (*adopt, *missed))),
         moves=live is not None and live.chart_version != version,
     )
-    if not served:
-        return _only_retired(seen, around, kind)
+    if live and not served:
+        return _plan_retirement(live, around, kind)
+
     values = _VALUES[kind](served, around)
-    refusals = [
-        *_other_kind(kind, served, pools, leaves, migrate=migrate),
-        *(refuse_stranding(leaves, served, seen, live_pools) if migrate else ()),
-        *refuse_adoption(adopt, kind, served, seen),
-        *_operators(kind, served, seen, around),
-        *(check_drivers(served, seen, live_pools, _cluster_of(served)) if kind is GPU_OPERATOR else ()),
-        *check_own_values(served, values),
-    ]
-    if refusals:
-        there = live.values if live else {}
-        revision = live.revision if live else 0
-        said = refusals[0].seen
-        return ReleasePlan("conflict", said, there, there, (), revision, kind=kind, diagnostics=tuple(refusals))
-    plan = _judge(values, seen, kind, version)
-    plan = _taking_over(plan, adopt)
+    there = [item.kind for item in leaves if item.there and item.kind and not migrate]
+    case = _Case(
+        kind=kind,
+        others=tuple(dict.fromkeys([*(other for other in kinds_needed if other is not kind), *there])),
+        served=served,
+        values=values,
+        where=Where(served[0].target.cluster.key),
+        seen=seen,
+        live_pools=live_pools,
+        around=around,
+        leaves=leaves,
+        migrate=migrate,
+        adopt=adopt,
+    )
+    if refusals := tuple(finding for rule in _RULES for finding in rule(case)):
+        return as_it_is(action="conflict", reason=refusals[0].seen, diagnostics=refusals)
+
+    if live is None:
+        plan = ReleasePlan(
+            action="install",
+            reason=f"{kind.chart} {version} is not installed",
+            values=values,
+            old_values={},
+            changes=value_changes({}, values),
+            version=version,
+            kind=kind,
+        )
+    else:
+        plan = _compare(live, values, seen, kind=kind, version=version)
+    if adopt and not plan.old_values:  # a takeover is shown as what becomes of the user's values
+        old = adopt[0].values
+        plan = replace(plan, old_values=old, changes=value_changes(old, values))
     leaves = (*leaves, *map(leaving_of, adopt))
-    return _after(leaves, plan, seen) if leaves else plan
+    if leaves:
+        action: ReleaseAction = "install" if plan.action == "install" else "upgrade"
+        plan = replace(plan, action=action, reason=f"{plan.reason}; {say_leaving(leaves, seen)}", leaves=leaves)
+    return replace(plan, adopted=tuple(adopt))
 
 
-def _carried(leaves: Sequence[Leaving], seen: Snapshot, kind: ReleaseKind) -> Iterator[Mapping[str, object]]:
-    """Give the entries of what leaves, where this chart wants them: nodes name them until their labels move."""
+def _entries_of(leaves: Sequence[Leaving], seen: Snapshot, kind: ReleaseKind) -> Iterator[Mapping[str, object]]:
+    """Return the entries of what leaves, where this chart wants them: nodes name them until their labels move."""
     for item in leaves:
         former = seen.release_of(item.kind) if item.kind else None
         if former and item.kind:
@@ -214,124 +292,64 @@ def _carried(leaves: Sequence[Leaving], seen: Snapshot, kind: ReleaseKind) -> It
             yield values
 
 
-def _taking_over(plan: ReleasePlan, adopt: Sequence[Release]) -> ReleasePlan:
-    """Show a takeover as what becomes of the user's values, where we have none yet."""
-    if not adopt or plan.old_values:
-        return replace(plan, adopted=tuple(adopt))
-    old = adopt[0].values
-    return replace(plan, adopted=tuple(adopt), old_values=old, changes=value_changes(old, plan.values))
-
-
-def _after(leaves: tuple[Leaving, ...], plan: ReleasePlan, seen: Snapshot) -> ReleasePlan:
-    action: ReleaseAction = "install" if plan.action == "install" else "upgrade"
-    return replace(plan, action=action, reason=f"{plan.reason}; {say_leaving(leaves, seen)}", leaves=leaves)
-
-
-def _only_retired(seen: Snapshot, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
+def _plan_retirement(live: Release, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
     """Take entries out of a release that serves no pool of this spec, and leave the rest of it to its owners.
 
     One whose last change was cut off is changed again even without an entry to drop: the record of that change has its
     values already, and its objects may be those of before.
     """
-    live = seen.release_of(kind)
     dropped = unneeded_entries(around, kind.entries)
     values = copy.deepcopy(dict(around.live))
     put(values, kind.entries, {key: entry for key, entry in tree(values, *kind.entries).items() if key not in dropped})
-    cut_off = f"its last change ended as {live.status}" if live and live.pending else ""
+    reasons = [_describe_dropped(sorted(dropped)), f"its last change ended as {live.status}" if live.pending else ""]
     return ReleasePlan(
-        "upgrade" if dropped or cut_off else "none",
-        "; ".join(filter(None, (_dropping(sorted(dropped)), cut_off))) or "no pool of this spec changes it",
-        values if dropped else around.live,
-        around.live,
-        value_changes(around.live, values) if dropped else (),
-        live.revision if live else 0,
-        live.status if live and live.pending else "",
-        live.chart_version if live else kind.version,
-        kind,
+        action="upgrade" if any(reasons) else "none",
+        reason="; ".join(filter(None, reasons)) or "no pool of this spec changes it",
+        values=values if dropped else around.live,
+        old_values=around.live,
+        changes=value_changes(around.live, values) if dropped else (),
+        revision=live.revision,
+        pending=live.status if live.pending else "",
+        version=live.chart_version,
+        kind=kind,
     )
 
 
-def _dropping(keys: Sequence[str]) -> str:
-    entries = "entries" if len(keys) > 1 else "entry"
-    return f"drops {entries} {', '.join(keys)}, which no pool and no node names" if keys else ""
-
-
-def _kind_needed(pools: Sequence[Desired], seen: Snapshot) -> ReleaseKind:
-    """Choose the release these pools need; the live one when they need none."""
-    needed = {pool.ownership.advertiser for pool in pools}
-    wanted = [kind for kind in RELEASE_KINDS if kind.advertiser in needed]
-    there = [kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind))]
-    return [*wanted, *there, DEVICE_PLUGIN][0]
-
-
-def _other_kind(
-    kind: ReleaseKind,
-    served: Sequence[Desired],
-    pools: Sequence[Desired],
-    leaves: Sequence[Leaving],
-    *,
-    migrate: bool,
-) -> list[Finding]:
-    """Refuse two kinds in one cluster: asked for both (which no consent helps), or one there that may not go."""
-    others = [other for other in RELEASE_KINDS if other is not kind]
-    asked = [other for other in others if any(pool.ownership.advertiser == other.advertiser for pool in pools)]
-    there = [] if migrate else [item.kind for item in leaves if item.there and item.kind]
-    return [refuse_change(kind, other, served) for other in dict.fromkeys([*asked, *there])]
-
-
-def _operators(kind: ReleaseKind, served: Sequence[Desired], seen: Snapshot, around: Surroundings) -> list[Finding]:
-    if kind is not GPU_OPERATOR:
-        return []
-    where = _cluster_of(served)
-    return [*operator_strays(seen, where, served), *check_strategies(served, around, where)]
-
-
-def _cluster_of(served: Sequence[Desired]) -> Where:
-    return Where(served[0].target.cluster.key)
-
-
-def _judge(values: dict[str, object], seen: Snapshot, kind: ReleaseKind, version: str) -> ReleasePlan:
-    live = seen.release_of(kind)
-    if live is None:
-        reason = f"{kind.chart} {version} is not installed"
-        return ReleasePlan("install", reason, values, {}, value_changes({}, values), version=version, kind=kind)
+def _compare(
+    live: Release, values: Mapping[str, object], seen: Snapshot, *, kind: ReleaseKind, version: str
+) -> ReleasePlan:
+    """Compare a live release that may be changed with what is needed: each difference is a reason to upgrade."""
     changes = value_changes(live.values, values)
     dropped = sorted(tree(live.values, *kind.entries).keys() - tree(values, *kind.entries).keys())
     gone = {".".join((*kind.entries, key)) for key in dropped}
     others = [change.path for change in changes if change.path not in gone]
-    drift = _drift(live, seen)
+    drift: tuple[Drift, ...] = ()
+    if seen.objects is not None and live.status == DEPLOYED:  # one whose last change was cut off is changed anyway
+        drift = find_drift(manifest_objects(live.manifest), seen.objects)
     reasons = [
         f"{len(others)} values differ" if len(others) > 1 else f"{others[0]} differs" if others else "",
-        _dropping(dropped),
+        _describe_dropped(dropped),
         f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
-        f"its last change ended as {live.status}" if live.status != "deployed" else "",
+        f"its last change ended as {live.status}" if live.status != DEPLOYED else "",
         *say_drift(drift),
     ]
-    said = "; ".join(reason for reason in reasons if reason)
     return ReleasePlan(
-        "upgrade" if said else "none",
-        said or f"revision {live.revision} already serves these pools",
-        values,
-        live.values,
-        changes,
-        live.revision,
-        live.status if live.pending else "",
-        version,
-        kind,
+        action="upgrade" if any(reasons) else "none",
+        reason="; ".join(filter(None, reasons)) or f"revision {live.revision} already serves these pools",
+        values=values,
+        old_values=live.values,
+        changes=changes,
+        revision=live.revision,
+        pending=live.status if live.pending else "",
+        version=version,
+        kind=kind,
         drift=drift,
     )
 
 
-def _drift(live: Release, seen: Snapshot) -> tuple[Drift, ...]:
-    """Compare a release that stands with its objects; one whose last change was cut off is changed anyway."""
-    if seen.objects is None or live.status != DEPLOYED:
-        return ()
-    return find_drift(manifest_objects(live.manifest), seen.objects)
-
-
-def _newer(live: str, ours: str) -> str:
-    """Give the newer of two chart versions: a newer gpukube's release is not taken back."""
-    return max(live, ours, key=_version_key)
+def _describe_dropped(keys: Sequence[str]) -> str:
+    entries = "entries" if len(keys) > 1 else "entry"
+    return f"drops {entries} {', '.join(keys)}, which no pool and no node names" if keys else ""
 
 
 def _version_key(version: str) -> tuple[int, ...]:

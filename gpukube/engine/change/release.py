@@ -179,7 +179,7 @@ def _install(keeper: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, se
     key = plan.cluster.key
     kube = session.kube()
     desired = [pool.desired for pool in plan.pools if pool.desired]
-    keeper.dry_run(release, desired)
+    release = replace(release, contested=keeper.dry_run(release, desired).contested)
 
     def replan(missed: Sequence[Release], *, retire: bool = False) -> ReleasePlan:
         return plan_release(

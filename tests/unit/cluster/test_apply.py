@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
-    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release.migration import Leaving
     from gpukube.cluster.release.plan import ReleasePlan
-    from gpukube.core.values import Desired
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
 
@@ -53,13 +51,6 @@ class FakeCluster:
 
     # as Helm
 
-    def version(self) -> str:
-        return "fake"
-
-    def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> str:
-        del pools
-        return plan.version
-
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
         if self.refuse or expected_revision != len(self.revisions):
             self.refuse = max(0, self.refuse - 1)
@@ -73,9 +64,6 @@ class FakeCluster:
         self.pending = self.open_ends > 0
         self.open_ends -= self.pending
         return HelmAnswer(len(self.revisions), "deployed", "")
-
-    def uninstall(self, kind: ReleaseKind) -> bool:
-        raise AssertionError(kind)
 
     def remove(self, leaving: Leaving) -> None:
         assert not self.written

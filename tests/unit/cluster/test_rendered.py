@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -92,7 +93,7 @@ def test_require_when_the_chart_ignores_something_then_it_is_named(case: str) ->
 
 def test_require_when_nfd_is_not_asked_for_but_rendered_then_refused() -> None:
     values = {**PLAN.values, "nfd": {"enabled": False}}
-    plan = type(PLAN)("install", "", values, {}, ())
+    plan = replace(PLAN, values=values)
     with pytest.raises(HelmError, match=r"nfd\.enabled is false"):
         require_rendered(text_of(objects()), plan)
 

@@ -85,7 +85,7 @@ def test_digest_when_pulled_then_that_of_the_archive_and_pulled_once(
 
 
 def test_dry_run_when_the_chart_is_the_planned_one_then_fine(place: Place, keep: Callable[..., ReleaseManager]) -> None:
-    assert keep(source=place.source()).dry_run(replace(FRESH, digest=DIGEST)) == DIGEST
+    assert keep(source=place.source()).dry_run(replace(FRESH, digest=DIGEST)).digest == DIGEST
 
 
 def test_dry_run_when_the_version_was_replaced_then_stale_and_nothing_is_written(

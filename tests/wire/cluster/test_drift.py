@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -172,7 +173,7 @@ def test_upgrade_when_a_hand_was_in_it_then_found_exactly_and_set_right(
     edit(hand)
     plan = plan_release([CUT], look(kube))
     assert (plan.action, findings(plan)) == ("upgrade", sorted(wanted))
-    installed.dry_run(plan)
+    plan = replace(plan, contested=installed.dry_run(plan).contested)
     apply_release(installed, kube, plan, lambda missed: plan_release([CUT], look(kube), missed=missed))
     after = plan_release([CUT], look(kube))
     assert (after.action, after.reason) == ("none", f"revision {plan.revision + 1} already serves these pools")
@@ -189,7 +190,7 @@ def test_upgrade_when_a_hand_holds_a_field_that_we_change_then_taken_back(
     pools = [CUT, SHARED]
     plan = plan_release(pools, look(kube))
     assert plan.drift == ()
-    installed.dry_run(plan)
+    plan = replace(plan, contested=installed.dry_run(plan).contested)
     apply_release(installed, kube, plan, lambda missed: plan_release(pools, look(kube), missed=missed))
     assert plan_release(pools, look(kube)).action == "none"
 
@@ -199,7 +200,7 @@ def test_upgrade_when_a_hand_comes_after_the_trial_then_taken_back_too(
 ) -> None:
     pools = [CUT, SHARED]
     plan = plan_release(pools, look(kube))
-    installed.dry_run(plan)
+    plan = replace(plan, contested=installed.dry_run(plan).contested)
     _patch(hand, DaemonSet, PLUGIN_NAME, pod(tolerations=[]))
     apply_release(installed, kube, plan, lambda missed: plan_release(pools, look(kube), missed=missed))
     assert plan_release(pools, look(kube)).action == "none"
@@ -210,7 +211,7 @@ def test_retire_when_a_hand_touched_the_entry_then_it_goes_all_the_same(
 ) -> None:
     _patch(hand, ConfigMap, DEVICE_PLUGIN.config_map, {"data": {KEY: "version: v2"}})
     plan = plan_release([SHARED], look(kube), retire=True)
-    installed.dry_run(plan)
+    plan = replace(plan, contested=installed.dry_run(plan).contested)
     apply_release(installed, kube, plan, lambda missed: plan_release([SHARED], look(kube), missed=missed, retire=True))
     assert not has_entry(kube, DEVICE_PLUGIN, KEY)
     assert has_entry(kube, DEVICE_PLUGIN, SHARED.ownership.config_key)
@@ -238,6 +239,6 @@ def test_operator_when_its_policy_was_edited_then_found_and_set_right(
     plan = plan_release(pools, look(kube))
     policy = f"ClusterPolicy {CLUSTER_POLICY}"
     assert findings(plan) == [(policy, "daemonsets.tolerations"), (policy, "mig.strategy")]
-    keeper.dry_run(plan)
+    plan = replace(plan, contested=keeper.dry_run(plan).contested)
     apply_release(keeper, kube, plan, lambda missed: plan_release(pools, look(kube), missed=missed))
     assert plan_release(pools, look(kube)).action == "none"

@@ -75,7 +75,7 @@ def left_behind() -> set[str]:
 def test_dry_run_when_nothing_is_there_then_digest_and_nothing_is_written(
     keeper: ReleaseManager, kube: LightKube
 ) -> None:
-    assert keeper.dry_run(FRESH).startswith("sha256:")
+    assert keeper.dry_run(FRESH).digest.startswith("sha256:")
     assert kube.namespace_labels(NAMESPACE) is None
     assert look(kube).release_of(DEVICE_PLUGIN) is None
 
@@ -263,7 +263,7 @@ def test_dry_run_when_the_chart_refuses_a_value_then_said_so(keeper: ReleaseMana
 
 def test_dry_run_when_the_chart_is_a_directory_then_used_as_it_is(keep: Callable[..., ReleaseManager]) -> None:
     directory = Path(str(chart_sources.__file__)).parent / "nvidia-device-plugin"
-    assert keep(source=ChartSource(str(directory), "")).dry_run(FRESH) == ""
+    assert keep(source=ChartSource(str(directory), "")).dry_run(FRESH).digest == ""
 
 
 def test_install_when_the_cluster_never_answers_then_stopped_at_the_deadline(

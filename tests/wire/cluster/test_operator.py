@@ -53,7 +53,7 @@ def states_of(live: Live, node: str) -> list[str]:
 def test_dry_run_when_the_cluster_does_not_know_the_operator_then_tried_without_a_trace(
     keeper: ReleaseManager, kube: LightKube
 ) -> None:
-    assert keeper.dry_run(FRESH).startswith("sha256:")
+    assert keeper.dry_run(FRESH).digest.startswith("sha256:")
     assert kube.namespace_labels(NAMESPACE) is None
     assert look(kube) == Snapshot()
 
