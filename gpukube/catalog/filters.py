@@ -53,7 +53,7 @@ class Filters:
             and (self.gpu_memory_gib is None or machine.gpu_memory_gib >= self.gpu_memory_gib)
             and (self.mig is None or (machine.mig_capable is True) == self.mig)
             and (not self.arch or machine.arch == self.arch)
-            and (self.max_price is None or _is_at_most(machine.price_usd_h, self.max_price))
+            and (self.max_price is None or (machine.price_usd_h is not None and machine.price_usd_h <= self.max_price))
         )
 
 
@@ -82,10 +82,6 @@ def choose_entries(entries: Iterable[Entry], filters: Filters) -> Shown:
         else:
             kept.append(entry)
     return Shown(tuple(sorted(kept, key=_place)), left_out)
-
-
-def _is_at_most(price: float | None, limit: float) -> bool:
-    return price is not None and price <= limit
 
 
 def _place(entry: Entry) -> tuple[str, int, float, bool, float, str]:

@@ -123,7 +123,7 @@ def _machines(
     """Give the machine of a pool; where a mistake leaves it unknown, several that it could be, and the mistake."""
     found: list[Finding] = []
     wrong = is_unknown(("instanceType",), unknown) or is_unknown(("gpu",), unknown)
-    if not wrong and _names_machine(pool, cluster):
+    if not wrong and (pool.gpu is not None or pool.instance_type_on(cluster.provider) is not None):
         try:
             return [_machine(loaded, pool, cluster, locator, found)], found
         except _Refused as refused:
@@ -134,10 +134,6 @@ def _machines(
         except _Refused as refused:
             found.append(refused.diagnostic)
     return example_machines(cluster.provider, pool.gpu.model if pool.gpu else ""), found
-
-
-def _names_machine(pool: Pool, cluster: ClusterRef) -> bool:
-    return pool.gpu is not None or pool.instance_type_on(cluster.provider) is not None
 
 
 def _check_sharing(

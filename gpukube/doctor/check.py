@@ -124,7 +124,11 @@ class Examination:
 
 def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
     """Put the checks to the evidence."""
-    skipped = [Skipped(check, missing[0]) for check in checks if (missing := _missing(check, evidence))]
+    skipped = [
+        Skipped(check, missing[0])
+        for check in checks
+        if (missing := [reading for reading in check.needs if reading in evidence.troubles])
+    ]
     left_out = {item.check.id for item in skipped}
     made = [check for check in checks if check.id not in left_out]
     found = [Found(check, _of_check(item, check)) for check in made for item in check.find(evidence)]
@@ -142,7 +146,3 @@ def _of_check(item: Fault, check: Check) -> Fault:
     """Complete a finding by what its check says of all: the id, the consequence if it is open, the milder severity."""
     severity = max(item.severity, check.severity, key=SEVERITIES.index)
     return replace(item, code=check.id, why=item.why or check.consequence, severity=severity)
-
-
-def _missing(check: Check, evidence: Evidence) -> list[Reading]:
-    return [reading for reading in check.needs if reading in evidence.troubles]

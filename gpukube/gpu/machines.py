@@ -184,7 +184,9 @@ def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] 
     if successor:
         fix = f"write {successor}"
     elif gpu:
-        attached = reason == NO_GPU and any(m.name == ATTACHED for m in _that_have(provider, gpu))
+        attached = reason == NO_GPU and any(
+            m.name == ATTACHED and m.model == gpu[0] and m.has_gpus(gpu[1]) for m in machines(provider)
+        )
         fix = (
             f"write {usual_host(gpu[1]).name}, or remove instanceType"
             if attached
@@ -192,10 +194,6 @@ def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] 
         )
         reason += f"; {gpu[0]} is attached to N1 machines only" if attached else ""
     return CatalogueError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
-
-
-def _that_have(provider: str, gpu: tuple[GpuModel, float]) -> list[Machine]:
-    return [m for m in machines(provider) if m.model == gpu[0] and m.has_gpus(gpu[1])]
 
 
 def _unknown(provider: str, name: str) -> CatalogueError:

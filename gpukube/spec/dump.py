@@ -17,8 +17,6 @@ import yaml
 from gpukube.spec.source.scalars import TooManyDigitsError, parse_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pydantic import JsonValue
 
     from gpukube.spec.model import GPUNodePools
@@ -35,7 +33,13 @@ _FIRST: Final = ("name", "clusters")
 def spec_data(spec: GPUNodePools) -> SpecData:
     """Give a spec as plain data with the keys of a file: what was written, or set by a program, and nothing else."""
     data = spec.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
-    return {**{key: _plain(value) for key, value in data.items()}, "pools": [_pool(pool) for pool in data["pools"]]}
+    return {
+        **{key: _plain(value) for key, value in data.items()},
+        "pools": [
+            {key: _plain(pool[key]) for key in (*(first for first in _FIRST if first in pool), *pool)}
+            for pool in data["pools"]
+        ],
+    }
 
 
 def dump_spec(spec: GPUNodePools) -> str:
@@ -53,10 +57,6 @@ def dump_data(data: SpecData) -> str:
 def dump_scalar(text: str) -> str:
     """Write one text as it must stand behind a key, in block style; variables stay variables."""
     return yaml.dump(text, Dumper=_Dumper, allow_unicode=True, width=sys.maxsize).removesuffix("...\n").rstrip("\n")
-
-
-def _pool(pool: Mapping[str, object]) -> SpecData:
-    return {key: _plain(pool[key]) for key in (*(first for first in _FIRST if first in pool), *pool)}
 
 
 def _plain(node: object) -> JsonValue:

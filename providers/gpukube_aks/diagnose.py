@@ -359,12 +359,12 @@ def _stopped(view: CloudView, pool: Observed) -> Fault | None:
 
 def _without(pool: Observed, keys: list[str]) -> str:
     """Write the labels that stay: an update replaces them all, and AKS adds its own by itself."""
-    kept = (f"{k}={v}" for k, v in sorted(pool.labels.items()) if k not in keys and not _is_azures(k))
+    kept = (
+        f"{k}={v}"
+        for k, v in sorted(pool.labels.items())
+        if k not in keys and not (k.startswith("kubernetes.azure.com/") or k in ("agentpool", "accelerator"))
+    )
     return " ".join(kept) or '""'
-
-
-def _is_azures(label: str) -> bool:
-    return label.startswith("kubernetes.azure.com/") or label in ("agentpool", "accelerator")
 
 
 DIAGNOSIS: Final = Diagnosis(

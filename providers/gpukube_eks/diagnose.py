@@ -177,7 +177,7 @@ def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
 )
 def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
     machine = live_machine("eks", pool)
-    if machine is None or not _is_autoscaled(pool) or pool.labels.get(ACCELERATOR_LABEL):
+    if machine is None or MOST not in pool.fields or pool.labels.get(ACCELERATOR_LABEL):
         return None
     label = f"{ACCELERATOR_LABEL}={accelerator_name(machine)}"
     return fault(
@@ -197,7 +197,7 @@ def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
 )
 def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
     bare = [taint for taint in pool.effective_taints if not taint.value]
-    if not bare or live_machine("eks", pool) is None or not _from_zero(pool):
+    if not bare or live_machine("eks", pool) is None or pool.fields.get(LEAST) != 0:
         return None
     names = ", ".join(f"{taint.key}:{taint.effect}" for taint in bare)
     effect = {"NoSchedule": "NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}.get(bare[0].effect, "PREFER_NO_SCHEDULE")
@@ -289,14 +289,6 @@ def _surge(view: CloudView, pool: Observed) -> Fault | None:
         f"aws eks update-nodegroup-config {_names(view, pool)} --update-config maxUnavailable=1,updateStrategy=MINIMAL",
         evidence=(f"{machine.devices} x {machine.model} per node",),
     )
-
-
-def _is_autoscaled(pool: Observed) -> bool:
-    return MOST in pool.fields
-
-
-def _from_zero(pool: Observed) -> bool:
-    return pool.fields.get(LEAST) == 0
 
 
 def _bounds(pool: Observed) -> str:

@@ -50,7 +50,7 @@ def plan(choices: Choices) -> None:
     )
     out.show(document, choices.output, verbose=choices.verbose)
     if choices.out:
-        saved = saved_plan(plans, job.specs, _options(choices), provenance(job.run))
+        saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)
         tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
     raise typer.Exit(looking.plan_exit_code(plans))
@@ -133,10 +133,6 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
 def _scope(choices: Choices) -> Scope:
     pin = bool(choices.out or choices.plan_file)
     return Scope(**_same_names(Scope, choices), pin=pin, check_chart=True)
-
-
-def _options(choices: Choices) -> PlanOptions:
-    return PlanOptions(**_same_names(PlanOptions, choices))
 
 
 def _same_names(kind: type[Scope | PlanOptions], source: Choices | PlanOptions) -> dict[str, Any]:

@@ -144,7 +144,12 @@ def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     yield prose(f"{plan_summary(document)}. {gpu_line(document)}." if diff else f"{gpu_line(document)}.")
     yield ""
     yield from _costs(document)
-    shown = [(c, pool) for c in document["clusters"] for pool in c["pools"] if _acts(pool) or (whole and not diff)]
+    shown = [
+        (c, pool)
+        for c in document["clusters"]
+        for pool in c["pools"]
+        if pool["action"] != "no-op" or (whole and not diff)
+    ]
     rows = [_pool_row(*each) for each in shown]
     rows += [_unplanned_row(c["cluster"], pool) for c in document["clusters"] for pool in c["unplanned"] if not diff]
     if rows:
@@ -161,10 +166,6 @@ def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     if stuck := stuck_line(document):
         yield ""
         yield prose(stuck)
-
-
-def _acts(pool: PoolPart) -> bool:
-    return pool["action"] != "no-op"
 
 
 def _costs(document: PlanDocument) -> Iterator[str]:

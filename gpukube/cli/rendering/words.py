@@ -70,7 +70,10 @@ def device_change(pool: PoolPart | UnplannedPool) -> str:
     if not pool["managed"]:
         shown = ", ".join(f"{name}: {count}" for name, count in (devices["now"] or {}).items() if count)
         return f"not managed: a plugin of yours advertises {shown}" if shown else NOT_MANAGED
-    words = [f"{name}: {_from(devices, name)}{_to(devices, name)}" for name in devices["perNode"]]
+    words = [
+        f"{name}: {_from(devices, name)}{devices['perNode'][name]} per node, {_total(devices, name)} in all"
+        for name in devices["perNode"]
+    ]
     words += [f"{name}: {count} now, none after" for name, count in _leaving(devices)]
     gpus = gpu_words(pool["gpu"])
     return (", ".join(words) or "none") + (f" ({gpus})" if gpus else "")
@@ -167,7 +170,3 @@ def _from(devices: Devices, name: str) -> str:
     """Say what is there now; nothing when that is nothing, or exactly what shall be."""
     now = (devices["now"] or {}).get(name, 0)
     return f"{now} now -> " if now and str(now) != _total(devices, name) else ""
-
-
-def _to(devices: Devices, name: str) -> str:
-    return f"{devices['perNode'][name]} per node, {_total(devices, name)} in all"

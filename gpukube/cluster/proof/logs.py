@@ -106,13 +106,9 @@ def log_sources(desired: Desired, proof: PoolProof, seen: Snapshot) -> tuple[Sou
         loud = [state.name for state in pod.containers if state.waiting in _LOUD]
         if "plugin-pod" in steps and loud:
             found.append(Source(pod.node, pod.name, loud[0]))
-        elif "count" in steps and not any(_shown(proof, pod.node)):
+        elif "count" in steps and not any(any(item.seen.values()) for item in proof.per_node if item.node == pod.node):
             found.append(Source(pod.node, pod.name, kind.container))
     return tuple(found)
-
-
-def _shown(proof: PoolProof, node: str) -> list[int]:
-    return [count for item in proof.per_node if item.node == node for count in item.seen.values()]
 
 
 def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> PoolProof:

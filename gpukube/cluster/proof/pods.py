@@ -84,7 +84,11 @@ _ROWS: Final[tuple[_Row, ...]] = (
 
 def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
     """Say what keeps the plugin's pod on a node from serving; empty when it does."""
-    here = [pod for pod in seen.pods if pod.node == node.name and _is_plugin(pod, kind)]
+    here = [
+        pod
+        for pod in seen.pods
+        if pod.node == node.name and (pod.owner_kind, pod.owner) == ("DaemonSet", kind.plugin) and not pod.terminating
+    ]
     if not here:
         return [missing(node.name, "plugin-pod", "warning", "no plugin pod on this node yet")]
     pod = here[-1]
@@ -112,10 +116,6 @@ def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) 
     means = "the release was changed, and the rollout has not reached this node"
     fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
     return [missing(node.name, "plugin-pod", "warning", said, means, fix)]
-
-
-def _is_plugin(pod: PodView, kind: ReleaseKind) -> bool:
-    return (pod.owner_kind, pod.owner) == ("DaemonSet", kind.plugin) and not pod.terminating
 
 
 def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:

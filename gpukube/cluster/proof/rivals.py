@@ -51,12 +51,10 @@ def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> li
             f"{_removal(item)}; then kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}",
         )
         for item in seen.daemonsets
-        if role_of(item) in _PLUGINS and (item.namespace, item.name) != ours and _lands(item, node)
+        if role_of(item) in _PLUGINS
+        and (item.namespace, item.name) != ours
+        and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
     ]
-
-
-def _lands(item: WorkloadView, node: NodeView) -> bool:
-    return not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
 
 
 def _removal(item: WorkloadView) -> str:

@@ -282,7 +282,11 @@ def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()
         served: Declared pools: their nodes are no strays, whichever release their labels still name.
     """
     ours = {(pool.target.owner, pool.target.pool) for pool in served}
-    strays = [node for node in seen.nodes if _is_stray(node) and _marks(node) not in ours]
+    strays = [
+        node
+        for node in seen.nodes
+        if _is_stray(node) and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in ours
+    ]
     if not strays:
         return []
     names = [node.name for node in strays]
@@ -298,10 +302,6 @@ def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()
             "nodes to come); or put the MIG pools on another cluster",
         )
     ]
-
-
-def _marks(node: NodeView) -> tuple[str, str]:
-    return node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")
 
 
 def _is_stray(node: NodeView) -> bool:

@@ -130,7 +130,9 @@ def await_pods_gone(
     nodes: list[str] = []
     for look in range(_LOOKS):
         pods = kube.pods(leaving.namespace)
-        nodes = sorted({pod.node or pod.name for pod in pods if (pod.owner_kind, pod.owner) == _owner(leaving)})
+        nodes = sorted(
+            {pod.node or pod.name for pod in pods if (pod.owner_kind, pod.owner) == ("DaemonSet", leaving.plugin)}
+        )
         if not nodes:
             return
         if look % 15 == 0:
@@ -144,7 +146,3 @@ def await_pods_gone(
         "(kubectl describe node); then run again",
         code="release-migration",
     )
-
-
-def _owner(leaving: Leaving) -> tuple[str, str]:
-    return "DaemonSet", leaving.plugin

@@ -82,7 +82,11 @@ def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     found = [] if got.affinity == wanted.affinity else ["the plugin's affinity is not the one given"]
     lost = set(wanted.tolerations) - set(got.tolerations)
     found += [f"the plugin lacks the toleration of {item.key}" for item in sorted(lost)]
-    names = (text(env, "name") for part in _containers(plugin) for env in items(part, "env"))
+    names = (
+        text(env, "name")
+        for part in items(plugin, "spec", "template", "spec", "containers")
+        for env in items(part, "env")
+    )
     return [*found, "it sets MIG_STRATEGY for all entries"] if "MIG_STRATEGY" in names else found
 
 
@@ -130,10 +134,6 @@ def _missing_deployment(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]
     got = workload_view(operator, "Deployment").placement.tolerations
     lost = set(placement_of(tree(plan.values, "operator")).tolerations) - set(got)
     return [f"the operator lacks the toleration of {item.key}" for item in sorted(lost)]
-
-
-def _containers(workload: Tree) -> list[object]:
-    return items(workload, "spec", "template", "spec", "containers")
 
 
 def _missing_entries(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:

@@ -101,16 +101,12 @@ def cover_taints(
 
 def _tolerations(defaults: Sequence[Toleration], present: Sequence[object], taints: Iterable[Taint]) -> list[object]:
     """Put the chart's defaults first, then what others added, then what our taints lack, the latter two sorted."""
-    others = {_read(item): item for item in present}
+    others = {placement_of({"tolerations": [item]}).tolerations[0]: item for item in present}
     added = {item for item in others if item not in defaults}
     for taint in sorted(taints):
         if taint.effect != "PreferNoSchedule" and not tolerates((*defaults, *added), taint):
             added.add(Toleration(taint.key, "Equal", taint.value, taint.effect))
     return [others.get(item, _write(item)) for item in (*defaults, *sorted(added))]
-
-
-def _read(item: object) -> Toleration:
-    return placement_of({"tolerations": [item]}).tolerations[0]
 
 
 def _write(item: Toleration) -> dict[str, object]:

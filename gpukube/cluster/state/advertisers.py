@@ -223,7 +223,11 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
             evidence,
             _TWO_PLUGINS,
             (row.keep.format(**words), _remove(row, pools).format(**words)),
-            tuple(_name(pool) for pool in _rivals(row, pools) if _could_run(daemonset, pool)),
+            tuple(
+                _name(pool)
+                for pool in (_without_served(pools) if row.is_clouds_own else list(pools))
+                if _could_run(daemonset, pool)
+            ),
             row.is_clouds_own,
         )
     ]
@@ -243,11 +247,6 @@ def _is_companion(daemonset: WorkloadView) -> bool:
     return daemonset.name.endswith(_NOT_PLUGINS) or (
         bool(first_words) and all(word.rsplit("/")[-1] in _NOT_PLUGINS for word in first_words)
     )
-
-
-def _rivals(row: _Row, pools: Sequence[Desired]) -> list[Desired]:
-    """Leave out pools for which this very advertiser is the wanted one."""
-    return _without_served(pools) if row.is_clouds_own else list(pools)
 
 
 def _without_served(pools: Sequence[Desired]) -> list[Desired]:

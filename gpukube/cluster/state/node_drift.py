@@ -85,7 +85,12 @@ def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair,
     found: list[NodeRepair] = []
     for plan in pools:
         desired, live = plan.desired, plan.observed
-        if desired is None or live is None or live.state != "ready" or not _is_ours(desired, live):
+        if (
+            desired is None
+            or live is None
+            or live.state != "ready"
+            or (live.owner, live.pool) != (desired.target.owner, desired.target.pool)
+        ):
             continue
         for node in sorted(nodes_of_pool(seen, live), key=lambda node: node.name):
             if all(taint.key != _UNINITIALIZED for taint in node.taints):
@@ -104,10 +109,6 @@ def _belongs(node: NodeView, pool: Observed) -> bool:
     if named := next((node.labels[key] for key in keys if node.labels.get(key)), ""):
         return named == pool.name
     return bool(pool.owner) and (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == (pool.owner, pool.pool)
-
-
-def _is_ours(desired: Desired, live: Observed) -> bool:
-    return (live.owner, live.pool) == (desired.target.owner, desired.target.pool)
 
 
 def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair]:

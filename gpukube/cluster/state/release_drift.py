@@ -121,15 +121,15 @@ def say_drift(found: Sequence[Drift]) -> list[str]:
     """Say drift in one line per object: "DaemonSet x is gone", "ConfigMap y: data[c-1] differs"."""
     lines = []
     for name in dict.fromkeys(item.object for item in found):
-        fields = [_short(item.field) for item in found if item.object == name and not item.gone]
+        fields = [
+            item.field.removeprefix("spec.template.spec.").removeprefix("spec.")
+            for item in found
+            if item.object == name and not item.gone
+        ]
         more = f" and {len(fields) - _MOST_SAID} more" if len(fields) > _MOST_SAID else ""
         verb = "differ" if len(fields) > 1 else "differs"
         lines.append(f"{name}: {', '.join(fields[:_MOST_SAID])}{more} {verb}" if fields else f"{name} is missing")
     return lines
-
-
-def _short(name: str) -> str:
-    return name.removeprefix("spec.template.spec.").removeprefix("spec.")
 
 
 _Difference: TypeAlias = tuple[Path, tuple[str, ...], object, object]

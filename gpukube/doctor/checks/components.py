@@ -287,7 +287,7 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
         states = sorted({state.waiting for state in view.containers if state.waiting}) or ["nothing"]
         yield fault(
             f"pod {pod}",
-            f"it has not started on node {view.node} for {_minutes(age)}; its containers say {', '.join(states)}",
+            f"it has not started on node {view.node} for {int(age // 60)} min; its containers say {', '.join(states)}",
             f"kubectl describe pod {view.name} --namespace {view.namespace}: its events say what is missing"
             + (
                 _RUNTIME.format(runtime=runtime, kind=item.kind.lower(), name=item.name, place=view.namespace)
@@ -305,10 +305,6 @@ _RUNTIME: Final = (
     '{kind} {name} --namespace {place} --type json --patch \'[{{"op": "remove", "path": '
     '"/spec/template/spec/runtimeClassName"}}]\', and take the value out of its release'
 )
-
-
-def _minutes(seconds: float) -> str:
-    return f"{int(seconds // 60)} min"
 
 
 @CHECKS.add(

@@ -13,7 +13,7 @@ from gpukube.doctor.check import Checks
 from gpukube.doctor.gpu_stack import gpu_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
@@ -76,10 +76,6 @@ def _is_cpu_guest(pod: PodFacts) -> bool:
     return not view.devices and view.owner_kind not in ("DaemonSet", "Node") and view.phase in ("Running", "Pending")
 
 
-def _more(named: Sequence[object]) -> tuple[str, ...]:
-    return (f"and {len(named) - _MOST_NAMED} more",) if len(named) > _MOST_NAMED else ()
-
-
 @CHECKS.add(
     "devices-unhealthy",
     title="devices that the plugin holds for unhealthy",
@@ -120,5 +116,6 @@ def _untainted(evidence: Evidence) -> Iterator[Fault]:
             seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
             fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
             "for nodes to come",
-            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED]) + _more(guests),
+            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED])
+            + ((f"and {len(guests) - _MOST_NAMED} more",) if len(guests) > _MOST_NAMED else ()),
         )

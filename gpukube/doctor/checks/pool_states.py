@@ -135,16 +135,18 @@ def _deleting(evidence: Evidence) -> Iterator[Fault]:
 def _leaving(evidence: Evidence, pool: Observed) -> list[PodFacts]:
     """List the pods that a drain of the pool's nodes has to move."""
     nodes = {node.name for node in nodes_of_pool(evidence.seen, pool)}
-    return [pod for pod in evidence.pods if pod.view.node in nodes and _is_moved(pod)]
+    return [
+        pod
+        for pod in evidence.pods
+        if pod.view.node in nodes
+        and pod.view.owner_kind not in ("DaemonSet", "Node")
+        and pod.view.phase in ("Pending", "Running")
+    ]
 
 
 def _named(pods: list[PodFacts]) -> tuple[str, ...]:
     more = (f"and {len(pods) - _MOST_NAMED} more pods",) if len(pods) > _MOST_NAMED else ()
     return (*(f"pod {pod} on {pod.view.node}" for pod in pods[:_MOST_NAMED]), *more)
-
-
-def _is_moved(pod: PodFacts) -> bool:
-    return pod.view.owner_kind not in ("DaemonSet", "Node") and pod.view.phase in ("Pending", "Running")
 
 
 @CHECKS.add(

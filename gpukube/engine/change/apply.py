@@ -145,7 +145,9 @@ def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterR
     if not all(report.is_settled for report in reports):
         return ClusterReport(plan.cluster, tuple(reports), release)
     try:
-        release = retire_entries(plan, session, run, left=_unneeded(plan)) or release
+        # Entries that the plan drops because nothing named them when it was made.
+        left = set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
+        release = retire_entries(plan, session, run, left=left) or release
     except Stopped:
         return ClusterReport(plan.cluster, tuple(reports), STOPPED_TIDYING)
     except GpukubeError as error:
@@ -153,11 +155,6 @@ def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterR
         run.tell("failed", str(error), plan.cluster.key)
         return ClusterReport(plan.cluster, tuple(reports), release, error)
     return ClusterReport(plan.cluster, tuple(reports), release)
-
-
-def _unneeded(plan: ClusterPlan) -> set[str]:
-    """List the entries that the plan drops because nothing named them when it was made."""
-    return set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
 
 
 def _work_on(

@@ -107,12 +107,13 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
         return replace(proof, probe=Probe("skipped", why_not, resource, image))
     limit_s = run.pace.verify_s if how.scale_up else min(_LIMIT_S, run.pace.verify_s)
     patience_s = limit_s if how.scale_up else min(limit_s, run.pace.settle_s)
-    task = _Task(desired, session, run, _namespace(session.kube()), image, limit_s, patience_s)
+    namespace = _FALLBACK if session.kube().namespace_labels(NAMESPACE) is None else NAMESPACE
+    task = _Task(desired, session, run, namespace, image, limit_s, patience_s)
     _require_permissions(task)
     task.tell(f"probing: a pod requests one {resource}")
     with _running(task) as job:
         attempt = _follow(task, job)
-        output = _output(task, attempt)
+        output = task.kube.pod_log(task.namespace, attempt.pod, _LINES) if attempt.exit_code is not None else ()
     probe = _judge(task, attempt, output)
     return replace(proof, probe=probe, status=proof.status if probe.status == "passed" else "broken")
 
@@ -133,10 +134,6 @@ def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing
     if not desired.promise.nodes.autoscaled:
         return "every device is in use"
     return "every device is in use, and a probe would start a node; add --probe-scale-up"
-
-
-def _namespace(kube: Kube) -> str:
-    return _FALLBACK if kube.namespace_labels(NAMESPACE) is None else NAMESPACE
 
 
 def _require_permissions(task: _Task) -> None:
@@ -222,11 +219,6 @@ def _look(task: _Task, job: str) -> Attempt | GpukubeError:
         return error
     except ClusterError as error:
         return error
-
-
-def _output(task: _Task, attempt: Attempt) -> tuple[str, ...]:
-    """Read what the pod wrote, if it came so far."""
-    return task.kube.pod_log(task.namespace, attempt.pod, _LINES) if attempt.exit_code is not None else ()
 
 
 def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> Probe:

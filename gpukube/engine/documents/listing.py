@@ -38,7 +38,11 @@ def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> L
                 "provider": plan.cluster.provider,
                 "error": error_part(plan.error),
                 "unknown": plan.unknown,
-                "pools": [_live_pool(pool, plan, usage or {}) for pool in plan.live if _has_gpus(plan, pool)],
+                "pools": [
+                    _live_pool(pool, plan, usage or {})
+                    for pool in plan.live
+                    if bool(pool.owner) or live_machine(plan.cluster.provider, pool) is not None
+                ],
             }
             for plan in plans
         ],
@@ -122,7 +126,3 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _pool_nodes(plan: ClusterPlan, pool: Observed) -> tuple[NodeView, ...]:
     return nodes_of_pool(plan.seen, pool) if plan.seen else ()
-
-
-def _has_gpus(plan: ClusterPlan, pool: Observed) -> bool:
-    return bool(pool.owner) or live_machine(plan.cluster.provider, pool) is not None

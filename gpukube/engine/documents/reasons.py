@@ -153,17 +153,12 @@ def _settings(decision: Decision, desired: Desired, seen: Snapshot | None) -> It
     for key, value in desired.ownership.labels.items():
         yield {"kind": "label", "name": key, "value": value, "why": LABEL_REASONS[key]}
     for path in decision.stack.fields:
-        sent = _field(desired.create.params, path)
+        sent = at(desired.create.params, *(int(word) if word.isdecimal() else word for word in path.split(".")))
         if sent is not None:
             yield {"kind": "field", "name": path, "value": sent, "why": f"{desired.create.operation} of the pool"}
     release = plan_release([desired], seen or Snapshot())
     for change in value_changes({}, release.values) if release.action != "conflict" else ():
         yield {"kind": "value", "name": change.path, "value": change.new, "why": f"of release {release.name}"}
-
-
-def _field(params: Mapping[str, object], path: str) -> object:
-    """Find a place in a request; None when it is not there. Lists are indexed by number."""
-    return at(params, *(int(word) if word.isdecimal() else word for word in path.split(".")))
 
 
 def _message(found: Finding, decision: Decision) -> str:

@@ -198,17 +198,17 @@ def _facts(seen: SightRecord) -> dict[str, object]:
     return {"name": seen.name, **labels, **taints, **seen.fields}
 
 
-def _is_autoscaled(seen: SightRecord) -> bool:
-    return any(FieldPath.parse(field).is_below("nodes", "autoscaling") for field in seen.fields)
-
-
 def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
     """Tell how the requests differ, when nothing that was seen of the pool explains it."""
     then, here = [request.operation for request in saved.requests], [request.operation for request in now.requests]
     if then != here:
         yield f"requests {', '.join(then) or 'none'} -> {', '.join(here) or 'none'}"
         return
-    ignored = _BY_NATURE | (_NUMBERS if now.seen and _is_autoscaled(now.seen) else frozenset())
+    ignored = _BY_NATURE | (
+        _NUMBERS
+        if now.seen and any(FieldPath.parse(field).is_below("nodes", "autoscaling") for field in now.seen.fields)
+        else frozenset()
+    )
     for before, after in zip(saved.requests, now.requests, strict=True):
         for moved in _differences(dict(_leaves(before.params, ignored)), dict(_leaves(after.params, ignored))):
             yield f"request {before.operation}: {moved}"

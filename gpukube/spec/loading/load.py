@@ -171,13 +171,17 @@ def _read(documents: Sequence[Document], problems: list[Finding]) -> Reading:
     problems += [found for one in built for found in one.problems if found.where not in damaged]
     errors = _errors(problems)
     parts = [_known_part(one, errors) for one in built]
+    # What holds across files is judged of the parts that are right; its errors make these parts smaller once more.
     if across := check_across([_named_part(part) for part in parts if part]):
         errors += across
         parts = [_known_part(one, errors) for one in built]
     remarks = [found for found in problems if found.severity != "error"]
-    errors, remarks = _joined(errors, remarks)
-    reading = _with_remarks([part for part in parts if part], errors, remarks)
-    return replace(reading, documents=tuple(one.positions for one in built))
+    # A remark at the place of an error explains it, unless the error has a reason of its own; it is not shown twice.
+    reasons = {remark.where: remark.seen for remark in remarks}
+    errors = [replace(error, why=error.why or reasons.get(error.where, "")) for error in errors]
+    wrong = {error.where for error in errors}
+    specs, left = _give_remarks([part for part in parts if part], [one for one in remarks if one.where not in wrong])
+    return Reading(tuple(specs), (*errors, *left), tuple(one.positions for one in built))
 
 
 def _errors(found: Iterable[Finding]) -> list[Finding]:
@@ -200,18 +204,22 @@ def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
         places.append(at)
     if not pools:
         return None
-    source, positions = built.positions.origin.names[0], built.positions
     return LoadedSpec(
-        built.spec_of(pools), source, positions, tuple(places), unknown=unknown, guessed=dict(built.guessed)
+        spec=built.spec_of(pools),
+        source=built.positions.origin.names[0],
+        positions=built.positions,
+        places=tuple(places),
+        unknown=unknown,
+        guessed=dict(built.guessed),
     )
 
 
 def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozenset[Path]]:
-    """Find the fields of pools that errors are about; none where an error is about the pool as a whole."""
+    """Return, by pool, the fields that errors are about; none where an error is about the pool as a whole."""
     places = [at for _, at, _ in built.pools]
     marks: dict[int, set[int]] = {}
-    for mark, owners in _owners(built, places, errors).items():
-        for index in owners:
+    for mark, pools in _pools_by_mark(built.positions, places, errors).items():
+        for index in pools:
             marks.setdefault(index, set()).add(mark)
     return {
         index: frozenset(parse_path(path)[2:] for path in places[index].paths_of(found).values())
@@ -230,67 +238,55 @@ def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
     return part.spec.model_copy(update={"pools": pools}), tuple(part.places[index] for index in named)
 
 
-def _owners(
-    document: Built | LoadedSpec, places: Sequence[Positions], found: Sequence[Finding]
+def _pools_by_mark(
+    document: Positions, pools: Sequence[Positions], findings: Sequence[Finding]
 ) -> dict[int, list[int]]:
-    """Find the pools that diagnostics are about: by a key or value that is theirs, else by lying between two pools.
+    """Find the pools that findings are about: by a key or value of theirs, else by lying between two pools.
 
     The second is for what never became data, such as the second of two equal keys.
 
     Args:
-        document: What the diagnostics may be about.
-        places: Of the pools that are asked for.
-        found: The diagnostics.
+        document: Positions of the document that the findings may be about.
+        pools: Positions of its pools.
+        findings: The findings.
 
     Returns:
-        By packed position of a diagnostic in this document, the indices of its pools in `places`.
+        By packed position of a finding in this document, the indices of its pools.
     """
-    origin = document.positions.origin
-    owners: dict[int, list[int]] = {mark: [] for one in found for mark in origin.marks_of(one.where)}
-    if not owners:
-        return owners
-    for index, at in enumerate(places):
-        for mark in {mark for mark in at.all_marks() if mark in owners}:
-            owners[mark].append(index)
-    root = document.positions.root
-    pools = root.get("pools") if isinstance(root, PositionedDict) else None
-    starts = sorted(pools.value_marks) if isinstance(pools, PositionedList) else []
-    by_start = {at.mark: index for index, at in enumerate(places)}
-    for mark, indices in owners.items():
+    found: dict[int, list[int]] = {mark: [] for one in findings for mark in document.origin.marks_of(one.where)}
+    if not found:
+        return found
+    for index, pool in enumerate(pools):
+        for mark in {mark for mark in pool.all_marks() if mark in found}:
+            found[mark].append(index)
+    written = document.root.get("pools") if isinstance(document.root, PositionedDict) else None
+    starts = sorted(written.value_marks) if isinstance(written, PositionedList) else []
+    by_start = {pool.mark: index for index, pool in enumerate(pools)}
+    for mark, indices in found.items():
         before = bisect_right(starts, mark)
         if not indices and before and starts[before - 1] in by_start:
             indices.append(by_start[starts[before - 1]])
-    return owners
+    return found
 
 
-def _joined(errors: Sequence[Finding], remarks: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """Leave out remarks at places that have an error: what they say explains it, unless it has a reason of its own."""
-    said = {found.where: found for found in remarks}
-    joined = [
-        replace(error, why=said[error.where].seen) if error.where in said and not error.why else error
-        for error in errors
-    ]
-    wrong = {error.where for error in errors}
-    return joined, [found for found in remarks if found.where not in wrong]
-
-
-def _with_remarks(specs: Sequence[LoadedSpec], errors: Sequence[Finding], remarks: Sequence[Finding]) -> Reading:
-    """Give each remark to the pools it is about, else to a spec of its file, else to nobody."""
-    left = list(remarks)
-    given = []
-    for spec in specs:
-        owners = _owners(spec, spec.places, left)
-        mine: list[tuple[int | None, Finding]] = []
-        rest = []
-        for remark in left:
-            indices = [index for mark in spec.positions.origin.marks_of(remark.where) for index in owners[mark]]
-            mine += [(index, remark) for index in indices]
-            rest += [] if indices else [remark]
-        left = rest
-        given.append(mine)
-    for spec, mine in zip(specs, given, strict=True):
-        mine += [(None, remark) for remark in left if remark.where.source == spec.source]
-        left = [remark for remark in left if remark.where.source != spec.source]
-    return Reading(
-        tuple(replace(spec, remarks=tuple(mine)) for spec, mine in zip(specs, given, strict=True)), (*errors, *left)
-    )
+def _give_remarks(specs: Sequence[LoadedSpec], remarks: Sequence[Finding]) -> tuple[list[LoadedSpec], list[Finding]]:
+    """Give each remark to the pools that it is about, else to the first spec of its file; returns the others too."""
+    given: list[list[tuple[int | None, Finding]]] = [[] for _ in specs]
+    pools_by_mark = [_pools_by_mark(spec.positions, spec.places, remarks) for spec in specs]
+    elsewhere = []
+    for remark in remarks:
+        for spec, pools, mine in zip(specs, pools_by_mark, given, strict=True):
+            indices = [index for mark in spec.positions.origin.marks_of(remark.where) for index in pools[mark]]
+            if indices:
+                mine += [(index, remark) for index in indices]
+                break
+        else:
+            elsewhere.append(remark)
+    left = []
+    for remark in elsewhere:
+        of_file = (mine for spec, mine in zip(specs, given, strict=True) if spec.source == remark.where.source)
+        if (first := next(of_file, None)) is None:
+            left.append(remark)
+        else:
+            first.append((None, remark))
+    return [replace(spec, remarks=tuple(mine)) for spec, mine in zip(specs, given, strict=True)], left

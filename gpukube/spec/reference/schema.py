@@ -74,7 +74,7 @@ def json_schema() -> Schema:
     """Make the JSON Schema (draft 2020-12) of a spec as written, with camelCase keys and closed objects."""
     generated = cast("Schema", GPUNodePools.model_json_schema(by_alias=True))
     settings = cast("Schema", PoolSettings.model_json_schema(by_alias=True))
-    definitions = _definitions(generated) | {PoolSettings.__name__: _without(settings, "$defs")}
+    definitions = cast("dict[str, Schema]", generated["$defs"]) | {PoolSettings.__name__: _without(settings, "$defs")}
     shaped = {name: _offer_words(name, _ordered(cast("Schema", _shape(body)))) for name, body in definitions.items()}
     complete = {name: body for name, body in shaped.items() if name != PoolSettings.__name__} | {"Cluster": _cluster()}
     parts = {f"{name}{_PART}": _as_part(body, name) for name, body in shaped.items() if name not in _WHOLE}
@@ -86,10 +86,6 @@ def json_schema() -> Schema:
     head: Schema = {"$schema": _DRAFT, "$id": SCHEMA_ID, "title": "gpukube spec"}
     top = cast("Schema", _shape(_without(generated, "$defs")))
     return head | _with_defaults(_with_clusters(top)) | {"$defs": {**complete, **parts, **lists}}
-
-
-def _definitions(schema: Schema) -> dict[str, Schema]:
-    return cast("dict[str, Schema]", schema["$defs"])
 
 
 def _without(schema: Schema, *keys: str) -> Schema:
@@ -138,12 +134,11 @@ def _per_provider(node: Schema) -> Schema:
     """Write a mapping by provider as an object with a key for each, which editors complete one by one."""
     if node.get("propertyNames") != {"enum": list(PROVIDERS)}:
         return node
-    keys: Schema = {name: {"description": f"On {name}.", **_value(node)} for name in PROVIDERS}
+    keys: Schema = {
+        name: {"description": f"On {name}.", **cast("Schema", copy.deepcopy(node["additionalProperties"]))}
+        for name in PROVIDERS
+    }
     return _without(node, "propertyNames") | {"properties": keys, "additionalProperties": False}
-
-
-def _value(node: Schema) -> Schema:
-    return cast("Schema", copy.deepcopy(node["additionalProperties"]))
 
 
 def _with_snippets(node: Schema) -> Schema:

@@ -60,7 +60,7 @@ def _shared_lines(sharing: Sharing, model: GpuModel) -> list[str]:
     head, tables = [], []
     if sharing.mig is not None:
         head.append('device-partitioning-strategy = "mig"')
-        tables.append(("mig.profile", {_quoted(_key(model)): _quoted(sharing.mig.profile)}))
+        tables.append(("mig.profile", {_quoted(model.name.lower().replace("-", ".")): _quoted(sharing.mig.profile)}))
     if (slicing := sharing.slicing) is not None:
         head.append(f'device-sharing-strategy = "{slicing.mode}"')
         values = {"replicas": str(slicing.replicas), "rename-by-default": _flag(on=slicing.rename)}
@@ -117,11 +117,6 @@ def _slicing_fields(mode: str, values: Mapping[str, object]) -> dict[FieldPath, 
     if mode == "time-slicing":
         found[FieldPath(*above, "failRequestsGreaterThanOne")] = values.get("fail-requests-greater-than-one", True)
     return found
-
-
-def _key(model: GpuModel) -> str:
-    """A100-40GB is a100.40gb."""
-    return model.name.lower().replace("-", ".")
 
 
 def _quoted(text: str) -> str:

@@ -134,7 +134,7 @@ def _moved_parts(expects: Json, group: Json) -> tuple[str, ...]:
         part if name == "" else f"{part}[{name}]"
         for part, values in expects.items()
         for name, value in _pairs(part, values)
-        if _read(live, part, name) != value
+        if (live.get(part) if name == "" else tree(live, part).get(name)) != value
     )
 
 
@@ -153,10 +153,6 @@ def _pairs(part: str, values: object) -> Iterator[tuple[str, object]]:
         yield from values.items()
     else:
         yield "", values
-
-
-def _read(live: Json, part: str, name: str) -> object:
-    return live.get(part) if name == "" else tree(live, part).get(name)
 
 
 # Tags
@@ -252,18 +248,14 @@ def _taints_read(group: Json) -> dict[str, str]:
     return {f"{taint.get('key')}:{taint.get('effect')}": str(taint.get("value") or "") for taint in taints}
 
 
-def _wanted_sizes(nodes: Nodes) -> dict[str, object]:
-    """EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig)."""
-    return {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
-
-
 def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
     """What of the sizes must be sent.
 
     The size itself belongs to the autoscaler: of an autoscaled group it goes along only when it is outside the new
     bounds, because EKS refuses the bounds then (terraform-aws-modules/terraform-aws-eks#748).
     """
-    wanted = _wanted_sizes(nodes)
+    # EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig).
+    wanted = {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
     if nodes.autoscaled:
         least, most, desired = nodes.minimum, max(1, nodes.maximum), live.get("desiredSize")
         wanted["desiredSize"] = min(max(desired, least), most) if isinstance(desired, int) else least

@@ -18,7 +18,7 @@ from gpukube.core.jsontree import tree
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.core.values import Capacity, Reservation, Target
+    from gpukube.core.values import Capacity, Target
 
 BLOCK: Final = "capacityBlock"
 RESERVATION: Final = "capacityReservation"
@@ -50,7 +50,11 @@ def bought_data(target: Target, *, afresh: bool = True) -> dict[str, object]:
     reservation = target.capacity.reservation
     if reservation is None:
         return {} if afresh else dict(_OPEN)
-    data: dict[str, object] = {_SPECIFICATION: {"CapacityReservationTarget": _target(reservation)}}
+    data: dict[str, object] = {
+        _SPECIFICATION: {
+            "CapacityReservationTarget": {_GROUP if reservation.id.startswith("arn:") else _ID: reservation.id}
+        }
+    }
     if is_block(target.capacity):
         data |= {"InstanceMarketOptions": {"MarketType": "capacity-block"}, "InstanceType": target.machine.name}
     return data
@@ -78,7 +82,3 @@ def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[Field
     if identity:
         return {CAPACITY_TYPE: "reserved", FieldPath(*_FIELD, RESERVATION): identity}
     return {CAPACITY_TYPE: "spot" if native_type == "SPOT" else "on-demand"}
-
-
-def _target(reservation: Reservation) -> dict[str, str]:
-    return {_GROUP if reservation.id.startswith("arn:") else _ID: reservation.id}

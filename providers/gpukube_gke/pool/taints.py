@@ -28,13 +28,11 @@ def merged_taints(live: Sequence[Taint], declared: Sequence[Taint]) -> list[dict
     """
     own = [taint for taint in declared if taint != GPU_TAINT]
     wanted = {(taint.key, taint.effect) for taint in own}
-    kept = [taint for taint in live if taint in own or (_is_implicit(taint) and _slot(taint) not in wanted)]
+    kept = [
+        taint for taint in live if taint in own or (_is_implicit(taint) and (taint.key, taint.effect) not in wanted)
+    ]
     return [wire_taint(taint) for taint in (*kept, *sorted(taint for taint in own if taint not in kept))]
 
 
 def _is_implicit(taint: Taint) -> bool:
     return taint == GPU_TAINT or taint.key in SYSTEM_TAINTS
-
-
-def _slot(taint: Taint) -> tuple[str, str]:
-    return taint.key, taint.effect

@@ -121,7 +121,12 @@ def check_versions(target: Target) -> Iterator[Finding]:
         says = f'kubernetesVersion is "{asked}", which is too old for {floor.name}'
         why = f"it came with {' and '.join(floor.first)} ({floor.source})"
         yield Finding("gke-version-floor", where, says, fix=f'write "{_minor(floor.first[-1])}" or later', why=why)
-    if asked and _parse(asked)[:2] <= _OLD_UBUNTU and _is_ubuntu(target) and (driver := _needed_driver(target)):
+    if (
+        asked
+        and _parse(asked)[:2] <= _OLD_UBUNTU
+        and image_of(target).startswith("UBUNTU")
+        and (driver := _needed_driver(target))
+    ):
         yield Finding(
             "gke-ubuntu-driver",
             target.locator.at("image"),
@@ -189,10 +194,6 @@ def _parse(text: str) -> _Version:
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
-
-
-def _is_ubuntu(target: Target) -> bool:
-    return image_of(target).startswith("UBUNTU")
 
 
 def _needed_driver(target: Target) -> str:
