@@ -258,13 +258,10 @@ def _nodes(pool: Pool) -> Nodes:
     return Nodes(initial * factor, bounds.min * factor, bounds.max * factor, autoscaled=True, scope=bounds.scope)
 
 
-def _taints(pool: Pool) -> tuple[Taint, ...]:
-    own = (Taint(t.key, t.value, t.effect) for t in pool.taints)
-    return tuple(dict.fromkeys([GPU_TAINT, *own] if pool.gpu_taint else own))
-
-
 def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machine, locator: Locator) -> Target:
     disk = Disk(pool.disk.size_gib, pool.disk.type) if pool.disk else Disk(None, None)
+    own = (Taint(t.key, t.value, t.effect) for t in pool.taints)
+    written = pool.capacity
     return Target(
         owner=loaded.spec.metadata.name,
         pool=pool.name,
@@ -272,12 +269,12 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         name=pool.name_on(_provider(loaded, cluster)),
         machine=machine,
         nodes=_nodes(pool),
-        capacity=_capacity(pool, _provider(loaded, cluster)),
+        capacity=Capacity(written.type, written.max_price, _reservation(written.reserved, _provider(loaded, cluster))),
         zones=pool.zones,
         disk=disk,
         image=pool.image or "",
         sharing=_sharing(pool),
-        taints=_taints(pool),
+        taints=tuple(dict.fromkeys([GPU_TAINT, *own] if pool.gpu_taint else own)),
         gpu_taint=pool.gpu_taint,
         labels=dict(pool.labels),
         tags=dict(pool.tags),
@@ -294,11 +291,6 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         chart_values=pool.device_plugin.values,
         plain={FieldPath(*path): value for path, value in plain_values(pool)},
     )
-
-
-def _capacity(pool: Pool, provider: ProviderName) -> Capacity:
-    written = pool.capacity
-    return Capacity(written.type, written.max_price, _reservation(written.reserved, provider))
 
 
 def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservation | None:

@@ -46,7 +46,15 @@ def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) 
     for item in sorted(mends, key=lambda each: not isinstance(each, Reconcile)):
         run.tell("release", str(item), session.cluster.key)
         if isinstance(item, Reconcile):
-            _reconcile(session, prepared, run)
+            # With all the gates of a create, and no pool.
+            key = session.cluster.key
+            (plan,) = plan_clusters(
+                replace(prepared, clusters={key: prepared.clusters[key]}, desired={key: prepared.desired[key]}),
+                {key: session},
+                run,
+                Scope(retire=False),
+            )
+            prepare_cluster(plan, session, run)
             done.append(str(item))
         elif isinstance(item, LabelNode):
             done += [str(item)] if _label(session.kube(), item) else []
@@ -55,32 +63,18 @@ def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) 
     return tuple(done)
 
 
-def _reconcile(session: Session, prepared: Prepared, run: Run) -> None:
-    """Bring the release to the plan, with all the gates of a create, and no pool."""
-    (plan,) = plan_clusters(_only(prepared, session), {session.cluster.key: session}, run, Scope(retire=False))
-    prepare_cluster(plan, session, run)
-
-
-def _only(prepared: Prepared, session: Session) -> Prepared:
-    key = session.cluster.key
-    return replace(prepared, clusters={key: prepared.clusters[key]}, desired={key: prepared.desired[key]})
-
-
 def _label(kube: Kube, wanted: LabelNode) -> bool:
     for _ in range(_ATTEMPTS):
         node = kube.find_object(NODES, wanted.node)
         if node is None or texts(node, "metadata", "labels").get(wanted.key) != wanted.live:
             return False
-        if kube.change_object(NODES, node, [_label_operation(wanted)]):
+        path = pointer("metadata", "labels", wanted.key)
+        operation = {"op": "remove", "path": path}
+        if wanted.wanted is not None:
+            operation = {"op": "add", "path": path, "value": wanted.wanted}
+        if kube.change_object(NODES, node, [operation]):
             return True
     raise _contended(kube, f"node {wanted.node}")
-
-
-def _label_operation(wanted: LabelNode) -> Tree:
-    path = pointer("metadata", "labels", wanted.key)
-    return (
-        {"op": "remove", "path": path} if wanted.wanted is None else {"op": "add", "path": path, "value": wanted.wanted}
-    )
 
 
 def _restart(kube: Kube, wanted: Restart, now: float) -> bool:

@@ -131,7 +131,9 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
         },
         troubles,
     )
-    return {**found, "releases": _newest(found), "seen": _sighting(found, views)}
+    histories: Mapping[tuple[str, str], tuple[Release, ...]] = found.get("releases") or {}
+    latest = (newest(history) for _key, history in sorted(histories.items()))
+    return {**found, "releases": tuple(release for release in latest if release), "seen": _sighting(found, views)}
 
 
 def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -149,12 +151,6 @@ def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str,
         if name and namespace != NAMESPACE:
             found[namespace, name] = list(release_history(kube, name, namespace))
     return {key: tuple(history) for key, history in found.items()}
-
-
-def _newest(found: Mapping[str, Any]) -> tuple[Release, ...]:
-    histories: Mapping[tuple[str, str], tuple[Release, ...]] = found.get("releases") or {}
-    latest = (newest(history) for _key, history in sorted(histories.items()))
-    return tuple(release for release in latest if release)
 
 
 def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str], dict[str, str]]:

@@ -63,16 +63,15 @@ def parts_of(workload: WorkloadView) -> frozenset[Part]:
     """Say what parts of the stack a workload runs; empty for workloads of others."""
     if workload.kind == "DaemonSet":
         role = role_of(workload)
-        part = _PARTS.get(role) if role else _by_image(workload)
+        part = (
+            _PARTS.get(role)
+            if role
+            else ("plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None)
+        )
     else:
         words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
         part = next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
     return frozenset({part} if part else ())
-
-
-def _by_image(workload: WorkloadView) -> Part | None:
-    """Know a plugin that runs under a name and a command of its own."""
-    return "plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None
 
 
 def is_of_stack(workload: WorkloadView) -> bool:

@@ -69,18 +69,14 @@ def _search(mixes: tuple[Mix, ...], wanted: Mix, times: int) -> tuple[Mix, ...] 
     if times <= 0:
         return None
     hardest = next(index for index, count in enumerate(wanted) if count)
-    for used in _useful(mixes, wanted, hardest):
+    # Mixes cut down to what is wanted; those with some of one kind that no other one contains.
+    cut = dict.fromkeys(tuple(map(min, mix, wanted)) for mix in mixes if mix[hardest])
+    for used in [mix for mix in cut if not any(mix != other and all(map(int.__le__, mix, other)) for other in cut)]:
         rest = tuple(want - use for want, use in zip(wanted, used, strict=True))
         found = _search(mixes, rest, times - 1)
         if found is not None:
             return (used, *found)
     return None
-
-
-def _useful(mixes: Sequence[Mix], wanted: Mix, index: int) -> list[Mix]:
-    """Cut mixes down to what is wanted, and keep those with some of one kind that no other one contains."""
-    cut = dict.fromkeys(tuple(map(min, mix, wanted)) for mix in mixes if mix[index])
-    return [mix for mix in cut if not any(mix != other and all(map(int.__le__, mix, other)) for other in cut)]
 
 
 def _fractional(mixes: Sequence[Mix], wanted: Mix) -> tuple[list[Fraction], Fraction]:

@@ -21,7 +21,6 @@ from gpukube.gpu.tables import mig_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpukube.gpu.tables import ProfileRow
 
 RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 
@@ -260,21 +259,19 @@ def _mig_models() -> tuple[GpuModel, ...]:
 def _profiles() -> dict[str, tuple[MigProfile, ...]]:
     found: dict[str, list[MigProfile]] = {}
     for row in mig_table()["profiles"]:
-        found.setdefault(row["model"], []).append(_profile(row))
+        found.setdefault(row["model"], []).append(
+            MigProfile(
+                model=row["model"],
+                name=row["name"],
+                slice_width=row["computeSlices"],
+                memory_slices=row["memorySlices"],
+                memory_gb=row["memoryGB"],
+                memory_mib=row.get("memoryMiB"),
+                max_instances=row["max"],
+                starts=tuple(row["starts"]),
+                size=row["size"],
+                confidence=row["confidence"],
+                engines=tuple(row.get("engines", ())),
+            )
+        )
     return {name: tuple(sorted(rows, key=lambda p: (p.slice_width, p.memory_gb))) for name, rows in found.items()}
-
-
-def _profile(row: ProfileRow) -> MigProfile:
-    return MigProfile(
-        model=row["model"],
-        name=row["name"],
-        slice_width=row["computeSlices"],
-        memory_slices=row["memorySlices"],
-        memory_gb=row["memoryGB"],
-        memory_mib=row.get("memoryMiB"),
-        max_instances=row["max"],
-        starts=tuple(row["starts"]),
-        size=row["size"],
-        confidence=row["confidence"],
-        engines=tuple(row.get("engines", ())),
-    )

@@ -196,10 +196,6 @@ def _report(
 ) -> None:
     with open_job(choices, kind, saved) as job:
         reports = work(job)
-    _finish(choices, kind, reports, job)
-
-
-def _finish(choices: Choices, kind: str, reports: Sequence[ClusterReport], job: Job) -> None:
     # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
     output = "line" if choices.events == "-" else choices.output
     document = report_document(reports, kind=kind)

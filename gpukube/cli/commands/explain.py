@@ -102,11 +102,6 @@ def owner(
     By the spec alone, without any call; --live counts what is on the clusters. -v names the sources.
     Exit codes: 0 told, 4 the spec's pool is refused.
     """
-    _tell(choices, pool, live=live)
-
-
-def _tell(choices: Choices, pool: str, *, live: bool) -> None:
-    """Explain one pool on the clusters that are meant."""
     from gpukube.engine import offline
     from gpukube.engine.documents.reasons import owner_document
     from gpukube.engine.plan.ownership import explain_owners, has_operator

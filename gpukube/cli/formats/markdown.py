@@ -220,13 +220,11 @@ def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:
     for pool in cluster["pools"]:
         yield from _diagnostics(pool["diagnostics"])
         if whole and (pool["changes"] or pool["requests"]):
-            yield from _folded(_title(cluster, pool), _pool_details(pool))
-
-
-def _title(cluster: ClusterPart, pool: PoolPart) -> str:
-    count = len(pool["changes"])
-    changes = f", {count} change{'' if count == 1 else 's'}" if count else ""
-    return f"{_html(cluster['cluster'])}/{_html(pool['name'])}: {pool['action']}{changes}"
+            count = len(pool["changes"])
+            changes = f", {count} change{'' if count == 1 else 's'}" if count else ""
+            yield from _folded(
+                f"{_html(cluster['cluster'])}/{_html(pool['name'])}: {pool['action']}{changes}", _pool_details(pool)
+            )
 
 
 def _html(text: str) -> str:

@@ -110,7 +110,9 @@ def _results(told: Sequence[tuple[Diagnostic, str | None]], codes: Sequence[str]
         if position is None:
             continue
         uri, base = _uri(position["file"])
-        print_ = _fingerprint(one, uri)
+        # What stays while lines and pools move: the rule, the file and the message without indices.
+        message = re.sub(r"\[\d+\]|:\d+:\d+", "", one["message"])
+        print_ = hashlib.sha256(f"{_id(one)}\n{uri}\n{message}".encode()).hexdigest()[:32]
         repeated[print_] += 1
         result: dict[str, object] = {
             "ruleId": _id(one),
@@ -149,9 +151,3 @@ def _uri(file: str) -> tuple[str, str]:
     if path == os.pardir or path.startswith(os.pardir + os.sep):
         return f"file://{quote(os.path.abspath(file))}", ""  # noqa: PTH100 - no links followed: the name as it was given
     return quote(path.replace(os.sep, "/")), ROOT
-
-
-def _fingerprint(one: Diagnostic, uri: str) -> str:
-    """Make what stays while lines and pools move: the rule, the file and the message without indices."""
-    message = re.sub(r"\[\d+\]|:\d+:\d+", "", one["message"])
-    return hashlib.sha256(f"{_id(one)}\n{uri}\n{message}".encode()).hexdigest()[:32]

@@ -266,6 +266,11 @@ def pod_view(obj: Tree) -> PodView:
     owner = next((ref for ref in items(obj, "metadata", "ownerReferences") if text(ref, "controller") == "true"), {})
     placed = text(obj, "spec", "nodeName")
     unplaced = text(conditions.get("PodScheduled"), "status") == "False"
+    total: dict[str, int] = {}
+    for container in items(obj, "spec", "containers"):
+        asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
+        for name, count in devices_of(asked).items():
+            total[name] = total.get(name, 0) + count
     return PodView(
         name=text(obj, "metadata", "name"),
         namespace=text(obj, "metadata", "namespace"),
@@ -278,7 +283,7 @@ def pod_view(obj: Tree) -> PodView:
         containers=(*_states(obj, "initContainerStatuses"), *_states(obj, "containerStatuses")),
         owner_kind=text(owner, "kind"),
         owner=text(owner, "name"),
-        devices=_requested(obj),
+        devices=total,
         terminating=bool(text(obj, "metadata", "deletionTimestamp")),
     )
 
@@ -318,12 +323,3 @@ def _state(item: object, *, init: bool) -> ContainerState:
         restarts=number(item, "restartCount"),
         exit_code=number(ended, "exitCode") if ended else None,
     )
-
-
-def _requested(obj: Tree) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in items(obj, "spec", "containers"):
-        asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
-        for name, count in devices_of(asked).items():
-            total[name] = total.get(name, 0) + count
-    return total

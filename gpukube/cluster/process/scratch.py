@@ -38,7 +38,12 @@ class Scratch:
 
     def __init__(self, kind: Kind) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=f"gpukube-{kind}-"))
-        self._lock = _lock_in(self.path)
+        draft = self.path / f"{_LOCK}.new"
+        lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with suppress(OSError):  # a file system without locks: the directory is removed at the end, and never swept
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.rename(self.path / _LOCK)
+        self._lock = lock
         with _guard:
             _living.add(self)
 
@@ -97,12 +102,3 @@ def _remove_left(directory: Path) -> None:
         shutil.rmtree(directory, ignore_errors=True)
     finally:
         os.close(lock)
-
-
-def _lock_in(directory: Path) -> int:
-    draft = directory / f"{_LOCK}.new"
-    lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    with suppress(OSError):  # a file system without locks: the directory is removed at the end, and never swept
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        draft.rename(directory / _LOCK)
-    return lock

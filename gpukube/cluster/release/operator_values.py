@@ -119,7 +119,8 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
         "data": merged_entries(pools, around, GPU_OPERATOR.entries),
     }
     put(values, ("devicePlugin", "config"), new=config)
-    put(values, ("mig", "strategy"), new=_strategy(mig_strategies(pools, around)))
+    # "single" shows whole GPUs as they are where nothing is cut.
+    put(values, ("mig", "strategy"), new=min(mig_strategies(pools, around), default="single"))
     put(values, ("migManager", "env"), new=_with_reboot(around))
     put_layouts(values, pools, around)
     put(values, ("nfd", "enabled"), new=around.bundle_nfd)
@@ -158,11 +159,6 @@ def _strategy_of(entry: str) -> str:
         return text(yaml.safe_load(entry), "flags", "migStrategy")
     except yaml.YAMLError:  # edited by hand; the plugin says so on its node
         return ""
-
-
-def _strategy(strategies: frozenset[str]) -> str:
-    """Choose the one value; "single" shows whole GPUs as they are where nothing is cut."""
-    return min(strategies, default="single")
 
 
 def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:

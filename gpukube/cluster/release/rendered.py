@@ -54,7 +54,8 @@ def require_rendered(manifest: str, plan: ReleasePlan) -> None:
         HelmError: They do not; names the first thing that is missing.
     """
     objects = read_manifest(manifest, plan)
-    found = _missing(objects, plan)
+    own = _missing_operator if plan.kind is GPU_OPERATOR else _missing_plugin
+    found = [*own(objects, plan), *_missing_entries(objects, plan), *_missing_nfd(objects, plan)]
     if found:
         raise HelmError(
             f"the chart ignores a value: {found[0]}",
@@ -63,11 +64,6 @@ def require_rendered(manifest: str, plan: ReleasePlan) -> None:
             fix=_fix(plan),
             code="chart-rendered",
         )
-
-
-def _missing(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
-    own = _missing_operator if plan.kind is GPU_OPERATOR else _missing_plugin
-    return [*own(objects, plan), *_missing_entries(objects, plan), *_missing_nfd(objects, plan)]
 
 
 def _fix(plan: ReleasePlan) -> str:

@@ -96,17 +96,13 @@ def cover_taints(
     """Write every list of tolerations: path in the values, and the entries of the chart's own default."""
     hard = around.all_taints(pools)
     for path, defaults in lists:
-        put(values, path, _tolerations(defaults, around.listed(path), hard))
-
-
-def _tolerations(defaults: Sequence[Toleration], present: Sequence[object], taints: Iterable[Taint]) -> list[object]:
-    """Put the chart's defaults first, then what others added, then what our taints lack, the latter two sorted."""
-    others = {placement_of({"tolerations": [item]}).tolerations[0]: item for item in present}
-    added = {item for item in others if item not in defaults}
-    for taint in sorted(taints):
-        if taint.effect != "PreferNoSchedule" and not tolerates((*defaults, *added), taint):
-            added.add(Toleration(taint.key, "Equal", taint.value, taint.effect))
-    return [others.get(item, _write(item)) for item in (*defaults, *sorted(added))]
+        # The chart's defaults first, then what others added, then what our taints lack, the latter two sorted.
+        others = {placement_of({"tolerations": [item]}).tolerations[0]: item for item in around.listed(path)}
+        added = {item for item in others if item not in defaults}
+        for taint in sorted(hard):
+            if taint.effect != "PreferNoSchedule" and not tolerates((*defaults, *added), taint):
+                added.add(Toleration(taint.key, "Equal", taint.value, taint.effect))
+        put(values, path, [others.get(item, _write(item)) for item in (*defaults, *sorted(added))])
 
 
 def _write(item: Toleration) -> dict[str, object]:

@@ -65,7 +65,9 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if not node.ready or _manager_comes(evidence, node):
             continue
-        if _operator_is_down(evidence):
+        # An operator that is installed and does not run is reported by a check of its own.
+        operators = workloads_of(evidence, "operator")
+        if bool(operators) and not any(item.ready for item in operators):
             continue
         wanted = node.labels[MIG_CONFIG_LABEL]
         said = f"{managers[0]} does not come to this node" if managers else "no MIG manager is in the cluster"
@@ -75,12 +77,6 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
             f"{_bring_manager(evidence, node)}, or take the label off: kubectl label node {node.name} "
             f"{MIG_CONFIG_LABEL}-",
         )
-
-
-def _operator_is_down(evidence: Evidence) -> bool:
-    """Say whether an operator is installed and does not run, which a check of its own tells."""
-    operators = workloads_of(evidence, "operator")
-    return bool(operators) and not any(item.ready for item in operators)
 
 
 def _bring_manager(evidence: Evidence, node: NodeView) -> str:

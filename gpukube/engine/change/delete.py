@@ -56,7 +56,12 @@ def plan_deletion(
         Conflict: A pool of that name is not ours, or is protected.
         GpukubeError: A cluster could not be asked.
     """
-    half_done = {plan.cluster.key for plan in plans if _is_half_done(plan)}
+    # The release has what a deletion that was killed may have left, whichever pool that was of.
+    half_done = {
+        plan.cluster.key
+        for plan in plans
+        if cut_off(plan) or (plan.release is not None and bool(dropped_entries(plan.release)))
+    }
     found = find_pools(plans, owners, names, may_be_gone=bool(half_done))
     planned = tuple(_removals(plan, sessions[plan.cluster.key], found[plan.cluster.key]) for plan in plans)
     protected = tuple(d for plan in planned for pool in plan.pools for d in pool.diagnostics)
@@ -73,11 +78,6 @@ def plan_deletion(
 def delete_pools(deletion: Deletion, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
     """Delete, wait until the clouds have finished, and drop the config entries that nothing names any more."""
     return report_all(deletion.plans, sessions, run, partial(_delete_on_cluster, deletion))
-
-
-def _is_half_done(plan: ClusterPlan) -> bool:
-    """Whether the release has what a deletion that was killed may have left, whichever pool that was of."""
-    return cut_off(plan) or (plan.release is not None and bool(dropped_entries(plan.release)))
 
 
 def _removals(plan: ClusterPlan, session: Session, pools: Sequence[Observed]) -> ClusterPlan:

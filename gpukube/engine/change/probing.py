@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.proof.outcome import PoolProof
-    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -160,16 +159,12 @@ def _running(task: _Task) -> Iterator[str]:
     name = text(made, "metadata", "name")
     try:
         created = task.kube.create_object(JOBS, made)
-        _remove_left_overs(task, created)
+        for job in task.kube.objects(JOBS, task.namespace, probe_marks(task.desired)) or ():
+            if is_left_over(job, created):
+                _remove(task, text(job, "metadata", "name"))
         yield name
     finally:
         _remove(task, name)
-
-
-def _remove_left_overs(task: _Task, ours: Tree) -> None:
-    for job in task.kube.objects(JOBS, task.namespace, probe_marks(task.desired)) or ():
-        if is_left_over(job, ours):
-            _remove(task, text(job, "metadata", "name"))
 
 
 def _remove(task: _Task, name: str) -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-    from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClassifiedChange, Locator, Nodes
     from gpukube.core.values import Request as NativeRequest
     from gpukube.core.values import Toleration as PodToleration
@@ -83,19 +82,19 @@ def position_of(where: Where) -> Position | None:
 def change_part(classified: ClassifiedChange, locator: Locator | None = None) -> Change:
     """Describe one changed field, with its place in the spec where that is known."""
     change = classified.change
+    # Of a label all labels, since gpukube adds some of its own.
     return {
         "field": str(change.field),
         "old": plain(change.old),
         "new": plain(change.new),
         "kind": classified.row.kind,
         "sentence": classified.row.sentence,
-        "declared": position_of(locator.at(_place(change.field))) if locator else None,
+        "declared": position_of(
+            locator.at(change.field[0] if change.field[0] in ("labels", "tags") else ".".join(change.field))
+        )
+        if locator
+        else None,
     }
-
-
-def _place(field: FieldPath) -> str:
-    """The field of the spec that stands for it: of a label, all labels, since gpukube adds some of its own."""
-    return field[0] if field[0] in ("labels", "tags") else ".".join(field)
 
 
 def request_part(request: NativeRequest) -> Request:

@@ -61,7 +61,12 @@ def write_plan(document: Document, path: str) -> None:
         OSError: The machine refuses: the disk is full.
     """
     place = Path(path)
-    _require_room(place)
+    where = Where(str(place))
+    if not place.parent.is_dir():
+        message = f'there is no directory "{place.parent}"'
+        raise SpecError(message, where=where, fix="make it, or name another", code="saved-plan-path")
+    if not place.is_symlink() and place.exists() and not place.is_file():
+        raise SpecError("there is something else than a file", where=where, fix="name a file", code="saved-plan-path")
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     # mkstemp creates with O_EXCL and O_NOFOLLOW and mode 0600, under a name that nobody can have foreseen.
     handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
@@ -89,7 +94,13 @@ def read_plan(path: str, *, version: str = __version__) -> SavedPlan:
     """
     raw, mode = _read(path)
     document = _parse(raw, path)
-    _require_readable(document, path, version)
+    schema, writer = document.get("schemaVersion"), document.get("gpukubeVersion")
+    if schema != SCHEMA_VERSION:
+        message = f"it is of format {json.dumps(schema)}; this gpukube reads {SCHEMA_VERSION}"
+        _refuse("saved-plan-version", path, message, fix="apply it with the gpukube that wrote it, or plan again")
+    if isinstance(writer, str) and _numbers(writer) > _numbers(version):
+        message = f"gpukube {writer} wrote it, and this is {version}"
+        _refuse("saved-plan-version", path, message, fix=f"install gpukube {writer}, or plan again")
     if document.get("checksum") != _checksum(document, path):
         _refuse(
             "saved-plan-edited",
@@ -111,15 +122,6 @@ def _checksum(document: Document, path: str) -> str:
         return digest({key: value for key, value in document.items() if key != "checksum"})
     except RecursionError as error:
         _refuse("saved-plan", path, f"it is not JSON: {_lowered(error)}", cause=error)
-
-
-def _require_room(place: Path) -> None:
-    where = Where(str(place))
-    if not place.parent.is_dir():
-        message = f'there is no directory "{place.parent}"'
-        raise SpecError(message, where=where, fix="make it, or name another", code="saved-plan-path")
-    if not place.is_symlink() and place.exists() and not place.is_file():
-        raise SpecError("there is something else than a file", where=where, fix="name a file", code="saved-plan-path")
 
 
 def _read(path: str) -> tuple[bytes, int]:
@@ -170,16 +172,6 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _no_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number of JSON")
-
-
-def _require_readable(document: Document, path: str, version: str) -> None:
-    schema, writer = document.get("schemaVersion"), document.get("gpukubeVersion")
-    if schema != SCHEMA_VERSION:
-        message = f"it is of format {json.dumps(schema)}; this gpukube reads {SCHEMA_VERSION}"
-        _refuse("saved-plan-version", path, message, fix="apply it with the gpukube that wrote it, or plan again")
-    if isinstance(writer, str) and _numbers(writer) > _numbers(version):
-        message = f"gpukube {writer} wrote it, and this is {version}"
-        _refuse("saved-plan-version", path, message, fix=f"install gpukube {writer}, or plan again")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -135,12 +135,27 @@ def build_spec(document: Document) -> Built:
     if not isinstance(root, PositionedDict):
         built.problems.append(not_a_mapping(root, built.positions.at()))
         return built
-    if _is_something_else(root):
+    # A document of another kind altogether: more complaints would be noise.
+    kind = root.get("kind")
+    if isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root:
         built.validate(_Head, root, built.positions)
         return built
     built.frame = built.validate(_Frame, root, built.positions)
     built.add(_check_empty(root, built.positions, (), set()))
-    built.clusters = _build_clusters(built, root)
+    clusters: dict[str, SpecModel] = {}
+    for key, value in _entries(root.get("clusters")):
+        at = built.positions.within(("clusters", key))
+        provider = value.get("provider") if isinstance(value, PositionedDict) else PROVIDERS[0]
+        model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
+        if model is None:
+            built.add([AtPath(unnamed_provider(provider, at), ("provider",))])
+            continue
+        cluster, unknown = built.salvage(model, value, at)
+        if cluster and re.match(CLUSTER_KEY, key):  # the frame reports the key
+            clusters[key] = cluster
+            if unknown:
+                built.guessed[key] = unknown
+    built.clusters = clusters
     merged = _merge(built, root)
     written, built.positions = built.positions, Positions(merged, document.origin, document.mark)
     built.pools = _build_pools(built, merged, _providers(root), written)
@@ -167,30 +182,6 @@ def _is_free(path: Path) -> bool:
     return {"pools": path[2:], "defaults": path[1:]}.get(str(path[0])) in _FREE
 
 
-def _is_something_else(root: PositionedDict) -> bool:
-    """Say whether the document is of another kind altogether, so that more complaints would be noise."""
-    kind = root.get("kind")
-    return isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root
-
-
-def _build_clusters(built: Built, root: PositionedDict) -> dict[str, SpecModel]:
-    """Validate each cluster by the model of its provider."""
-    clusters: dict[str, SpecModel] = {}
-    for key, value in _entries(root.get("clusters")):
-        at = built.positions.within(("clusters", key))
-        provider = value.get("provider") if isinstance(value, PositionedDict) else PROVIDERS[0]
-        model = CLUSTER_MODELS.get(provider) if isinstance(provider, str) else None
-        if model is None:
-            built.add([AtPath(unnamed_provider(provider, at), ("provider",))])
-            continue
-        cluster, unknown = built.salvage(model, value, at)
-        if cluster and re.match(CLUSTER_KEY, key):  # the frame reports the key
-            clusters[key] = cluster
-            if unknown:
-                built.guessed[key] = unknown
-    return clusters
-
-
 def _entries(node: Data) -> Iterator[tuple[str, Data]]:
     yield from node.items() if isinstance(node, PositionedDict) else ()
 
@@ -209,7 +200,12 @@ def _merge(built: Built, root: PositionedDict) -> PositionedDict:
     defaults, pools = root.get("defaults"), root.get("pools")
     if not isinstance(defaults, PositionedDict):
         return root
-    _check_defaults(built, defaults)
+    # What is only incomplete in the defaults is no mistake: a pool may add the rest.
+    try:
+        PoolSettings.model_validate(defaults)
+    except ValidationError as error:
+        findings = explain(error, PoolSettings, built.positions.within("defaults"))
+        built.add(finding for finding in findings if finding.finding.code != "missing-key")
     if not isinstance(pools, PositionedList):
         return root
     merged = pools.clone()
@@ -219,15 +215,6 @@ def _merge(built: Built, root: PositionedDict) -> PositionedDict:
     document = root.clone()
     document["pools"] = merged
     return document
-
-
-def _check_defaults(built: Built, defaults: PositionedDict) -> None:
-    """Report what is wrong in the defaults, except what is only incomplete: a pool may add the rest."""
-    try:
-        PoolSettings.model_validate(defaults)
-    except ValidationError as error:
-        findings = explain(error, PoolSettings, built.positions.within("defaults"))
-        built.add(finding for finding in findings if finding.finding.code != "missing-key")
 
 
 def _build_pools(

@@ -77,7 +77,10 @@ def explain_field(text: str) -> FieldPage:
     if not steps:
         return _guide()
     first = _SHORT.get(fold(steps[0]), steps[0])
-    for root, way in ((_guide(), [first, *steps[1:]]), (_named(_guide(), "pools"), steps)):
+    for root, way in (
+        (_guide(), [first, *steps[1:]]),
+        (next(field for field in _guide().fields if field.path == "pools"), steps),
+    ):
         if _find(root, way[0]) is not None:
             return _walk(root, way)
     return _by_ending(steps)
@@ -96,16 +99,12 @@ def _walk(page: FieldPage, steps: list[str]) -> FieldPage:
         elif page.path == "clusters" and index == 1:
             continue  # a key of one's own
         elif page.type.startswith("map["):
-            return _entry(page, steps[index:])
+            # An entry of a free mapping: a label, a native field.
+            kind = page.type.partition("]")[2]
+            return replace(page, path=f"{page.path}.{'.'.join(steps[index:])}", type=kind, examples=(), required=False)
         else:
             raise _no_field(page, step)
     return page
-
-
-def _entry(page: FieldPage, steps: list[str]) -> FieldPage:
-    """Give the page of an entry of a free mapping: a label, a native field."""
-    kind = page.type.partition("]")[2]
-    return replace(page, path=f"{page.path}.{'.'.join(steps)}", type=kind, examples=(), required=False)
 
 
 def _by_ending(steps: list[str]) -> FieldPage:
@@ -141,10 +140,6 @@ def _find(page: FieldPage, name: str) -> FieldPage | None:
     return next((field for field in page.fields if fold(field.path.rpartition(".")[2]) == fold(name)), None)
 
 
-def _named(page: FieldPage, name: str) -> FieldPage:
-    return next(field for field in page.fields if field.path == name)
-
-
 def _plain(path: str) -> str:
     return path.replace("[]", "").replace(".KEY", "")
 
@@ -166,6 +161,7 @@ def _definitions() -> dict[str, Schema]:
 
 def _page(path: str, field: Schema, *, required: bool, providers: tuple[str, ...] = ()) -> FieldPage:
     node = _resolved(field)
+    snippets = cast("list[Schema]", node.get("defaultSnippets", []))
     return FieldPage(
         path=path,
         type=_type(node),
@@ -175,15 +171,10 @@ def _page(path: str, field: Schema, *, required: bool, providers: tuple[str, ...
         known=tuple(str(word) for word in _known(node)),
         limits=_limits(node),
         description=str(node.get("description", "")),
-        examples=_examples(node),
+        examples=(*cast("list[Json]", node.get("examples", [])), *(snippet["body"] for snippet in snippets)),
         providers=providers,
         fields=tuple(_fields(path, node)),
     )
-
-
-def _examples(node: Schema) -> tuple[Json, ...]:
-    snippets = cast("list[Schema]", node.get("defaultSnippets", []))
-    return (*cast("list[Json]", node.get("examples", [])), *(snippet["body"] for snippet in snippets))
 
 
 def _resolved(node: Schema) -> Schema:

@@ -85,7 +85,14 @@ def json_schema() -> Schema:
         parts[name + _PART].update(copy.deepcopy(rule))
     head: Schema = {"$schema": _DRAFT, "$id": SCHEMA_ID, "title": "gpukube spec"}
     top = cast("Schema", _shape(_without(generated, "$defs")))
-    return head | _with_defaults(_with_clusters(top)) | {"$defs": {**complete, **parts, **lists}}
+    # A cluster is what its provider says, instead of any of them.
+    properties = cast("dict[str, Schema]", top["properties"])
+    clusters: Schema = {"additionalProperties": {"$ref": f"{_REFERENCE}Cluster"}}
+    return (
+        head
+        | _with_defaults(top | {"properties": {**properties, "clusters": properties["clusters"] | clusters}})
+        | {"$defs": {**complete, **parts, **lists}}
+    )
 
 
 def _without(schema: Schema, *keys: str) -> Schema:
@@ -195,13 +202,6 @@ def _offer(field: Schema, lists: Sequence[str]) -> Schema:
         return field | {"oneOf": [by_provider | {"properties": each}, _offer(text, lists)]}
     known: list[Json] = [{"$ref": f"{_REFERENCE}{name}"} for name in lists]
     return field | {"anyOf": [*known, {"minLength": 1}]}
-
-
-def _with_clusters(schema: Schema) -> Schema:
-    """Let a cluster be what its provider says, instead of any of them."""
-    properties = cast("dict[str, Schema]", schema["properties"])
-    clusters: Schema = {"additionalProperties": {"$ref": f"{_REFERENCE}Cluster"}}
-    return schema | {"properties": {**properties, "clusters": properties["clusters"] | clusters}}
 
 
 def _cluster() -> Schema:

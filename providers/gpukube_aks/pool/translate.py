@@ -42,7 +42,13 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels = {**sent.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     made = Draft(sent, labels)
-    params = {**pool_path(target.cluster, target.name), "body": _body(made), "match_condition": "if-missing"}
+    scaled = {"enableAutoScaling": True} if made.target.nodes.autoscaled else {}
+    always = {"mode": "User", "osType": "Linux", "type": "VirtualMachineScaleSets"}
+    params = {
+        **pool_path(target.cluster, target.name),
+        "body": {"properties": merged({**always, **scaled, **body(BINDINGS, made)}, made.target.native)},
+        "match_condition": "if-missing",
+    }
     return Desired(
         target=target,
         ownership=ownership,
@@ -80,9 +86,3 @@ def pool_path(cluster: ClusterRef, pool: str) -> dict[str, str]:
 def etag_guard(observed: Observed) -> dict[str, str]:
     """Let AKS refuse the call when the pool changed since it was read (docs: aks/use-etags)."""
     return {"etag": observed.etag, "match_condition": "if-not-modified"} if observed.etag else {}
-
-
-def _body(made: Draft) -> dict[str, object]:
-    scaled = {"enableAutoScaling": True} if made.target.nodes.autoscaled else {}
-    always = {"mode": "User", "osType": "Linux", "type": "VirtualMachineScaleSets"}
-    return {"properties": merged({**always, **scaled, **body(BINDINGS, made)}, made.target.native)}

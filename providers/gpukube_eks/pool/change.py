@@ -123,19 +123,19 @@ def require_unmoved(request: Request, group: Json | None, where: str) -> None:
     if request.operation in (UPDATE_CONFIG, UPDATE_VERSION) and (state := STATES.get(status, "busy")) != "ready":
         raise unchangeable(status, health_of(group), where) if state == "failed" else busy(status, where)
     scaling = tree(request.params, "nodegroup", "scalingConfig")
-    parts = _moved_parts(tree(request.params, "expects"), group)
-    if parts or (scaling and _outgrown(scaling, group)):
-        raise moved(parts or ("scalingConfig[desiredSize]",), where)
-
-
-def _moved_parts(expects: Json, group: Json) -> tuple[str, ...]:
-    live: dict[str, object] = {**group, "taints": _taints_read(group)}
-    return tuple(
+    taints = trees(group, "taints")
+    live: dict[str, object] = {
+        **group,
+        "taints": {f"{taint.get('key')}:{taint.get('effect')}": str(taint.get("value") or "") for taint in taints},
+    }
+    parts = tuple(
         part if name == "" else f"{part}[{name}]"
-        for part, values in expects.items()
+        for part, values in tree(request.params, "expects").items()
         for name, value in _pairs(part, values)
         if (live.get(part) if name == "" else tree(live, part).get(name)) != value
     )
+    if parts or (scaling and _outgrown(scaling, group)):
+        raise moved(parts or ("scalingConfig[desiredSize]",), where)
 
 
 def _outgrown(scaling: Json, group: Json) -> bool:
@@ -243,11 +243,6 @@ def _identity(taint: Taint) -> str:
     return f"{taint.key}:{native_taint(taint)['effect']}"
 
 
-def _taints_read(group: Json) -> dict[str, str]:
-    taints = trees(group, "taints")
-    return {f"{taint.get('key')}:{taint.get('effect')}": str(taint.get("value") or "") for taint in taints}
-
-
 def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
     """What of the sizes must be sent.
 
@@ -290,7 +285,17 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
     if not remade and not upgraded and _RELEASE not in fields:
         return
-    _require_empty_block(desired, observed)
+    # Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng).
+    target, live = desired.target, tree(observed.native, "scalingConfig")
+    size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
+    if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
+        raise SpecError(
+            f"{target.where}: EKS replaces no nodes of a Capacity Block that is in use, and this change needs new ones",
+            where=target.locator.at("capacity.reserved.eks.capacityBlock"),
+            fix="apply nodes: {count: 0} with this change, and the old count after it; or take the change back",
+            why=f"the size of the node group must be 0, and it is {size} (docs: eks/capacity-blocks-mng)",
+            code="block-in-use",
+        )
     native, template = observed.native, tree(observed.native, "launchTemplate")
     group: dict[str, object] = dict(_path(desired.target.cluster, observed))
     if native.get("amiType") != _CUSTOM:
@@ -311,20 +316,6 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     expects = {name: native.get(name) for name in ("version", "releaseVersion")}
     read = {"launchTemplate": {key: template.get(key) for key in ("id", "version")}}
     yield Request("eks", UPDATE_VERSION, {**params, "nodegroup": group, "expects": {**expects, **read}})
-
-
-def _require_empty_block(desired: Desired, observed: Observed) -> None:
-    """Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng)."""
-    target, live = desired.target, tree(observed.native, "scalingConfig")
-    size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
-    if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
-        raise SpecError(
-            f"{target.where}: EKS replaces no nodes of a Capacity Block that is in use, and this change needs new ones",
-            where=target.locator.at("capacity.reserved.eks.capacityBlock"),
-            fix="apply nodes: {count: 0} with this change, and the old count after it; or take the change back",
-            why=f"the size of the node group must be 0, and it is {size} (docs: eks/capacity-blocks-mng)",
-            code="block-in-use",
-        )
 
 
 def _path(cluster: ClusterRef, observed: Observed) -> dict[str, object]:

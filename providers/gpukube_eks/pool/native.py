@@ -168,7 +168,13 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
         inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
         yield Finding("eks-native-value", where, says, fix=f"write a mapping with {inner}")
     elif path not in NATIVE:
-        yield Finding("eks-native-unknown", where, f'a node group has no member "{path}"', fix=_nearest(path))
+        near = get_close_matches(path, {*NATIVE, *_STRUCTURES}, n=1, cutoff=0.7)
+        yield Finding(
+            "eks-native-unknown",
+            where,
+            f'a node group has no member "{path}"',
+            fix=f"write eks.{near[0]}" if near else "take it away",
+        )
     elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         yield from _check_overrides(value, target)
     elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
@@ -215,8 +221,3 @@ def _fits(value: object, leaf: Leaf) -> bool:
     if leaf == "overrides":  # a list of mappings is looked into item by item
         return False
     return isinstance(value, bool if leaf == "bool" else str)
-
-
-def _nearest(path: str) -> str:
-    near = get_close_matches(path, {*NATIVE, *_STRUCTURES}, n=1, cutoff=0.7)
-    return f"write eks.{near[0]}" if near else "take it away"

@@ -63,9 +63,27 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
         CLUSTER_TAG: target.cluster.name,
         GROUP_TAG: target.name,
     }
+    data: dict[str, object] = {
+        "BlockDeviceMappings": [
+            {
+                "DeviceName": _device(bottlerocket=image.system == "bottlerocket"),
+                "Ebs": {
+                    "VolumeSize": target.disk.size_gib or DEFAULT_DISK_GIB,
+                    "VolumeType": target.disk.type or DEFAULT_DISK_TYPE,
+                    "DeleteOnTermination": True,
+                },
+            }
+        ],
+        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
+    }
+    if target.tags:
+        # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
+        data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
+    if settings := _user_data(target, target.max_pods, bottlerocket=image.system == "bottlerocket"):
+        data["UserData"] = settings
     return {
         "LaunchTemplateName": template_name(target.cluster.name, target.name),
-        "LaunchTemplateData": _data(target, image),
+        "LaunchTemplateData": data | bought_data(target),
         "TagSpecifications": [_tag("launch-template", {**target.tags, **marks})],
     }
 
@@ -82,7 +100,16 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
     rocket = is_bottlerocket(str(observed.native.get("amiType")))
     data: dict[str, object] = {}
     if any(field.is_below("disk") for field in fields):
-        data["BlockDeviceMappings"] = _resized(target, live, rocket)
+        # The live disks with ours changed; throughput and IOPS are of the old type, and go with it.
+        name, devices = _device(bottlerocket=rocket), trees(live, "BlockDeviceMappings")
+        mine = next((device for device in devices if device.get("DeviceName") == name), {})
+        disk = tree(mine, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
+        if target.disk.type and target.disk.type != disk.get("VolumeType"):
+            disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
+            disk["VolumeType"] = target.disk.type
+        disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
+        others = [dict(device) for device in devices if device is not mine]
+        data["BlockDeviceMappings"] = [{**mine, "DeviceName": name, "Ebs": disk}, *others]
     if any(field.is_below("sharing") or field == MAX_PODS for field in fields):
         pods = target.max_pods or integer(observed.fields.get(MAX_PODS))
         data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
@@ -128,45 +155,10 @@ def contains(live: object, wanted: object) -> bool:
     return live == wanted
 
 
-def _data(target: Target, image: Image) -> dict[str, object]:
-    data: dict[str, object] = {
-        "BlockDeviceMappings": [
-            {
-                "DeviceName": _device(bottlerocket=image.system == "bottlerocket"),
-                "Ebs": {
-                    "VolumeSize": target.disk.size_gib or DEFAULT_DISK_GIB,
-                    "VolumeType": target.disk.type or DEFAULT_DISK_TYPE,
-                    "DeleteOnTermination": True,
-                },
-            }
-        ],
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
-    }
-    if target.tags:
-        # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
-        data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
-    if settings := _user_data(target, target.max_pods, bottlerocket=image.system == "bottlerocket"):
-        data["UserData"] = settings
-    return data | bought_data(target)
-
-
 def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:
     if bottlerocket:
         return user_data(target.sharing, target.machine.model, pods)
     return "" if pods is None else max_pods_data(pods)
-
-
-def _resized(target: Target, live: Mapping[str, object], bottlerocket: bool) -> list[dict[str, object]]:  # noqa: FBT001
-    """The live disks with ours changed; throughput and IOPS are of the old type, and go with it."""
-    name, devices = _device(bottlerocket=bottlerocket), trees(live, "BlockDeviceMappings")
-    mine = next((device for device in devices if device.get("DeviceName") == name), {})
-    disk = tree(mine, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
-    if target.disk.type and target.disk.type != disk.get("VolumeType"):
-        disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
-        disk["VolumeType"] = target.disk.type
-    disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
-    others = [dict(device) for device in devices if device is not mine]
-    return [{**mine, "DeviceName": name, "Ebs": disk}, *others]
 
 
 def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:

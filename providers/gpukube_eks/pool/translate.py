@@ -29,7 +29,6 @@ from gpukube_eks.pool.template import make_template, template_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
     from gpukube.gpu.catalogue import Machine
 
@@ -68,11 +67,12 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     tags = {**target.tags, **resource_tags(target, promise)}
     image = require_image(target.image, target.machine)
     made = GroupDraft(target, labels, tags, image.name)
+    sharing = sharing_fields(made.target.sharing) if is_bottlerocket(made.ami_type) else {}
     return Desired(
         target=target,
         ownership=ownership,
         promise=promise,
-        fields=_fields(made),
+        fields=known({**desired_fields(BINDINGS, made), **sharing, **flatten_native(made.target.native)}),
         labels=labels,
         effective_taints=target.taints,
         create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": _body(made)}),
@@ -128,8 +128,3 @@ def _body(made: GroupDraft) -> dict[str, object]:
         **body(BINDINGS, made),
         **target.native,
     }  # a structure that is written takes the place of a default
-
-
-def _fields(made: GroupDraft) -> dict[FieldPath, object]:
-    sharing = sharing_fields(made.target.sharing) if is_bottlerocket(made.ami_type) else {}
-    return known({**desired_fields(BINDINGS, made), **sharing, **flatten_native(made.target.native)})

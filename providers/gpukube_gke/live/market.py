@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.cloud_catalogue import Inquiry
-    from gpukube.gpu.refreshed import Offer
     from gpukube_gke.facts.endpoint import Endpoint
 
 _COMPUTE_URL: Final = "https://compute.googleapis.com"
@@ -110,13 +109,10 @@ def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]
         note = f"prices could not be read and stay as they were: {error}"
         return Findings(offers, priced=False, notes=(note,))
     found = price_offers(offers, bundled_ssds(pages, inquiry.region), book)
-    return Findings(found, priced=True, notes=_unpriced(found))
-
-
-def _unpriced(offers: tuple[Offer, ...]) -> tuple[str, ...]:
-    """Name the machines that no price could be put together for."""
-    names = sorted({offer.name for offer in offers if offer.price_usd_h is None})
-    return (f"no live price, so the embedded one stays: {', '.join(names)}",) if names else ()
+    names = sorted({offer.name for offer in found if offer.price_usd_h is None})
+    return Findings(
+        found, priced=True, notes=(f"no live price, so the embedded one stays: {', '.join(names)}",) if names else ()
+    )
 
 
 def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inquiry) -> Iterator[Mapping[str, object]]:

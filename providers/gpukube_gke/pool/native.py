@@ -214,7 +214,13 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
         inner = "a list with one mapping" if path == _ACCELERATORS else "a mapping"
         yield Finding("gke-native-value", where, says, fix=f"write {inner}")
     elif path not in NATIVE:
-        yield Finding("gke-native-unknown", where, f'gpukube knows no node pool field "{path}"', fix=_nearest(path))
+        near = get_close_matches(path, {*_KNOWN, *_MESSAGES} - REFUSED.keys(), n=1, cutoff=0.7)
+        yield Finding(
+            "gke-native-unknown",
+            where,
+            f'gpukube knows no node pool field "{path}"',
+            fix=f"write {MANAGED.get(near[0], f'gke.{near[0]}')}" if near else "take it away",
+        )
     elif fix := _wrong(value, NATIVE[path]):
         says = f"{shown} is {_shown(value)}, which it cannot be"
         yield Finding("gke-native-value", where, says, fix=f"write {fix}")
@@ -246,12 +252,6 @@ def _is_item(item: object, members: Mapping[str, Leaf]) -> bool:
     if not isinstance(item, Mapping) or item.keys() != members.keys():
         return False
     return not any(_wrong(item[name], leaf) for name, leaf in members.items())
-
-
-def _nearest(path: str) -> str:
-    """Name the nearest field; of one that the spec has a field for, that one."""
-    near = get_close_matches(path, {*_KNOWN, *_MESSAGES} - REFUSED.keys(), n=1, cutoff=0.7)
-    return f"write {MANAGED.get(near[0], f'gke.{near[0]}')}" if near else "take it away"
 
 
 def _shown(value: object) -> str:

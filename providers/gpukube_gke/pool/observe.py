@@ -52,6 +52,8 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
     scaled = bool(at(native, "autoscaling", "enabled"))
+    condition = condition_of(native)
+    code, text = str(condition.get("code") or ""), str(condition.get("message") or native.get("statusMessage") or "")
     return Observed(
         name=str(native.get("name", "")),
         owner=owner,
@@ -59,7 +61,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
         state=STATES.get(status, "busy"),
         status=status,
-        failure=_failure(native),
+        failure=f"{code}: {text}" if code and text else code or text,
         fields=known({**observed_fields(BINDINGS, Live(native), native), **flatten_native(native, live=True)}),
         nodes=None if scaled else total_of(native, native.get("initialNodeCount")),
         labels=labels,
@@ -75,9 +77,3 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:
     """Give the first condition of a pool, {code, message}; empty when there is none."""
     return tree(native, "conditions", 0)
-
-
-def _failure(native: Mapping[str, object]) -> str:
-    condition = condition_of(native)
-    code, text = str(condition.get("code") or ""), str(condition.get("message") or native.get("statusMessage") or "")
-    return f"{code}: {text}" if code and text else code or text

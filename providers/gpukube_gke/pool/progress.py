@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import Operation
-    from gpukube.errors import GpukubeError
 
 _CANONICAL: Final = (
     "OK",
@@ -68,7 +67,13 @@ def pool_progress(operation: Operation, native: Mapping[str, object] | None, whe
     if operation.verb == "update":
         return Progress(done=STATES.get(status) in _SETTLED, status=status)
     if operation.verb != "delete" and status in _BAD:
-        return Progress(done=False, status=status, error=_pool_error(native, where))
+        condition = condition_of(native)
+        text = str(condition.get("message") or native.get("statusMessage") or "")
+        return Progress(
+            done=False,
+            status=status,
+            error=error_of(Problem("", text, str(condition.get("code") or native.get("status")), is_late=True), where),
+        )
     return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
 
 
@@ -80,12 +85,6 @@ def _problem_of(native: Mapping[str, object]) -> Problem | None:
     first = tree(native.get("nodepoolConditions") or native.get("clusterConditions"), 0)
     code = _CANONICAL[number] if 0 < number < len(_CANONICAL) else ""
     return Problem(code, str(error.get("message") or text), str(first.get("code") or ""), is_late=True)
-
-
-def _pool_error(native: Mapping[str, object], where: str) -> GpukubeError:
-    condition = condition_of(native)
-    text = str(condition.get("message") or native.get("statusMessage") or "")
-    return error_of(Problem("", text, str(condition.get("code") or native.get("status")), is_late=True), where)
 
 
 def _gone(operation: Operation, where: str) -> Progress:

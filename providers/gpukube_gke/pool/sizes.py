@@ -81,16 +81,12 @@ def autoscale_request(
     policy = policy or live.get(_POLICY)
     body: dict[str, object] = {_POLICY: policy} if policy and (nodes or policy != live.get(_POLICY)) else {}
     if nodes is not None:
-        body |= {"enabled": True, **_bounds(cluster, observed, nodes, zones)}
+        if nodes.scope == "zone":
+            _per_zone(cluster, observed, nodes.minimum, zones)
+        _per_zone(cluster, observed, nodes.maximum, zones, is_shared=nodes.scope == "zone")
+        body |= {"enabled": True, **autoscaling_bounds(nodes, _parts(observed, zones))}
     params = {"name": pool_name(cluster, observed.name), "autoscaling": body, **_guard(observed)}
     return Request("gke", AUTOSCALE, params)
-
-
-def _bounds(cluster: ClusterRef, observed: Observed, nodes: Nodes, zones: int) -> dict[str, object]:
-    if nodes.scope == "zone":
-        _per_zone(cluster, observed, nodes.minimum, zones)
-    _per_zone(cluster, observed, nodes.maximum, zones, is_shared=nodes.scope == "zone")
-    return autoscaling_bounds(nodes, _parts(observed, zones))
 
 
 def _parts(observed: Observed, zones: int) -> int:

@@ -21,7 +21,7 @@ from gpukube.core.binding import Draft, body, desired_fields
 from gpukube.core.fields import known
 from gpukube.core.jsontree import at, merged, tree
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_gke.facts.places import cluster_name, pool_name
 from gpukube_gke.pool.fields import (
     ARM_TAINT,
@@ -68,13 +68,25 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
     made = Draft(target, labels)
     params = {"parent": cluster_name(target.cluster), "nodePool": _body(made)}
+    # Taints that GKE puts on the nodes for what they are, the GPU taint aside.
     return Desired(
         target=target,
         ownership=ownership,
         promise=promise,
         fields=known({**desired_fields(BINDINGS, made), **flatten_native(target.native)}),
         labels=labels,
-        effective_taints=tuple(dict.fromkeys((GPU_TAINT, *own_taints(target), *_added_taints(target)))),
+        effective_taints=tuple(
+            dict.fromkeys(
+                (
+                    GPU_TAINT,
+                    *own_taints(target),
+                    *(
+                        *((ARM_TAINT,) if target.machine.arch == "arm64" else ()),
+                        *((QUEUED_TAINT,) if is_queued(target) else ()),
+                    ),
+                )
+            )
+        ),
         create=Request("gke", CREATE, params),
         copy=marks_of(target),
         copy_is_fixed=True,
@@ -114,14 +126,6 @@ def with_zones(desired: Desired, zones: Sequence[str]) -> Desired:
     params = {**desired.create.params, "nodePool": pool}
     target = replace(desired.target, zones=tuple(zones))
     return replace(desired, target=target, create=replace(desired.create, params=params))
-
-
-def _added_taints(target: Target) -> tuple[Taint, ...]:
-    """Taints that GKE puts on the nodes for what they are, the GPU taint aside."""
-    return (
-        *((ARM_TAINT,) if target.machine.arch == "arm64" else ()),
-        *((QUEUED_TAINT,) if is_queued(target) else ()),
-    )
 
 
 def _pool_of(desired: Desired) -> Mapping[str, object]:
