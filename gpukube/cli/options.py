@@ -217,9 +217,11 @@ def _choices(context: typer.Context) -> Choices:
     What is given nearest to the command holds, even where it equals the default; then the environment; then the
     defaults of the command.
     """
+    # From the group down to the command: what comes later overwrites what came before.
     line: list[typer.Context] = [context]
     while (parent := line[0].parent) is not None:
         line.insert(0, cast("typer.Context", parent))
+    # By where the value comes from, as typer says it: "equals the default" is not the same as "not given".
     found: dict[str, dict[str, Any]] = {"COMMANDLINE": {}, "ENVIRONMENT": {}, "DEFAULT": {}}
     for each in line:
         for name in each.params.keys() & _FIELDS.keys():

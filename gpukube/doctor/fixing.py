@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 _ATTEMPTS: Final = 5
+"""To patch one object, when others write it at the same time."""
 _RESTARTED: Final = "gpukube.io/restarted-at"
 """Annotation of the pods' template; any new value makes the controller start the pods anew, as kubectl's own does."""
 
@@ -64,6 +65,7 @@ def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) 
 
 
 def _label(kube: Kube, wanted: LabelNode) -> bool:
+    # Only what still is as it was seen: somebody who changed the label meanwhile has a reason.
     for _ in range(_ATTEMPTS):
         node = kube.find_object(NODES, wanted.node)
         if node is None or texts(node, "metadata", "labels").get(wanted.key) != wanted.live:
@@ -79,6 +81,7 @@ def _label(kube: Kube, wanted: LabelNode) -> bool:
 
 def _restart(kube: Kube, wanted: Restart, now: float) -> bool:
     kind: ApiType = RELEASE_TYPES["DaemonSet"]
+    # The patch holds for the version that was read; the status of a DaemonSet changes with each of its pods.
     for _ in range(_ATTEMPTS):
         live = kube.find_object(kind, wanted.name, wanted.namespace)
         if live is None:

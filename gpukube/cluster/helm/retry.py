@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _TRIES: Final = 3
 _PAUSE_S: Final = 1.0
+"""Helm itself has waited for ten seconds before: a moment for an API server that restarts."""
 
 
 def ask_reached(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
@@ -28,6 +29,7 @@ def ask_reached(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -
     Raises:
         HelmError: As Helm; ClusterError: the cluster is out of reach.
     """
+    # Helm gives up on the first slow answer; nothing was changed then, so the same call is safe to repeat.
     for _ in range(_TRIES - 1):
         try:
             return ask()

@@ -153,6 +153,7 @@ def _follow(child: subprocess.Popen[str], stdin: str, end: float, stop: Stop | N
     """Wait for the end; TimeoutExpired when it comes too late."""
     given: str | None = stdin
     hurried = False
+    # communicate() keeps what it has read when it times out, so it can be called again between looks at the stop.
     while True:
         if stop and not hurried and stop.asked():
             end, hurried = min(end, time.monotonic() + stop.grace_s), True

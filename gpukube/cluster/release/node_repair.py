@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
 
 _ATTEMPTS: Final = 5
+"""To patch one object, when others write it at the same time."""
 
 
 def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair, ...]:
@@ -41,6 +42,7 @@ def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair,
 
 
 def _repair(kube: Kube, name: str, repairs: Sequence[NodeRepair]) -> list[NodeRepair]:
+    # The patch holds for the version that was read (change_object): kubelet and controllers write nodes all the time.
     for _ in range(_ATTEMPTS):
         node = kube.find_object(NODES, name)
         still = [repair for repair in repairs if node is not None and _seen_on(node, repair) == repair.live]

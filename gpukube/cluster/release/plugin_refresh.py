@@ -27,6 +27,7 @@ _READERS: Final = (GPU_OPERATOR.plugin, "gpu-feature-discovery")
 """DaemonSets with a config-manager (NVIDIA/gpu-operator v26.7.0 assets)."""
 _DAEMONSETS: Final = ApiType("apps", "v1", "DaemonSet", "daemonsets", namespaced=True)
 _ATTEMPTS: Final = 5
+"""To patch one object, when others write it at the same time."""
 
 
 def refresh_plugin(kube: Kube) -> bool:
@@ -49,6 +50,7 @@ def refresh_plugin(kube: Kube) -> bool:
 
 
 def _restart(kube: Kube, name: str, digest: str) -> bool:
+    # The patch holds for the version that was read: the operator writes its DaemonSets too.
     for _ in range(_ATTEMPTS):
         live = kube.find_object(_DAEMONSETS, name, NAMESPACE)
         if live is None or text(live, "spec", "template", "metadata", "annotations", _ANNOTATION) == digest:

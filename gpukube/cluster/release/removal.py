@@ -128,6 +128,7 @@ def await_pods_gone(
         AccessError, ClusterError: The cluster.
     """
     nodes: list[str] = []
+    # Helm does not wait for pods, and a kubelet that is busy or gone keeps them: only a look shows that a node is free.
     for look in range(_LOOKS):
         pods = kube.pods(leaving.namespace)
         nodes = sorted(

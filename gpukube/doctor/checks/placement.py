@@ -115,9 +115,7 @@ def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadVie
     return min(judged, key=lambda pair: (len(pair[1]), pair[0].name), default=(None, ()))
 
 
-def _cause(  # noqa: PLR0911 - one return per cause, in the order in which they explain each other
-    evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]
-) -> Cause:
+def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]) -> Cause:
     if plugin is None:
         return "no-plugin"
     if all(reason.kind == "taint" for reason in reasons):

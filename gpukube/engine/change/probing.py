@@ -159,6 +159,7 @@ def _running(task: _Task) -> Iterator[str]:
     name = text(made, "metadata", "name")
     try:
         created = task.kube.create_object(JOBS, made)
+        # After our own, whose time is that of the API: what is much older than it was left by a killed run.
         for job in task.kube.objects(JOBS, task.namespace, probe_marks(task.desired)) or ():
             if is_left_over(job, created):
                 _remove(task, text(job, "metadata", "name"))
@@ -183,6 +184,7 @@ def _follow(task: _Task, job: str) -> Attempt:
     end = clock.now() + task.limit_s
     said, stuck = "", Lasting(task.run.pace.poll_s)
     last = Attempt()
+    # A pod that is stuck may still be helped (an image that is pulled late, a node that comes): only what lasts counts.
     while True:
         seen = _look(task, job)
         now = clock.now()

@@ -129,6 +129,8 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
     key, pool = desired.target.cluster.key, desired.target.pool
     end = run.clock.now() + limit_s
     bad = Lasting(run.pace.poll_s)
+    # Nodes, plugin and labels come up one after the other: each look is a moment in between. Broken is only what stays
+    # broken for settle_s: pods crash while a driver is installed, and an API server that restarts answers nothing.
     while True:
         seen = _look(session)
         proof = None if isinstance(seen, GpukubeError) else prove_pool(desired, seen)
@@ -162,6 +164,7 @@ def _look(session: Session) -> Snapshot | GpukubeError:
         kube = session.kube()
         return look(kube)
     except AccessError as error:
+        # The wait may outlive the token; this very client is named, since a sibling may have renewed it already.
         session.renew(kube)
         return error
     except ClusterError as error:

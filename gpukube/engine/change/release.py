@@ -120,6 +120,8 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         return ""
     key = plan.cluster.key
     end = run.clock.now() + run.pace.settle_s
+    # An entry may go only once no node names it, and nodes outlive their pool; both are looked at in the same round, as
+    # another run may give the entry to a pool meanwhile.
     while True:
         live, seen = session.cloud.pools(), look(session.kube())
         lingering = freed & {node.labels.get(CONFIG_LABEL, "") for node in seen.nodes}

@@ -73,6 +73,7 @@ class Calls:
         patience_s = _ANSWER_S if changes else 0.0
         end = math.inf
         try:
+            # No SDK can be told to stop: so this thread waits beside the call, and a stop is seen within one look.
             while not wait((answer,), _LOOK_S).done:
                 if self._clock.stopped:
                     end = min(end, time.monotonic() + patience_s)

@@ -45,6 +45,7 @@ class Session:
     _kube: Kube | None = field(default=None, repr=False)
     calls: Caller = UNLIMITED
     _retired: list[Kube] = field(default_factory=list, init=False, repr=False)
+    # Reentrant: kube() asks for access() while it holds it.
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
     def access(self) -> KubeAccess:
@@ -107,5 +108,5 @@ def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str
             sessions[cluster.key] = Session(cluster, provider, cloud, run.settings, calls=run.calls)
         yield sessions
     finally:
-        for session in sessions.values():
+        for session in sessions.values():  # those that were opened, also when a later provider is not installed
             session.close()

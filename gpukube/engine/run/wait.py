@@ -71,6 +71,7 @@ class Wait:
             WaitTimeout: The cluster stayed busy until the deadline.
             Stopped: The run was stopped.
         """
+        # A pool's own operation was waited for; the cluster's are others', and may begin between any look and our call.
         while True:
             try:
                 with self.sending():

@@ -223,7 +223,7 @@ def _check_value(value: object, field: Field, path: str, api_version: str, store
     return value
 
 
-def _has_kind(value: object, kind: Kind) -> bool:  # noqa: PLR0911 - one line per JSON type
+def _has_kind(value: object, kind: Kind) -> bool:
     match kind:
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool)

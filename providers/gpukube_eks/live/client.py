@@ -130,14 +130,17 @@ class EksCloud:
         if is_placed and not target.kubernetes_version and target.capacity.reservation is None:
             return desired
         with explained(self._cluster.key):
+            # The groups as the plan has seen them, where it has looked: what is filled in must fit what it shows.
             groups = self._groups if self._groups is not None else tuple(self._list_groups())
             same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
             if target.kubernetes_version:
                 cluster = self._native or self._read_cluster()
                 check_version(target, str(cluster.get("version") or ""), str(same.get("version") or ""))
+            # The reservation before the subnets: it decides the zone that these must be in.
             target = self._reserved(target, same, strings(group, "subnets"))
             if is_placed:
                 return desired
+            # A group that could not be created says nothing of which role and subnets work here.
             others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
             role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
             subnets = strings(group, "subnets") or self._kept_subnets(target, same)
@@ -274,6 +277,7 @@ class EksCloud:
         with explained(self._where(name)):
             if self._find_group(name) is not None:
                 raise exists(self._where(name))
+            # The template first: a run that is killed in between leaves one that the next run reuses.
             version = self._templates.ensure(template, self._where(name))
             own = {"name": template["LaunchTemplateName"], "version": version}
             return Operation(name, "create", warning=self._create_group({**group, "launchTemplate": own}))
@@ -298,6 +302,7 @@ class EksCloud:
         pool = str(body["nodegroupName"])
         where = self._where(pool)
         with explained(where):
+            # Look and call right after each other: the moment in between is all that somebody can slip into.
             group = self._find_group(pool)
             require_unmoved(request, group, where)
             if request.operation in (TAG, UNTAG):
