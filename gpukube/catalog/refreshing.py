@@ -118,7 +118,14 @@ def _stock(inquiry: Inquiry, found: Findings, old: Stock | None, now: str) -> St
         prices: Mapping[tuple[str, str, float], Offer] = {offer.key: offer for offer in old.offers}
         dated = [_with_price_of(prices.get(offer.key), offer) for offer in dated]
     offers = tuple(sorted(dated, key=lambda offer: offer.key))
-    return Stock(inquiry.provider, inquiry.region, now, offers, found.notes, catalogue_date())
+    return Stock(
+        provider=inquiry.provider,
+        region=inquiry.region,
+        fetched=now,
+        offers=offers,
+        notes=found.notes,
+        table=catalogue_date(),
+    )
 
 
 def _with_price_of(old: Offer | None, offer: Offer) -> Offer:

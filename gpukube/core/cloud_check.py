@@ -67,7 +67,9 @@ class CloudChecks(list[CloudCheck]):
             def find(view: CloudView) -> Iterator[Fault]:
                 return (found for pool in view.pools if (found := judge(view, pool)) is not None)
 
-            self.append(CloudCheck(check_id, title, consequence, link, find, severity))
+            self.append(
+                CloudCheck(id=check_id, title=title, consequence=consequence, link=link, find=find, severity=severity)
+            )
             return judge
 
         return added

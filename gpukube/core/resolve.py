@@ -54,7 +54,13 @@ def cluster_ref(key: str, cluster: Cluster, where: Where) -> ClusterRef:
     written = cluster.model_dump(by_alias=True, exclude_none=True)
     identity = {name: str(value) for name, value in written.items() if name not in NOT_IDENTITY}
     return ClusterRef(
-        key, cluster.provider, cluster.name, identity, cluster.kubeconfig or "", cluster.context or "", where
+        key=key,
+        provider=cluster.provider,
+        name=cluster.name,
+        identity=identity,
+        kubeconfig=cluster.kubeconfig or "",
+        context=cluster.context or "",
+        where=where,
     )
 
 

@@ -69,7 +69,15 @@ class Checks(list[Check]):
 
         def added(find: Finder) -> Finder:
             self.append(
-                Check(check_id, title, consequence, link, find, self.needs if needs is None else needs, severity)
+                Check(
+                    id=check_id,
+                    title=title,
+                    consequence=consequence,
+                    link=link,
+                    find=find,
+                    needs=self.needs if needs is None else needs,
+                    severity=severity,
+                )
             )
             return find
 

@@ -190,12 +190,12 @@ def pod_facts(pod: Tree) -> PodFacts:
         for name, count in devices_of(asked).items():
             most[name] = max(count, most.get(name, 0))
     return PodFacts(
-        pod_view(pod),
-        text(pod, "status", "reason"),
-        text(pod, "status", "message"),
-        most,
-        text(pod, "metadata", "creationTimestamp"),
-        placement_of(tree(pod, "spec")),
+        view=pod_view(pod),
+        reason=text(pod, "status", "reason"),
+        message=text(pod, "status", "message"),
+        most=most,
+        created=text(pod, "metadata", "creationTimestamp"),
+        placement=placement_of(tree(pod, "spec")),
     )
 
 

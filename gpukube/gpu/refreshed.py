@@ -164,8 +164,15 @@ def _entry(
     chosen = next((s for s in seen if s.region == wanted), seen[0] if seen else None)
     offer = has[chosen.region] if chosen else None
     if chosen is None or offer is None:
-        return Entry(machine, "embedded", catalogue_date(), regions, missing)
-    return Entry(_merged(machine, offer, chosen), "refreshed", chosen.day, regions, missing, offer.restricted)
+        return Entry(machine=machine, source="embedded", as_of=catalogue_date(), regions=regions, missing=missing)
+    return Entry(
+        machine=_merged(machine, offer, chosen),
+        source="refreshed",
+        as_of=chosen.day,
+        regions=regions,
+        missing=missing,
+        restricted=offer.restricted,
+    )
 
 
 def _merged(machine: Machine, offer: Offer, stock: Stock) -> Machine:

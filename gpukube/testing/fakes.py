@@ -159,7 +159,16 @@ class FakeProvider:
         body = {"name": target.name, "count": target.nodes.count, "fields": fields, "labels": labels}
         body |= {"copy": asdict(copy), "written": written}
         create = Request(self.name, "create", {"cluster": target.cluster.key, "body": body})
-        return Desired(target, ownership, promise, fields, labels, target.taints, create, copy)
+        return Desired(
+            target=target,
+            ownership=ownership,
+            promise=promise,
+            fields=fields,
+            labels=labels,
+            effective_taints=target.taints,
+            create=create,
+            copy=copy,
+        )
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """Delete by cloud name."""

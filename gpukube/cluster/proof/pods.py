@@ -96,7 +96,9 @@ def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Release
         said = pod.unschedulable or "the scheduler has not placed it"
         means = "no room on the node for one more pod, or a quota of priority system-node-critical"
         fix = f"kubectl -n {NAMESPACE} describe pod {pod.name}"
-        return [missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is Pending: {said}", means, fix)]
+        return [
+            missing(node.name, "plugin-pod", "warning", seen=f"pod {pod.name} is Pending: {said}", means=means, fix=fix)
+        ]
     troubled = [_trouble(desired, node, pod, state) for state in pod.containers if state.waiting]
     broken = [finding for finding in troubled if finding.severity == "error"]
     if broken:
@@ -115,7 +117,7 @@ def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) 
     said = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
     means = "the release was changed, and the rollout has not reached this node"
     fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
-    return [missing(node.name, "plugin-pod", "warning", said, means, fix)]
+    return [missing(node.name, "plugin-pod", "warning", seen=said, means=means, fix=fix)]
 
 
 def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:
@@ -131,7 +133,9 @@ def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerSta
     }
     said = f"pod {pod.name}, container {state.name}: {state.waiting} ({state.restarts} restarts)"
     said += f": {state.message.splitlines()[0]}" if state.message else ""
-    return missing(node.name, "plugin-pod", "error", said, row.means.format(**words), row.fix.format(**words))
+    return missing(
+        node.name, "plugin-pod", "error", seen=said, means=row.means.format(**words), fix=row.fix.format(**words)
+    )
 
 
 def _mps_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
@@ -144,9 +148,9 @@ def _mps_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Find
             node.name,
             "features",
             "warning",
-            f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
-            f"GPU feature discovery writes it, and {_passes_on(seen)} must turn it into a label (#634, #712)",
-            f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",
+            seen=f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
+            means=f"GPU feature discovery writes it, and {_passes_on(seen)} must turn it into a label (#634, #712)",
+            fix=f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",
         )
     ]
 

@@ -54,12 +54,12 @@ def adoptable_releases(kube: SecretReader, seen: Snapshot) -> tuple[Release, ...
 def leaving_of(release: Release) -> Leaving:
     """Describe a release that is taken over as one that leaves."""
     return Leaving(
-        release.name,
-        release.namespace,
-        f"your {release.chart} {release.chart_version}, whose values are taken over",
-        _plugin_of(release),
-        None,
-        is_there(release),
+        name=release.name,
+        namespace=release.namespace,
+        title=f"your {release.chart} {release.chart_version}, whose values are taken over",
+        plugin=_plugin_of(release),
+        kind=None,
+        there=is_there(release),
     )
 
 

@@ -70,7 +70,16 @@ def find_leaving(kind: ReleaseKind, seen: Snapshot) -> tuple[Leaving, ...]:
         there = is_there(seen.release_of(other))
         pods = any(pod.owner_kind == "DaemonSet" and pod.owner == other.plugin for pod in seen.pods)
         if other is not kind and (there or pods or seen.plugin_of(other) is not None):
-            found.append(Leaving(other.name, NAMESPACE, other.title, other.plugin, other, there))
+            found.append(
+                Leaving(
+                    name=other.name,
+                    namespace=NAMESPACE,
+                    title=other.title,
+                    plugin=other.plugin,
+                    kind=other,
+                    there=there,
+                )
+            )
     return tuple(found)
 
 

@@ -63,7 +63,17 @@ def planned_daemonsets(plan: ReleasePlan) -> tuple[WorkloadView, ...]:
 def _workload(role: Role, values: Tree, selector: Mapping[str, str]) -> WorkloadView:
     placement = placement_of({**values, "nodeSelector": {**tree(values, "nodeSelector"), **selector}})
     labels = {"app": _APPS[role]}
-    return WorkloadView("DaemonSet", _APPS[role], NAMESPACE, labels, labels, placement, (), 0, 0)
+    return WorkloadView(
+        kind="DaemonSet",
+        name=_APPS[role],
+        namespace=NAMESPACE,
+        labels=labels,
+        pod_labels=labels,
+        placement=placement,
+        containers=(),
+        desired=0,
+        ready=0,
+    )
 
 
 def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:

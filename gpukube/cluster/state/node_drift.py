@@ -114,7 +114,9 @@ def _belongs(node: NodeView, pool: Observed) -> bool:
 def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair]:
     operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser
     return [
-        NodeRepair(node.name, desired.target.pool, "label", key, wanted, node.labels.get(key))
+        NodeRepair(
+            node=node.name, pool=desired.target.pool, kind="label", key=key, wanted=wanted, live=node.labels.get(key)
+        )
         for key, wanted in sorted(desired.labels.items())
         if live.labels.get(key) == wanted
         and node.labels.get(key) != wanted
@@ -126,7 +128,15 @@ def _taints(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair
     present = {(taint.key, taint.effect): taint.value for taint in node.taints}
     agreed = sorted(set(desired.effective_taints) & set(live.effective_taints))
     return [
-        NodeRepair(node.name, desired.target.pool, "taint", taint.key, taint.value, value, taint.effect)
+        NodeRepair(
+            node=node.name,
+            pool=desired.target.pool,
+            kind="taint",
+            key=taint.key,
+            wanted=taint.value,
+            live=value,
+            effect=taint.effect,
+        )
         for taint in agreed
         if (value := present.get((taint.key, taint.effect))) != taint.value
     ]

@@ -167,7 +167,7 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
         outcome = _refusal("devicePlugin.owner", plugin, target, stack, choice)
     else:
         outcome = _ownership(driver.answer, plugin, target, stack, choice)
-    return Decision(target, stack, choice, driver, plugin, outcome)
+    return Decision(target=target, stack=stack, choice=choice, driver=driver, plugin=plugin, outcome=outcome)
 
 
 def check_kubernetes(cluster: ClusterRef, version: str) -> list[Finding]:
@@ -255,7 +255,9 @@ def _ownership(
     reason = row.says.format(**_words(target, stack, choice))
     if advertiser not in ("chart", "operator"):
         labels = {OPERANDS_LABEL: "false"} if row.kept_off else {}
-        return Ownership(driver, advertiser, "", labels, reason, row.name)
+        return Ownership(
+            driver=driver, advertiser=advertiser, config_key="", labels=labels, reason=reason, row=row.name
+        )
     key = config_key(plugin_config(target.sharing))
     labels = {ADVERTISER_LABEL: advertiser, CONFIG_LABEL: key, PRESENT_LABEL: "true"}
     values: dict[str, object] = {}
@@ -268,7 +270,9 @@ def _ownership(
         if driver == "operator":
             values |= _DRIVER_VALUES
             values |= {"driver.version": target.driver_version} if target.driver_version else {}
-    return Ownership(driver, advertiser, key, labels, reason, row.name, values)
+    return Ownership(
+        driver=driver, advertiser=advertiser, config_key=key, labels=labels, reason=reason, row=row.name, values=values
+    )
 
 
 def _words(target: Target, stack: NodeStack, choice: ReleaseChoice) -> dict[str, str]:

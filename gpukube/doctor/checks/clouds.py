@@ -41,4 +41,12 @@ def _check(row: CloudCheck) -> Check:
         view = view_of(evidence)
         return row.find(view) if view else iter(())
 
-    return Check(row.id, row.title, row.consequence, row.link, find, ("cloud", "pools"), row.severity)
+    return Check(
+        id=row.id,
+        title=row.title,
+        consequence=row.consequence,
+        link=row.link,
+        find=find,
+        needs=("cloud", "pools"),
+        severity=row.severity,
+    )

@@ -107,7 +107,15 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
     limit_s = run.pace.verify_s if how.scale_up else min(_LIMIT_S, run.pace.verify_s)
     patience_s = limit_s if how.scale_up else min(limit_s, run.pace.settle_s)
     namespace = _FALLBACK if session.kube().namespace_labels(NAMESPACE) is None else NAMESPACE
-    task = _Task(desired, session, run, namespace, image, limit_s, patience_s)
+    task = _Task(
+        desired=desired,
+        session=session,
+        run=run,
+        namespace=namespace,
+        image=image,
+        limit_s=limit_s,
+        patience_s=patience_s,
+    )
     _require_permissions(task)
     task.tell(f"probing: a pod requests one {resource}")
     with _running(task) as job:
@@ -226,6 +234,14 @@ def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> Probe:
     else:
         findings = (judge_attempt(task.desired, attempt, task.namespace),)
     if findings:
-        return Probe("failed", findings[0].seen, resource, task.image, attempt.node, output, findings)
+        return Probe(
+            status="failed",
+            says=findings[0].seen,
+            resource=resource,
+            image=task.image,
+            node=attempt.node,
+            output=output,
+            findings=findings,
+        )
     says = f"a pod with one {resource} on {attempt.node} sees {listed[-1].name} ({listed[-1].uuid})"
-    return Probe("passed", says, resource, task.image, attempt.node, output)
+    return Probe(status="passed", says=says, resource=resource, image=task.image, node=attempt.node, output=output)

@@ -157,4 +157,4 @@ def _scale_one(plan: PoolPlan, session: Session, run: Run, *, nodes: Nodes) -> P
     proof = prove(plan.desired, session, run) if plan.desired else None
     if plan.action == "no-op":
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)
-    return PoolReport(plan.pool, plan.name, "done", "scaled", plan.changes, proof)
+    return PoolReport(plan.pool, plan.name, "done", "scaled", changes=plan.changes, proof=proof)

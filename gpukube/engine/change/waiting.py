@@ -93,6 +93,6 @@ def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         plan.name,
         outcome,
         message,
-        plan.changes,
-        prove(plan.desired, session, run) if plan.desired else None,
+        changes=plan.changes,
+        proof=prove(plan.desired, session, run) if plan.desired else None,
     )

@@ -113,7 +113,13 @@ def sketch_pool(target: Target, choice: ReleaseChoice) -> Desired | None:
     if not isinstance(ownership, Ownership):
         return None
     return Desired(
-        target, ownership, promise_of(target), {}, {}, target.taints, Request(target.cluster.provider, "", {})
+        target=target,
+        ownership=ownership,
+        promise=promise_of(target),
+        fields={},
+        labels={},
+        effective_taints=target.taints,
+        create=Request(target.cluster.provider, "", {}),
     )
 
 
@@ -208,7 +214,12 @@ def _settle(pool: Desired, choice: ReleaseChoice, provider: Provider, refusals: 
     ownership = decide_owner(pool.target, provider.stack(pool.target), choice).outcome
     if isinstance(ownership, Finding):
         refusals.append(ownership)
-        return replace(pool, ownership=Ownership(pool.ownership.driver, "none", "", {}, ownership.seen))
+        return replace(
+            pool,
+            ownership=Ownership(
+                driver=pool.ownership.driver, advertiser="none", config_key="", labels={}, reason=ownership.seen
+            ),
+        )
     if ownership == pool.ownership:
         return pool
     return provider.desired(pool.target, ownership, pool.promise)

@@ -86,7 +86,14 @@ def _request(request: Request) -> RequestRecord:
 
 def _sight(live: Observed) -> SightRecord:
     taints = tuple(sorted(str(taint) for taint in live.effective_taints))
-    return SightRecord(live.name, live.state, live.etag, _object(live.fields), dict(live.labels), taints)
+    return SightRecord(
+        name=live.name,
+        state=live.state,
+        etag=live.etag,
+        fields=_object(live.fields),
+        labels=dict(live.labels),
+        taints=taints,
+    )
 
 
 def _release(plan: ReleasePlan) -> ReleaseRecord:
