@@ -17,7 +17,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
-from gpukube.doctor.gpu_stack import config_maps_of, is_of_stack, parts_of, release_of
+from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of
 from gpukube.doctor.rights import ask_rights, rights_for
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
@@ -146,7 +146,7 @@ def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str,
     found: dict[tuple[str, str], list[Release]] = {}
     for release in release_history(kube, "", NAMESPACE):
         found.setdefault((NAMESPACE, release.name), []).append(release)
-    named = {release_of(item) for item in workloads if is_of_stack(item)}
+    named = {release_of(item) for item in workloads if part_of(item)}
     for namespace, name in sorted(named - set(found)):
         if name and namespace != NAMESPACE:
             found[namespace, name] = list(release_history(kube, name, namespace))
@@ -157,7 +157,7 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
     """Read the ConfigMaps that plugins mount; one that does not exist is left out."""
     named = {(NAMESPACE, DEVICE_PLUGIN.config_map), (NAMESPACE, GPU_OPERATOR.config_map)}
     for item in daemonsets:
-        if parts_of(workload_view(item, "DaemonSet")) & {"plugin", "gfd", "mps"}:
+        if part_of(workload_view(item, "DaemonSet")) in ("plugin", "gfd", "mps"):
             named |= config_maps_of(item)
     read = {key: kube.config_map(*key) for key in sorted(named)}
     return {key: entries for key, entries in read.items() if entries is not None}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.kube.views import DEVICE_PREFIX, devices_of
+from gpukube.cluster.kube.views import devices_of
 from gpukube.cluster.state.advertisers import node_plugin_evidence
 from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.scheduling import daemon_misfits
@@ -22,7 +22,7 @@ from gpukube.gpu.catalogue import machines
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from gpukube.cluster.kube.views import ContainerState, NodeView, WorkloadView
     from gpukube.cluster.state.components import Role
@@ -59,35 +59,26 @@ _DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (
 """Program, or end of the name, of a Deployment -> what it is."""
 
 
-def parts_of(workload: WorkloadView) -> frozenset[Part]:
-    """Say what parts of the stack a workload runs; empty for workloads of others."""
+def part_of(workload: WorkloadView) -> Part | None:
+    """Return the part of the stack that a workload runs; None for workloads of others."""
     if workload.kind == "DaemonSet":
-        role = role_of(workload)
-        part = (
-            _PARTS.get(role)
-            if role
-            else ("plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None)
-        )
-    else:
-        words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
-        part = next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
-    return frozenset({part} if part else ())
-
-
-def is_of_stack(workload: WorkloadView) -> bool:
-    """Say whether a workload belongs to the NVIDIA stack or to NFD."""
-    return bool(parts_of(workload))
+        if role := role_of(workload):
+            return _PARTS.get(role)
+        # A plugin that runs under a name and a command of its own.
+        return "plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None
+    words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
+    return next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
 
 
 def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
     """List the DaemonSets and Deployments that run one of these parts."""
     everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
-    return tuple(item for item in everything if parts_of(item) & set(parts))
+    return tuple(item for item in everything if part_of(item) in parts)
 
 
 def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
     """List the DaemonSets that advertise devices."""
-    return tuple(item for item in evidence.seen.daemonsets if "plugin" in parts_of(item))
+    return tuple(item for item in evidence.seen.daemonsets if part_of(item) == "plugin")
 
 
 def failure_of(state: ContainerState) -> Failure | None:
@@ -179,16 +170,6 @@ def entries_for(evidence: Evidence, daemonset: WorkloadView) -> Mapping[str, str
 
 def environment_of(daemonset: Tree) -> dict[str, str]:
     """Give the plain environment variables of all containers of a DaemonSet's pods."""
-    return dict(_variables(tree(daemonset, "spec", "template", "spec")))
-
-
-def _variables(pod: Tree) -> Iterator[tuple[str, str]]:
-    for container in (*items(pod, "initContainers"), *items(pod, "containers")):
-        for variable in items(container, "env"):
-            yield text(variable, "name"), text(variable, "value")
-
-
-def devices(node: NodeView) -> str:
-    """List a node's devices for people."""
-    shown = ", ".join(f"{name.removeprefix(DEVICE_PREFIX)}: {count}" for name, count in sorted(node.devices.items()))
-    return shown or "none"
+    pod = tree(daemonset, "spec", "template", "spec")
+    containers = (*items(pod, "initContainers"), *items(pod, "containers"))
+    return {text(one, "name"): text(one, "value") for container in containers for one in items(container, "env")}

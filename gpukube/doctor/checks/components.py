@@ -22,7 +22,7 @@ from gpukube.doctor.gpu_stack import (
     gpu_nodes,
     is_failing,
     lands_on,
-    parts_of,
+    part_of,
     plugins,
     pods_of_deployment,
     workloads_of,
@@ -70,7 +70,7 @@ def _declared(release: Release) -> Iterator[tuple[Tree, WorkloadView]]:
         metadata = {"labels": at(obj, "metadata", "labels"), "name": name}
         placed = {**obj, "metadata": {**metadata, "namespace": text(obj, "metadata", "namespace") or release.namespace}}
         view = workload_view(placed, kind)
-        if parts_of(view):
+        if part_of(view):
             yield placed, view
 
 
@@ -87,13 +87,13 @@ def _is_ours(evidence: Evidence, release: Release) -> bool:
 def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
     for release in evidence.releases:
         for _obj, wanted in _declared(release):
-            if _live(evidence, wanted) is None and not ("plugin" in parts_of(wanted) and not plugins(evidence)):
+            if _live(evidence, wanted) is None and not (part_of(wanted) == "plugin" and not plugins(evidence)):
                 yield release, wanted
 
 
 def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     """Say whether a release has lost one of these parts: that explains what depends on it."""
-    return any(parts_of(wanted) & {*parts} for _release, wanted in _gone(evidence))
+    return any(part_of(wanted) in parts for _release, wanted in _gone(evidence))
 
 
 @CHECKS.add(
@@ -154,7 +154,7 @@ def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
 def _part_edited(evidence: Evidence) -> Iterator[Fault]:
     """Find parts that were sent elsewhere by hand; the plugin's own absence from a node is told by its cause."""
     for item in (*evidence.seen.daemonsets, *evidence.seen.deployments):
-        if not parts_of(item) or "plugin" in parts_of(item) or not (edits := edits_of(evidence, item)):
+        if not part_of(item) or part_of(item) == "plugin" or not (edits := edits_of(evidence, item)):
             continue
         missed = [node.name for node in gpu_nodes(evidence) if node.ready and not lands_on(item, node)]
         if not missed:
@@ -231,10 +231,10 @@ def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
     """Give the pods of the stack's parts; of those that go to all nodes, the ones on GPU nodes."""
     with_gpus = {node.name for node in gpu_nodes(evidence) if node.ready}
     for item in evidence.seen.daemonsets:
-        if parts_of(item):
+        if part_of(item):
             yield from ((item, pod) for pod in evidence.pods_of(item) if pod.view.node in with_gpus)
     for item in evidence.seen.deployments:
-        if parts_of(item):
+        if part_of(item):
             yield from ((item, pod) for pod in pods_of_deployment(evidence, item))
 
 
@@ -255,7 +255,7 @@ def _unplaced(evidence: Evidence) -> Iterator[Fault]:
             f"the scheduler does not place it{where}: {said}",
             _room(item, pod),
             (f"it is of {item}",),
-            why="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
+            why=WITHOUT.get(part_of(item) or "", ""),
         )
 
 
@@ -295,7 +295,7 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
                 else " (a ConfigMap, a host path, an address of the pod network)"
             ),
             (f"it is of {item}",),
-            why="" if "plugin" in parts_of(item) else WITHOUT.get(next(iter(parts_of(item))), ""),
+            why=WITHOUT.get(part_of(item) or "", ""),
         )
 
 

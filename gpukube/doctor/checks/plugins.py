@@ -6,7 +6,6 @@ Lives here: pure checks. Must not live here: nodes that no plugin goes to (place
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.faults import fault
@@ -22,7 +21,7 @@ from gpukube.doctor.gpu_stack import (
     gpu_nodes,
     is_failing,
     lands_on,
-    parts_of,
+    part_of,
     plugins,
     pods_of_deployment,
     release_of,
@@ -32,9 +31,9 @@ from gpukube.doctor.gpu_stack import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cluster.kube.views import ContainerState, NodeView, WorkloadView
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.core.faults import Fault
-    from gpukube.doctor.evidence import Evidence, PodFacts
+    from gpukube.doctor.evidence import Evidence
     from gpukube.doctor.gpu_stack import Failure, Part
 
 _MOST_NAMED: Final = 5
@@ -47,14 +46,6 @@ _BAD_VERSIONS: Final = {
 _ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
 
 CHECKS: Final = Checks()
-
-
-@dataclass(frozen=True, slots=True)
-class _Failing:
-    workload: WorkloadView
-    pod: PodFacts
-    state: ContainerState
-    failure: Failure
 
 
 @CHECKS.add(
@@ -116,66 +107,46 @@ def _two_nfds(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _failing(evidence: Evidence, failure: Failure) -> list[_Failing]:
-    """List failing containers of all parts of the stack; of DaemonSets those on GPU nodes."""
-    with_gpus = {node.name for node in gpu_nodes(evidence)}
-    pods = [
-        (item, pod)
-        for item in evidence.seen.daemonsets
-        if parts_of(item)
-        for pod in evidence.pods_of(item)
-        if pod.view.node in with_gpus
-    ]
-    pods += [
-        (item, pod)
-        for item in evidence.seen.deployments
-        if parts_of(item)
-        for pod in pods_of_deployment(evidence, item)
-    ]
-    return [
-        _Failing(item, pod, state, failure)
-        for item, pod in pods
-        for state in pod.view.containers
-        if failure_of(state) == failure
-    ]
-
-
 def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
-    """Tell of failing pods, those left out whose cause is told by another check."""
+    """Find failing containers of the stack, of DaemonSets on GPU nodes; not where another check finds the cause."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
-    for item in _failing(evidence, failure):
-        node = with_gpus.get(item.pod.view.node)
-        if node is not None and _is_explained(evidence, node, item):
+    pods = [
+        (item, pod) for item in evidence.seen.daemonsets for pod in evidence.pods_of(item) if pod.view.node in with_gpus
+    ]
+    pods += [(item, pod) for item in evidence.seen.deployments for pod in pods_of_deployment(evidence, item)]
+    for item, pod in pods:
+        part, node = part_of(item), with_gpus.get(pod.view.node)
+        if part is None:
             continue
-        part = next(iter(parts_of(item.workload)))
-        place = f"--namespace {item.pod.view.namespace}"
-        yield fault(
-            f"pod {item.pod}",
-            f"container {item.state.name} on node {item.pod.view.node} is in {item.state.waiting} "
-            f"({item.state.restarts} restarts)",
-            _read(failure, part, item).format(pod=item.pod.view.name, place=place, container=item.state.name),
-            (f"it said: {item.state.message.splitlines()[0]}",) if item.state.message else (),
-            why=WITHOUT.get(part, ""),
-        )
+        for state in pod.view.containers:
+            if failure_of(state) != failure:
+                continue
+            if node is not None and part in ("plugin", "gfd", "mps"):
+                # The label names an entry that is not there (configs), or the cut is under way or failed (mig).
+                if failure == "config" and config_key_of(evidence, node, item).wrong:
+                    continue
+                if failure == "crash" and explains_crash(node):
+                    continue
+            yield fault(
+                f"pod {pod}",
+                f"container {state.name} on node {pod.view.node} is in {state.waiting} ({state.restarts} restarts)",
+                _fix_of(failure, part, item).format(
+                    pod=pod.view.name, place=f"--namespace {pod.view.namespace}", container=state.name
+                ),
+                (f"it said: {state.message.splitlines()[0]}",) if state.message else (),
+                why=WITHOUT.get(part, ""),
+            )
 
 
-def _read(failure: Failure, part: Part, item: _Failing) -> str:
-    """Choose the remedy for a failing container: the plugin's parts look at driver and config, the others do not."""
+def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
+    """Choose the fix for a failing container: the plugin's parts look at driver and config, the others do not."""
     if failure == "image":
-        operated = item.workload.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
+        operated = item.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
         value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
         return f"kubectl describe pod {{pod}} {{place}} says what the registry answers; a mirror is set by {value}"
     if failure == "crash" and part in _BESIDES:
         return _READ_BESIDES
     return _READ[failure]
-
-
-def _is_explained(evidence: Evidence, node: NodeView, item: _Failing) -> bool:
-    if not parts_of(item.workload) & {"plugin", "gfd", "mps"}:
-        return False
-    if item.failure == "config":
-        return config_key_of(evidence, node, item.workload).wrong
-    return item.failure == "crash" and explains_crash(node)
 
 
 _READ: Final = {
@@ -311,7 +282,7 @@ def _not_made(evidence: Evidence) -> Iterator[Fault]:
     for item in evidence.seen.daemonsets:
         nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
         without = [node.name for node in nodes if not evidence.pods_on(node.name, item)]
-        if not parts_of(item) or not without or not item.desired or _is_rolling(evidence, item):
+        if not part_of(item) or not without or not item.desired or _is_rolling(evidence, item):
             continue
         there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
         priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
@@ -357,7 +328,7 @@ def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
         if is_part_gone(evidence, "mps", "gfd"):
             continue
         capable = node.labels.get("nvidia.com/mps.capable", "absent")
-        has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if "gfd" in parts_of(item))
+        has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if part_of(item) == "gfd")
         yield fault(
             f"node {node.name}",
             "its sharing is MPS and no MPS control daemon runs here",

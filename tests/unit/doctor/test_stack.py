@@ -5,33 +5,33 @@ from __future__ import annotations
 import pytest
 
 from gpukube.cluster.kube.views import workload_view
-from gpukube.doctor.gpu_stack import is_gpu_node, parts_of
+from gpukube.doctor.gpu_stack import is_gpu_node, part_of
 from tests.unit.doctor.patients import CPU_NODE, GPU_NODE, daemonset, relabelled
 
 PARTS = {
-    "chart": (daemonset("nvdp-nvidia-device-plugin", "nvidia-device-plugin"), {"plugin"}),
-    "chart's GFD": (daemonset("nvdp-gpu-feature-discovery", "/usr/bin/gpu-feature-discovery"), {"gfd"}),
-    "operator's plugin, by its name": (daemonset("nvidia-device-plugin-daemonset", "bash"), {"plugin"}),
-    "operator's MPS, by its name": (daemonset("nvidia-device-plugin-mps-control-daemon", "bash"), {"mps"}),
+    "chart": (daemonset("nvdp-nvidia-device-plugin", "nvidia-device-plugin"), "plugin"),
+    "chart's GFD": (daemonset("nvdp-gpu-feature-discovery", "/usr/bin/gpu-feature-discovery"), "gfd"),
+    "operator's plugin, by its name": (daemonset("nvidia-device-plugin-daemonset", "bash"), "plugin"),
+    "operator's MPS, by its name": (daemonset("nvidia-device-plugin-mps-control-daemon", "bash"), "mps"),
     "GKE's plugin": (
         daemonset("gpus-small-cos", "serve", "kube-system", {"k8s-app": "nvidia-gpu-device-plugin"}),
-        {"plugin"},
+        "plugin",
     ),
-    "image alone": (daemonset("gpus", "sh", image="registry.example/nvidia/k8s-device-plugin:v1"), {"plugin"}),
-    "NFD": (daemonset("nfd-worker", "nfd-worker"), {"nfd-worker"}),
+    "image alone": (daemonset("gpus", "sh", image="registry.example/nvidia/k8s-device-plugin:v1"), "plugin"),
+    "NFD": (daemonset("nfd-worker", "nfd-worker"), "nfd-worker"),
     "operator's validator": (
         daemonset("nvidia-operator-validator", "sh", labels={"app": "nvidia-operator-validator"}),
-        set(),
+        None,
     ),
-    "another vendor's plugin": (daemonset("rdma-device-plugin", "k8s-rdma", image="rdma:1"), set()),
-    "a workload": (daemonset("fluent-bit", "fluent-bit", image="fluent-bit:3"), set()),
+    "another vendor's plugin": (daemonset("rdma-device-plugin", "k8s-rdma", image="rdma:1"), None),
+    "a workload": (daemonset("fluent-bit", "fluent-bit", image="fluent-bit:3"), None),
 }
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_parts_when_a_workload_is_seen_then_it_is_known(name: str) -> None:
-    body, parts = PARTS[name]
-    assert parts_of(workload_view(body, "DaemonSet")) == parts
+def test_part_when_a_workload_is_seen_then_it_is_known(name: str) -> None:
+    body, part = PARTS[name]
+    assert part_of(workload_view(body, "DaemonSet")) == part
 
 
 SIGNS = {
