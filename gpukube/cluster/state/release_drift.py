@@ -150,20 +150,16 @@ def _differences(
     if wanted is None and not whole:
         return
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        yield from _of_maps(wanted, live, path, said, whole=whole)
+        for key, value in wanted.items():
+            below = whole or key in _COMPARED_WHOLE
+            yield from _differences(value, live.get(key), (*path, key), (*said, _step(key, said)), whole=below)
+        for key, value in live.items():
+            if key not in wanted and (whole or key in _ADDITIONS) and not _is_empty(value):
+                yield (*path, key), (*said, _step(key, said)), None, value
     elif isinstance(wanted, list) and isinstance(live, list):
         yield from _of_lists(wanted, live, path, said, whole=whole)
     elif not _same(wanted, live):
         yield path, said, wanted, live
-
-
-def _of_maps(wanted: Tree, live: Tree, path: Path, said: tuple[str, ...], *, whole: bool) -> Iterator[_Difference]:
-    for key, value in wanted.items():
-        below = whole or key in _COMPARED_WHOLE
-        yield from _differences(value, live.get(key), (*path, key), (*said, _step(key, said)), whole=below)
-    for key, value in live.items():
-        if key not in wanted and (whole or key in _ADDITIONS) and not _is_empty(value):
-            yield (*path, key), (*said, _step(key, said)), None, value
 
 
 def _step(key: str, said: tuple[str, ...]) -> str:

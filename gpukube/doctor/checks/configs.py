@@ -190,21 +190,17 @@ def _faults(written: str) -> Iterator[str]:
         yield f'migStrategy "{strategy}" is none of none, single, mixed'
     for kind in ("timeSlicing", "mps"):
         if at(entry, "sharing", kind) is not None:
-            yield from _sharing_faults(entry, kind)
+            resources = items(entry, "sharing", kind, "resources")
+            if not resources:
+                yield f"sharing.{kind} names no resources"
+            for resource in resources:
+                replicas = number(resource, "replicas")
+                if replicas < 2:  # noqa: PLR2004 - "number of replicas must be >= 2"
+                    yield f"{text(resource, 'name')} has {replicas} replicas; at least 2"
+                if kind == "mps" and replicas > _MOST_MPS:
+                    yield f"{text(resource, 'name')} has {replicas} replicas by MPS; at most {_MOST_MPS}"
     if strategy == "mixed" and tree(entry, "sharing", "mps"):
         yield "mps does not go with migStrategy mixed"
-
-
-def _sharing_faults(entry: object, kind: str) -> Iterator[str]:
-    resources = items(entry, "sharing", kind, "resources")
-    if not resources:
-        yield f"sharing.{kind} names no resources"
-    for resource in resources:
-        replicas = number(resource, "replicas")
-        if replicas < 2:  # noqa: PLR2004 - "number of replicas must be >= 2"
-            yield f"{text(resource, 'name')} has {replicas} replicas; at least 2"
-        if kind == "mps" and replicas > _MOST_MPS:
-            yield f"{text(resource, 'name')} has {replicas} replicas by MPS; at most {_MOST_MPS}"
 
 
 @CHECKS.add(

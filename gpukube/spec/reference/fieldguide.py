@@ -189,7 +189,8 @@ def _fields(path: str, node: Schema) -> Iterator[FieldPage]:
         node = {**node, "properties": {**_properties(node), "pools": {**_properties(node)["pools"], **_COMPLETE}}}
     inner = node.get("items") or node.get("additionalProperties")
     if "properties" in node:
-        yield from _of_mapping(path, node)
+        for name, field in _properties(node).items():
+            yield _page(f"{path}.{name}" if path else name, field, required=name in _required(node))
     elif isinstance(inner, dict) and "items" in node:
         yield from _fields(f"{path}[]", _resolved(inner))
     elif isinstance(inner, dict) and "Cluster" in str(inner.get("$ref")):
@@ -204,11 +205,6 @@ def _forms(node: Schema) -> list[Schema]:
 
 
 _COMPLETE: Final[Schema] = {"items": {"$ref": "#/$defs/Pool"}}
-
-
-def _of_mapping(path: str, node: Schema) -> Iterator[FieldPage]:
-    for name, field in _properties(node).items():
-        yield _page(f"{path}.{name}" if path else name, field, required=name in _required(node))
 
 
 def _of_clusters(path: str) -> Iterator[FieldPage]:

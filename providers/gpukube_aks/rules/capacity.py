@@ -52,7 +52,21 @@ def check_spot(target: Target) -> Iterator[Finding]:
             )
         return
     if price is not None and price != -1:
-        yield from _check_price(target, price)
+        where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
+        if price <= 0 or round(price, _PRICE_DECIMALS) != price:
+            fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
+            says = f"capacity.maxPrice is {price}, which is not a price AKS takes"
+            yield Finding("aks-spot-price", where, says, fix=fix)
+        elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
+            yield Finding(
+                "aks-spot-floor",
+                where,
+                f"capacity.maxPrice is {price:g}, less than a tenth of the on-demand price ({on_demand:g} USD per "
+                "hour)",
+                fix="leave it out to pay the Spot price of the day, up to the on-demand price",
+                why="AKS takes a hopeless price and the pool never gets a node (Azure/AKS#4404)",
+                severity="warning",
+            )
     if not target.nodes.autoscaled and target.nodes.count:
         yield Finding(
             "aks-spot-fixed",
@@ -61,23 +75,6 @@ def check_spot(target: Target) -> Iterator[Finding]:
             fix="write nodes.autoscaling, with the same number as max",
             why="AKS brings new Spot nodes by the autoscaler only (learn.microsoft.com/azure/aks/spot-node-pool)",
             severity="hint",
-        )
-
-
-def _check_price(target: Target, price: float) -> Iterator[Finding]:
-    where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
-    if price <= 0 or round(price, _PRICE_DECIMALS) != price:
-        fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
-        says = f"capacity.maxPrice is {price}, which is not a price AKS takes"
-        yield Finding("aks-spot-price", where, says, fix=fix)
-    elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
-        yield Finding(
-            "aks-spot-floor",
-            where,
-            f"capacity.maxPrice is {price:g}, less than a tenth of the on-demand price ({on_demand:g} USD per hour)",
-            fix="leave it out to pay the Spot price of the day, up to the on-demand price",
-            why="AKS takes a hopeless price and the pool never gets a node (Azure/AKS#4404)",
-            severity="warning",
         )
 
 

@@ -51,7 +51,17 @@ def check_reserved(target: Target) -> Iterator[Finding]:
     """Find ways of buying that cannot come about, and those that seldom do."""
     form = reservation_form(target)
     if form == "reservation":
-        yield from _reservation(target)
+        location = target.cluster.identity["location"]
+        if len(target.zones) != 1 and not (not target.zones and is_zone(location)):
+            count = f"there are {len(target.zones)}" if target.zones else "none is named"
+            yield Finding(
+                "gke-reservation-zone",
+                target.locator.at("zones"),
+                f"a reservation is in one zone, and under zones {count}",
+                fix="write zones: [ZONE], the one that the reservation is in",
+                why="elsewhere GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
+                severity="warning",
+            )
     if is_short_lived(target):
         yield from _short_lived(target, _FLEX if is_flex_start(target) else _QUEUED)
     if is_flex_start(target) and not target.nodes.autoscaled:
@@ -71,20 +81,6 @@ def check_reserved(target: Target) -> Iterator[Finding]:
             why="the nodes come for a ProvisioningRequest, all at once, and for nothing else",
         )
     yield from _on_demand(target, form)
-
-
-def _reservation(target: Target) -> Iterator[Finding]:
-    location = target.cluster.identity["location"]
-    if len(target.zones) != 1 and not (not target.zones and is_zone(location)):
-        count = f"there are {len(target.zones)}" if target.zones else "none is named"
-        yield Finding(
-            "gke-reservation-zone",
-            target.locator.at("zones"),
-            f"a reservation is in one zone, and under zones {count}",
-            fix="write zones: [ZONE], the one that the reservation is in",
-            why="elsewhere GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
-            severity="warning",
-        )
 
 
 def _short_lived(target: Target, path: str) -> Iterator[Finding]:
