@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OVERDUE: Final = 75
+_OVERDUE: Final = 75  # EX_TEMPFAIL of sysexits.h: whoever should have ended it is gone
 
 
 class Request(TypedDict, total=False):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.limits import Caller
 
 _T = TypeVar("_T")
-_PAGE: Final = 500
+_PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
 _NOT_FOUND, _CONFLICT = 404, 409
 FIELD_MANAGER: Final = "gpukube"
 _REGISTRY: Final = Lock()

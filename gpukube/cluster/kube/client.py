@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.limits import Caller
     from gpukube.core.values import KubeAccess
 
-_PAGE: Final = 500
+_PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
 _FEW_NODES: Final = 10
 """Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
 _CONFLICT = 409

@@ -18,7 +18,7 @@ import time
 
 GRACE_S = 2.0
 """Between SIGTERM, at which Helm notes in its record that it was ended, and SIGKILL."""
-_NOT_STARTED = 127
+_NOT_STARTED = 127  # what a shell answers for a command that it cannot run
 
 
 def main(lifeline: int, command: list[str]) -> None:

@@ -42,7 +42,7 @@ _GPU: Final = re.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GP
 _MIG: Final = re.compile(r"\s+MIG (?P<name>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
 _PROFILE: Final = re.compile(r"(?P<slices>\d+g)\.(?P<gib>\d+)gb(?P<extra>.*)")
 _MIG_PREFIX: Final = "nvidia.com/mig-"
-_NAME_ROOM: Final = 63
+_NAME_ROOM: Final = 63  # pods have the name of their Job as a label, whose value has 63 characters at the most
 
 
 @dataclass(frozen=True, slots=True)

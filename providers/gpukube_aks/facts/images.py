@@ -22,7 +22,7 @@ DEFAULT_IMAGE: Final = "Ubuntu"
 """What AKS takes where osSKU is left out (SDK, AgentPool.osSKU)."""
 
 _VERSION: Final = re.compile(r"1\.(\d+)(\.\d+)?")
-_BEHIND: Final = 2
+_BEHIND: Final = 2  # minor versions below the control plane, never above it (docs: aks/upgrade-node-pools)
 _UBUNTU_ONLY: Final = "RTXPRO6000"
 _VERSIONS_SOURCE: Final = "docs: aks/upgrade-os-version"
 
