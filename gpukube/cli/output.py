@@ -1,7 +1,7 @@
 """What a person or a script gets: the format asked for, on the stream it belongs to.
 
 Results go to stdout, everything else to stderr; texts must be readable at 80 columns. Must not live here: what a
-document says (rendering, markdown, github, junit), colour and the breaking of lines (console).
+document says (rendering, formats.markdown, formats.github, formats.junit), colour and the breaking of lines (console).
 
 What shows one kind of document, or one format, is imported when it is shown: a run shows one of them.
 """

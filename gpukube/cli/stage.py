@@ -1,6 +1,6 @@
 """The stage of a command: the spec, the clouds' endpoints, progress, Ctrl-C, and the question before destroying.
 
-Lives here: what all pool commands stand on. Must not live here: what a command does (running).
+Lives here: what all pool commands stand on. Must not live here: what a command does (bodies.pool).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tools that this machine has, read once per run.
 
-Lives here: looking at them. Must not live here: the checks of what was seen (tools), running Helm for a release
+Lives here: looking at them. Must not live here: the checks of what was seen (checks.tools), running Helm for a release
 (cluster.helm).
 """
 

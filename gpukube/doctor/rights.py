@@ -1,6 +1,6 @@
 """What we would have to be allowed inside a cluster, and asking for it without changing anything.
 
-Lives here: the asking. Must not live here: conclusions (access).
+Lives here: the asking. Must not live here: conclusions (checks.access).
 """
 
 from __future__ import annotations

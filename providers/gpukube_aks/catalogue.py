@@ -1,7 +1,7 @@
 """What AKS contributes to the catalogue.
 
-Lives here: MIG profiles and drivers per size. Must not live here: calls (`market`), and what their answers mean
-(`listings`).
+Lives here: MIG profiles and drivers per size. Must not live here: calls (`live.market`), and what their answers mean
+(`facts.listings`).
 
 Sources: docs: aks/use-nvidia-gpu; drivers by size: Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go.
 """

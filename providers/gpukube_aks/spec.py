@@ -1,6 +1,7 @@
 """What AKS adds to the spec: its clusters, and what machines are reserved by.
 
-Lives here: names, patterns and descriptions of these fields. Must not live here: what AKS allows beside them (rules).
+Lives here: names, patterns and descriptions of these fields. Must not live here: what AKS allows beside them
+(rules.checks).
 """
 
 from __future__ import annotations

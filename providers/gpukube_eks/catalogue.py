@@ -1,7 +1,7 @@
 """What EKS contributes to the catalogue.
 
-Lives here: MIG profiles, images and drivers per machine. Must not live here: calls (`market`), and what their answers
-mean (`listings`).
+Lives here: MIG profiles, images and drivers per machine. Must not live here: calls (`live.market`), and what their
+answers mean (`facts.listings`).
 
 Source: docs: eks/ml-eks-optimized-ami.
 """

@@ -1,7 +1,7 @@
 """What GKE contributes to the catalogue.
 
-Lives here: MIG partitions and drivers per machine. Must not live here: calls (`market`), and what their answers mean
-(`listings`, `prices`).
+Lives here: MIG partitions and drivers per machine. Must not live here: calls (`live.market`), and what their answers
+mean (`facts.listings`, `facts.prices`).
 
 Source: docs: kubernetes-engine/how-to/gpus.
 """

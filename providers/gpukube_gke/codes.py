@@ -59,8 +59,7 @@ CODES: Final[dict[str, str]] = {
     "gke-native-unknown": "A node pool has no such field that gpukube knows.",
     "gke-native-value": "A native field has a value of the wrong kind.",
 }
-"""Findings in the spec (`rules`, `place_rules`, `sharing_rules`, `counts`, `reserved_rules`, `upgrade_rules`,
-`versions`, `native`, `combinations`)."""
+"""Findings in the spec (the modules of `rules`, `pool.counts`, `pool.native`)."""
 
 FAILURE_CODES: Final[dict[str, str]] = {
     "access": "Google Cloud refused the credentials.",

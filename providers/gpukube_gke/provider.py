@@ -1,7 +1,7 @@
 """The GKE provider: the pure half, tied together from its parts.
 
 Lives here: `GkeProvider` and what GKE can do. Must not live here: any import of Google's SDK; `connect` imports the
-live half (`client`) when it is asked for.
+live half (`live.client`) when it is asked for.
 
 Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
 pool is imported by the method that needs it.

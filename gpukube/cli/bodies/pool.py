@@ -1,6 +1,6 @@
 """What the pool commands do that plan and change: build the run, call the API, show the result, choose the exit code.
 
-Must not live here: the commands that only look (viewing), which load nothing of this.
+Must not live here: the commands that only look (pool_views), which load nothing of this.
 """
 
 from __future__ import annotations

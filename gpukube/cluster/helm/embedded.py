@@ -1,6 +1,6 @@
 """Helm by the embedded library, in a child process per call.
 
-Lives here: the parent's side of that process. Must not live here: the library itself (helm_child).
+Lives here: the parent's side of that process. Must not live here: the library itself (child).
 
 Nothing of the surroundings decides which cluster is meant: the library would mix a kubeconfig of the environment into
 what it is given, so the child gets a complete kubeconfig of ours and no Helm settings.

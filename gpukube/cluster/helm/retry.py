@@ -1,6 +1,6 @@
 """Helm's first look at a cluster that answers late: it is asked again, for it had changed nothing.
 
-Lives here: how often. Must not live here: how Helm is run (helm_sdk, helm_cli), when (keeper).
+Lives here: how often. Must not live here: how Helm is run (embedded, cli), when (release.manager).
 """
 
 from __future__ import annotations

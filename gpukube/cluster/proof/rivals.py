@@ -1,7 +1,7 @@
 """What changes a node's devices behind the back of our plugin: another plugin there, or a strategy forced upon it.
 
 Lives here: findings for a node whose count is wrong, told before anything is said of its GPUs; pure. Must not live
-here: rivals that a plan refuses (advertisers), and counts by themselves (verify_count).
+here: rivals that a plan refuses (state.advertisers), and counts by themselves (counts).
 
 Two plugins on a node: the kubelet keeps the last one that registered a name, so the count is the other's, and that
 one's settings are not the pool's (NVIDIA/k8s-device-plugin#255). MIG_STRATEGY in the plugin's environment beats the

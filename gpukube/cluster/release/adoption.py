@@ -1,11 +1,11 @@
 """Taking over a release of the plugin's chart that the user made with Helm: what becomes of its values and its nodes.
 
 Lives here: finding such releases, and what stands against a takeover. Must not live here: taking it away
-(release_removal), the plan (release_plan), and other advertisers, which are never taken over (advertisers).
+(removal), the plan (plan), and other advertisers, which are never taken over (state.advertisers).
 
-It is taken over by our own release, not kept under its name: its plugin goes to nodes that ours must not touch, and two
-releases of one chart beside each other would be two plugins. It is uninstalled with its history kept, so that a run
-killed in between still finds its values; the history goes when ours is deployed.
+It is taken over by our own release, not kept under its name: its plugin goes to nodes that ours must not touch, and
+two releases of one chart beside each other would be two plugins. It is uninstalled with its history kept, so that a
+run killed in between still finds its values; the history goes when ours is deployed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """What pools ask of the chart that serves them: its version, and values beside those that gpukube sets.
 
-Lives here: pools -> version and values; pure. Must not live here: gpukube's own values (plugin, operator).
+Lives here: pools -> version and values; pure. Must not live here: gpukube's own values (plugin_values,
+operator_values).
 
-A cluster has one release, so its pools must agree; and what gpukube sets itself follows from the pools, so a value that
-says something else there would be overwritten in silence. Both are refused before any call.
+A cluster has one release, so its pools must agree; and what gpukube sets itself follows from the pools, so a value
+that says something else there would be overwritten in silence. Both are refused before any call.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The file of the GPU Operator's MIG manager, where pools are cut by a layout.
 
 Lives here: pools and live values -> the chart's value migManager.config; pure. Must not live here: the entries (gpu),
-the other values (operator).
+the other values (operator_values).
 
 Only pools with layouts need a file; without one the manager generates its entries from each node's hardware. Layouts
 stay when their pools are gone: a node that is still there may name one, and one that nobody names does nothing. The
-ConfigMap is named by its content, so that the manager's pods are made again and read it: a volume is refreshed a minute
-or more later, and a label that names an entry which is not there yet fails for good (NVIDIA/gpu-operator#891).
+ConfigMap is named by its content, so that the manager's pods are made again and read it: a volume is refreshed a
+minute or more later, and a label that names an entry which is not there yet fails for good (NVIDIA/gpu-operator#891).
 """
 
 from __future__ import annotations

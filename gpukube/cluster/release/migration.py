@@ -1,11 +1,11 @@
 """Going from one release to the other: what has to leave, whom that would strand, and the words for it.
 
 Lives here: a sighting and pools -> what leaves and what stands against it; pure. Must not live here: taking it away
-(release_removal), and the plan of the release that comes (release_plan).
+(removal), and the plan of the release that comes (plan).
 
-Never two advertisers on a node at once: the one that leaves is uninstalled, and its plugin's pods are gone, before the
-other is installed. The nodes go over when their pools' labels move, which the apply of the pools does afterwards. A run
-that was killed between any two of these steps sees what is left of them, and does the rest.
+Never two advertisers on a node at once: the one that leaves is uninstalled, and its plugin's pods are gone, before
+the other is installed. The nodes go over when their pools' labels move, which the apply of the pools does afterwards.
+A run that was killed between any two of these steps sees what is left of them, and does the rest.
 """
 
 from __future__ import annotations

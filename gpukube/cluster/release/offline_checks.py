@@ -1,7 +1,7 @@
 """What pools of one cluster may not ask of its release, as far as can be told without the cluster.
 
 Lives here: all of these checks together, for `validate` and the beginning of each command. Must not live here: the
-checks (chart_settings, release_plan).
+checks (chart_settings, plan).
 """
 
 from __future__ import annotations

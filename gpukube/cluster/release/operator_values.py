@@ -1,20 +1,19 @@
 """Values of the GPU Operator's chart for the pools it serves, and whether its operands keep to their nodes.
 
-Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's release
-(release_plan), and what both charts have in common (merging).
+Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's
+release (plan), and what both charts have in common (shared_values).
 
-What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
-- driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it brings both to
-  all nodes that it serves or to none, so a release is changed from one to the other while it serves no node;
-- `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
-  leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
-  all cut pools say. Uncut ones show the same under either, but MPS does not work with mixed;
-- `daemonsets.tolerations` replaces the list of every operand; it reaches neither NFD nor the operator itself;
-- the operator takes up every node on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by
-  another one's labels it would go to all, save those labelled nvidia.com/gpu.deploy.operands=false;
-- on A100 and A30 in a virtual machine the MIG mode changes with a reboot only: WITH_REBOOT (NVIDIA/gpu-operator#668,
-  #1606; NVIDIA/mig-parted reconfigure-mig.sh);
-- `operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on when the version moves.
+What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go): -
+driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it brings both to
+all nodes that it serves or to none, so a release is changed from one to the other while it serves no node; -
+`mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
+leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
+all cut pools say. Uncut ones show the same under either, but MPS does not work with mixed; - `daemonsets.tolerations`
+replaces the list of every operand; it reaches neither NFD nor the operator itself; - the operator takes up every node
+on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by another one's labels it would go
+to all, save those labelled nvidia.com/gpu.deploy.operands=false; - on A100 and A30 in a virtual machine the MIG mode
+changes with a reboot only: WITH_REBOOT (NVIDIA/gpu-operator#668, #1606; NVIDIA/mig-parted reconfigure-mig.sh); -
+`operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on when the version moves.
 """
 
 from __future__ import annotations

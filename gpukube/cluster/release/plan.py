@@ -1,6 +1,7 @@
 """The one release of a cluster: which chart it is, what its values must be, and what that means for the live one.
 
-Lives here: pools and a sighting -> ReleasePlan; pure. Must not live here: the values (plugin, operator), running Helm.
+Lives here: pools and a sighting -> ReleasePlan; pure. Must not live here: the values (plugin_values,
+operator_values), running Helm.
 
 A cluster has one release. The device plugin's chart and the GPU Operator beside each other would be two plugins on one
 node, and going from one to the other takes a moment without any: that is never done unasked.

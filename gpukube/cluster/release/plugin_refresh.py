@@ -1,6 +1,7 @@
 """Makes the GPU Operator's plugin read its config entries anew.
 
-Lives here: the restart of DaemonSets that do not notice a new entry. Must not live here: what entries are (merging).
+Lives here: the restart of DaemonSets that do not notice a new entry. Must not live here: what entries are
+(shared_values).
 
 The operator's config-manager reads the mounted ConfigMap when a node's label changes, and does not watch the map: a
 label that names an entry younger than its pod is answered with an error, and the former sharing stays (docs:

@@ -1,14 +1,14 @@
 """Takes the objects of our release back from other hands, so that Helm can set every field again.
 
-Lives here: what has to go from a live object before Helm runs; the patches. Must not live here: Helm, and which objects
-differ (drift).
+Lives here: what has to go from a live object before Helm runs; the patches. Must not live here: Helm, and which
+objects differ (state.release_drift).
 
-Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused, and
-neither Helm nor its library can take such fields (the command alone has an option). Neither Helm 3 nor 4 removes what
-somebody added. So the other managers' entries are dropped from managedFields, as client-go's csaupgrade does when a
-client moves to server-side apply, and the additions are removed; values stay for Helm to write. Custom resources under
-Helm 3 are an exception: it compares its old manifest with its new one and does not look at the live object
-(helm.sh/helm v3.6.2 pkg/kube/client.go, createPatch), so their values are put back here. Only objects that the
+Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused,
+and neither Helm nor its library can take such fields (the command alone has an option). Neither Helm 3 nor 4 removes
+what somebody added. So the other managers' entries are dropped from managedFields, as client-go's csaupgrade does
+when a client moves to server-side apply, and the additions are removed; values stay for Helm to write. Custom
+resources under Helm 3 are an exception: it compares its old manifest with its new one and does not look at the live
+object (helm.sh/helm v3.6.2 pkg/kube/client.go, createPatch), so their values are put back here. Only objects that the
 release's own manifest names are touched.
 """
 

@@ -1,7 +1,7 @@
 """Takes a release away for good: uninstalled, its plugin's pods gone, its records dropped.
 
 Lives here: the order of these steps, each of which may be done again. Must not live here: whether it may go
-(release_migration, release_adoption), and how Helm is run.
+(migration, adoption), and how Helm is run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the values of both charts have in common: config entries, tolerations, and what is live already.
 
-Lives here: merging into trees of values; pure. Must not live here: where a chart wants something (plugin, operator),
-and the content of a config entry (gpu.plugin_config).
+Lives here: merging into trees of values; pure. Must not live here: where a chart wants something (plugin_values,
+operator_values), and the content of a config entry (gpu.plugin_config).
 
 A node label that names a missing entry makes the plugin exit on that node, so entries are only ever added, or retired
 when nothing names them. A list of tolerations replaces the chart's own, whose entries are therefore repeated.

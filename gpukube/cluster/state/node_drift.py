@@ -1,13 +1,13 @@
 """Labels and taints of ours that a pool's API declares and a live node has lost: drift inside the cluster.
 
-Lives here: pool plans and a sighting -> repairs; pure. Must not live here: patching nodes (repairing), and differences
-between spec and pool API (core.diff).
+Lives here: pool plans and a sighting -> repairs; pure. Must not live here: patching nodes (release.node_repair), and
+differences between spec and pool API (core.diff).
 
 The three clouds give a node labels and taints when it registers, and again when the pool's own API changes them; what
-somebody changes on the node in between stays so (the kubelet sets --node-labels at registration; UpdateNodegroupConfig
-of EKS and UpdateNodePool of GKE hand their change to the nodes). AKS says that labels and taints of the pool API are
-its own and warns against edits on nodes (docs: aks/use-labels, aks/use-node-taints; Azure/AKS#2832): a repair therefore
-only brings back what the pool's API says at this moment, never anything else.
+somebody changes on the node in between stays so (the kubelet sets --node-labels at registration;
+UpdateNodegroupConfig of EKS and UpdateNodePool of GKE hand their change to the nodes). AKS says that labels and
+taints of the pool API are its own and warns against edits on nodes (docs: aks/use-labels, aks/use-node-taints;
+Azure/AKS#2832): a repair therefore only brings back what the pool's API says at this moment, never anything else.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Which pods of the NVIDIA stack land on which nodes, and which predicate keeps the others away.
 
-Lives here: places (live nodes, or those a pool will have) x DaemonSets (live, as rendered, or as values say) -> Reach;
-pure. Must not live here: the predicates themselves (scheduling), what a DaemonSet is (stack), how a finding is told.
+Lives here: places (live nodes, or those a pool will have) x DaemonSets (live, as rendered, or as values say) ->
+Reach; pure. Must not live here: the predicates themselves (scheduling), what a DaemonSet is (components), how a
+finding is told.
 
 A place to be is given the labels it will get after birth by whoever writes them, and only if that writer lands there
-itself: a node on which no NFD worker runs gets no feature label, so nothing that asks for one lands either. That is how
-a taint of a pool's own leaves it without devices (NVIDIA/k8s-device-plugin#734).
+itself: a node on which no NFD worker runs gets no feature label, so nothing that asks for one lands either. That is
+how a taint of a pool's own leaves it without devices (NVIDIA/k8s-device-plugin#734).
 """
 
 from __future__ import annotations

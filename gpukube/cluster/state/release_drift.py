@@ -1,11 +1,11 @@
 """What somebody changed by hand in the objects of our release, behind values that are right.
 
 Lives here: manifest of a release x live objects -> drift; pure. Must not live here: reading objects (release_objects),
-what to do about it (release_plan, reclaim), and anything that a status says: that is health.
+what to do about it (release.plan, release.reclaim), and anything that a status says: that is health.
 
-Each object is compared field by field with what the release's own manifest says. What the API server fills in, and what
-controllers and people add elsewhere, is no drift; but some additions change what the object does (a node selector where
-the chart sends none, an argument, one more config entry), and those count.
+Each object is compared field by field with what the release's own manifest says. What the API server fills in, and
+what controllers and people add elsewhere, is no drift; but some additions change what the object does (a node
+selector where the chart sends none, an argument, one more config entry), and those count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Why the owners of a pool are who they are, as a document: facts, the rows that matched, what is set, what else.
 
-Lives here: explanations (owners) and what was seen of their clusters -> plain data. Must not live here: showing it.
+Lives here: explanations (plan.ownership) and what was seen of their clusters -> plain data. Must not live here:
+showing it.
 """
 
 from __future__ import annotations

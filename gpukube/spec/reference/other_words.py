@@ -1,6 +1,7 @@
 """What other tools call the fields of a pool: people bring eksctl's, Terraform's and the clouds' own words with them.
 
-Lives here: the table. Must not live here: misspellings (wording), fields that stand at another place (messages).
+Lives here: the table. Must not live here: misspellings (wording), fields that stand at another place
+(loading.messages).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Node images: the values of osSKU, the machines and Kubernetes versions they are made for.
 
 Lives here: that table, and the checks of image and kubernetesVersion. Must not live here: what a change of them does
-(`updates`), features that exclude each other (`combinations`).
+(`pool.updates`), features that exclude each other (`rules.combinations`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What Azure's error codes and texts mean: codes and texts -> our errors, with the remedy.
 
 Lives here: the table, and the reading of Azure's two error shapes. Must not live here: the SDK and its exceptions
-(`failures`).
+(`live.failures`).
 
 Capacity and quota failures come late, inside an operation that was read with status 200: an outer code, a message with
 `Code="..." Message="..."` inside, and the clean text in the first detail. So the innermost code that the table knows

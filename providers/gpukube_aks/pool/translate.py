@@ -1,7 +1,7 @@
 """A target in the terms of AKS: normalised fields, labels, taints and the native requests.
 
-Lives here: the way from the spec to the wire. Must not live here: what AKS refuses (`rules`), reading live pools
-(`observe`), changing them (`change`).
+Lives here: the way from the spec to the wire. Must not live here: what AKS refuses (`rules.checks`), reading live
+pools (`observe`), changing them (`change`).
 
 The body holds what gpukube means, and nothing that the service fills in by itself: a default that is sent today is
 drift when the service changes it tomorrow. Five properties are always sent: count (required in a PUT, also for

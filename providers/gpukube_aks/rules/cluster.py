@@ -1,7 +1,7 @@
 """What a live cluster excludes: checks that need one look at it and no write.
 
-Lives here: what is read of the cluster, and pure checks of a target against it. Must not live here: calls (`client`),
-what can be known without the cluster (`rules`).
+Lives here: what is read of the cluster, and pure checks of a target against it. Must not live here: calls
+(`live.client`), what can be known without the cluster (`checks`).
 """
 
 from __future__ import annotations

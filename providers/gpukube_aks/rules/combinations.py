@@ -1,7 +1,7 @@
 """Features of an agent pool that exclude each other, or do not go well together: rows of one table.
 
-Lives here: the rows and their check. Must not live here: single values (`native`, `limits`), and what one feature
-alone asks for (`buying`, `images`, `upgrades`).
+Lives here: the rows and their check. Must not live here: single values (`pool.native`, `pool.limits`), and what one
+feature alone asks for (`capacity`, `facts.images`, `upgrades`).
 """
 
 from __future__ import annotations

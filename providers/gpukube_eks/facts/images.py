@@ -1,7 +1,7 @@
 """The images of EKS node groups that carry the NVIDIA driver: amiType by image family and machine.
 
 Lives here: that table and look-ups in it. Must not live here: what a node of an image advertises (`provider`), its
-settings (`bottlerocket`).
+settings (`pool.bottlerocket`).
 
 Names: botocore eks/2017-11-01 AMITypes. Instance families: docs: eks/ml-eks-optimized-ami. amiType is always sent: EKS
 chooses an image without a driver when it is left out (HHS/simpler-grants-gov#12404).

@@ -1,9 +1,9 @@
 """What AWS's error codes, health issues and texts mean -> our errors, with the remedy.
 
-Lives here: the table and the look-up in it. Must not live here: the SDK and its exceptions (`failures`).
+Lives here: the table and the look-up in it. Must not live here: the SDK and its exceptions (`live.failures`).
 
-Capacity, quota and most mistakes fail late, as health issues of a node group that is CREATE_FAILED, with EC2's own code
-inside the text. So the text decides before the code does.
+Capacity, quota and most mistakes fail late, as health issues of a node group that is CREATE_FAILED, with EC2's own
+code inside the text. So the text decides before the code does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The live half of EKS: reads and writes through AWS's SDK.
 
-Lives here: `EksCloud`. Must not live here: what answers mean (`observe`, `meanings`), sessions and the Kubernetes API
-(`access`), what is around the cluster (`region`) and what is chosen of it (`places`), launch templates (`templates`).
+Lives here: `EksCloud`. Must not live here: what answers mean (`pool.observe`, `facts.meanings`), sessions and the
+Kubernetes API (`access`), what is around the cluster (`region`) and what is chosen of it (`pool.placement`), launch
+templates (`templates`).
 
 Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, know no updates, and cannot be
 resumed after a kill. A write returns at once, and `poll` looks once.

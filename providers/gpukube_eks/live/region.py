@@ -1,7 +1,7 @@
 """What an account has in a region around its clusters, live: roles, subnets, offerings, reservations.
 
-Lives here: the calls, each made once for what it is about. Must not live here: what is chosen of it (`places`), launch
-templates (`templates`), node groups (`client`).
+Lives here: the calls, each made once for what it is about. Must not live here: what is chosen of it
+(`pool.placement`), launch templates (`templates`), node groups (`client`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Launch templates, live: found, read, made, given new versions, deleted.
 
-Lives here: the calls to EC2 about templates. Must not live here: what stands in one (`template`), node groups
+Lives here: the calls to EC2 about templates. Must not live here: what stands in one (`pool.template`), node groups
 (`client`). A version never changes, so what was read of one is kept.
 """
 

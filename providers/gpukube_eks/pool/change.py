@@ -1,7 +1,7 @@
 """Changes of a live node group -> the calls that bring them about.
 
 Lives here: which calls, in which order, with what in them, and what each call was made from. Must not live here:
-sending them (`client`), what a change does to pods (`updates`), the data of a launch template (`template`).
+sending them (`live.client`), what a change does to pods (`updates`), the data of a launch template (`template`).
 
 EKS takes deltas, so a call carries what changes and nothing else; where it takes a structure (updateConfig,
 nodeRepairConfig) it carries the live one with the changes merged in, because what EKS does with members that are left
@@ -12,8 +12,8 @@ Order: tags, then the configuration, then the version, so that a new updateConfi
 replaces, and nodes that a smaller size ends are not replaced first. EKS does not take configuration and version in one
 call, and nothing else while one runs (eksctl-io/eksctl#2565).
 
-The first call of a change carries the second copy of the marks (`copy`) where the live one is missing or another: it is
-no difference by itself, so it has no call of its own.
+The first call of a change carries the second copy of the marks (`copy`) where the live one is missing or another: it
+is no difference by itself, so it has no call of its own.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """The fields of an EKS node group: one row each, from the spec to the wire and back.
 
 Lives here: the table, with the small functions that its exotic rows need. Must not live here: what EKS refuses
-(`rules`), calls (`change`), native members (`native`), which a spec writes by the names of the API.
+(`rules.checks`), calls (`change`), native members (`native`), which a spec writes by the names of the API.
 
-A group is two objects. `wire` leads into the group; disk, user data and reservation are the launch template's, so their
-rows only read it, and `template` writes it. Outside the table stay the settings of Bottlerocket that a sharing becomes
-(several at once: `bottlerocket`), the names of group and template, and role and subnets, which the live cluster knows.
+A group is two objects. `wire` leads into the group; disk, user data and reservation are the launch template's, so
+their rows only read it, and `template` writes it. Outside the table stay the settings of Bottlerocket that a sharing
+becomes (several at once: `bottlerocket`), the names of group and template, and role and subnets, which the live
+cluster knows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How the machines of a node group are bought: capacityType, and the parts of its launch template that go with it.
 
 Lives here: from the capacity of a spec to the wire and back. Must not live here: what EKS refuses of it
-(`reserved_rules`), what is known of a live reservation (`places`).
+(`rules.capacity`), what is known of a live reservation (`placement`).
 
 A Capacity Block stands in the launch template together with its market and the one instance type, a reservation alone
 (docs: eks/capacity-blocks-mng; EC2 LaunchTemplateCapacityReservationSpecificationRequest). Without a target EC2 takes

@@ -1,13 +1,13 @@
 """A target in the terms of EKS: normalised fields, labels, taints and the native requests.
 
-Lives here: the way from the spec to the wire. Must not live here: what EKS refuses (`rules`), reading live groups
-(`observe`), the content of launch templates (`template`).
+Lives here: the way from the spec to the wire. Must not live here: what EKS refuses (`rules.checks`), reading live
+groups (`observe`), the content of launch templates (`template`).
 
 One creation is two calls, the launch template and the node group, and one request: the client makes or reuses the
 template first. Always sent, because the API's own answer to silence is another one: amiType (silence means an image
 without a driver), the instance type, capacityType, all three sizes, and updateConfig (silence starts new machines
-before it stops old ones, which scarce GPUs do not allow). nodeRole and subnets are required; where the spec leaves them
-open, the live cluster knows (`places`).
+before it stops old ones, which scarce GPUs do not allow). nodeRole and subnets are required; where the spec leaves
+them open, the live cluster knows (`placement`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What EKS refuses in images, releases, versions and disks, and what their settings cannot say.
 
-Lives here: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Must not live here: the tables of images
-(`ami`) and of Bottlerocket's settings (`bottlerocket`).
+Lives here: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Must not live here: the tables of
+images (`facts.images`) and of Bottlerocket's settings (`pool.bottlerocket`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What Compute Engine lists of machine and accelerator types, as offers of GPU machines.
 
-Lives here: the filter of those lists, and reading their items. Must not live here: prices (`prices`), calls (`market`).
+Lives here: the filter of those lists, and reading their items. Must not live here: prices (`prices`), calls
+(`live.market`).
 
 Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes.
 """

@@ -1,6 +1,6 @@
 """Resource names and places of Google Cloud: projects, locations, zones and regions, as text.
 
-Lives here: making and reading names. Must not live here: which zone a pool goes to (`zones`).
+Lives here: making and reading names. Must not live here: which zone a pool goes to (`pool.placement`).
 
 Source: google.container.v1, CreateNodePoolRequest.parent and GetOperationRequest.name.
 """

@@ -1,9 +1,9 @@
 """What a machine of Google Cloud costs, put together from the SKUs of the Cloud Billing Catalog.
 
-Lives here: which SKU is a part of what, and the sum. Must not live here: calls (`market`), machines (`listings`).
+Lives here: which SKU is a part of what, and the sum. Must not live here: calls (`live.market`), machines (`listings`).
 
-A machine is billed by its parts: vCPUs, GiB of memory, GPUs, and local SSDs, whose price is per month. A machine with a
-part that has no SKU in the region gets no price; neither do the families whose SKUs are not certain (A3 Mega and
+A machine is billed by its parts: vCPUs, GiB of memory, GPUs, and local SSDs, whose price is per month. A machine with
+a part that has no SKU in the region gets no price; neither do the families whose SKUs are not certain (A3 Mega and
 Ultra, A4, A4X, shares of a G4): they are left as they were.
 
 Sources: docs: billing/docs/reference/rest/v1/services.skus (descriptions and resource groups);

@@ -1,6 +1,6 @@
 """The live half of GKE: Google's SDK, its transports, time-outs and retries.
 
-Lives here: `GkeCloud`, and how the SDK's client is made. Must not live here: what answers mean (`observe`,
+Lives here: `GkeCloud`, and how the SDK's client is made. Must not live here: what answers mean (`pool.observe`,
 `failures`), how a cluster's Kubernetes API is reached (`access`).
 
 Nothing here waits for an operation: a write returns the name of its operation, and `poll` looks once.

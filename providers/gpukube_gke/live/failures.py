@@ -1,7 +1,7 @@
 """The one place where exceptions of Google's SDK become ours; they are kept as `__cause__`.
 
 Lives here: which exception says what, and which of them pass by themselves. Must not live here: codes and remedies
-(`meanings`), calls.
+(`facts.meanings`), calls.
 """
 
 from __future__ import annotations

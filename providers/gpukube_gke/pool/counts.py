@@ -1,11 +1,11 @@
 """Numbers of nodes: totals of the pool in the spec, totals and numbers per zone on GKE.
 
-Lives here: the arithmetic and its errors. Must not live here: which zones (`translate`, `client`).
+Lives here: the arithmetic and its errors. Must not live here: which zones (`translate`, `live.client`).
 
 A size is per zone (google.container.v1 NodePool.initial_node_count, SetNodePoolSizeRequest.node_count). The bounds of
-the autoscaler are either of the whole pool or per zone (NodePoolAutoscaling.total_max_node_count, max_node_count). They
-are sent as the scope of the spec says: bounds per zone keep a pool from using its maximum where only one zone has
-machines.
+the autoscaler are either of the whole pool or per zone (NodePoolAutoscaling.total_max_node_count, max_node_count).
+They are sent as the scope of the spec says: bounds per zone keep a pool from using its maximum where only one zone
+has machines.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The fields of a GKE node pool: one row each, from the spec to the wire and back.
 
 Lives here: the table, with the small functions that its exotic rows need. Must not live here: what GKE refuses
-(`rules`), calls (`change`), native fields (`native`), which a spec writes by the names of the API.
+(`rules.checks`), calls (`change`), native fields (`native`), which a spec writes by the names of the API.
 
-Outside the table stay the parts of a pool that no field stands for (oauthScopes, management: `translate`), how machines
-are bought, which is several members at once (`buying`), and the node count of a live autoscaled pool.
+Outside the table stay the parts of a pool that no field stands for (oauthScopes, management: `translate`), how
+machines are bought, which is several members at once (`purchase`), and the node count of a live autoscaled pool.
 
 A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
-of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is not
-documented whether nodes are made again, the row takes the worse case.
+of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is
+not documented whether nodes are made again, the row takes the worse case.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far a change is: an operation or a pool as read -> `Progress`.
 
-Lives here: reading those two, in their JSON form. Must not live here: the calls that fetch them (`client`), what errors
-mean (`meanings`).
+Lives here: reading those two, in their JSON form. Must not live here: the calls that fetch them (`live.client`), what
+errors mean (`facts.meanings`).
 """
 
 from __future__ import annotations

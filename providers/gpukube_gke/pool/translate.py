@@ -1,15 +1,15 @@
 """A target in the terms of GKE: normalised fields, labels, taints and the native requests.
 
-Lives here: the way from the spec to the wire. Must not live here: what GKE refuses (`rules`), reading live pools
-(`observe`).
+Lives here: the way from the spec to the wire. Must not live here: what GKE refuses (`rules.checks`), reading live
+pools (`observe`).
 
-Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as text. Always
-sent, because the API's own answer to silence is another one: accelerators (computed, also where the machine type fixes
-them), oauthScopes (without devstorage.read_only the driver cannot be fetched), locations (silence means every zone of
-the cluster), driver version (silence means none on old control planes), management and upgradeSettings (silence means
-no repair; of pools that live for days only, GKE decides how they are upgraded). The GPU taint is never sent at
-creation: GKE adds it, and twice is an error (hashicorp/terraform-provider-google#7928); `translate_taint` adds it where
-GKE did not.
+Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as text.
+Always sent, because the API's own answer to silence is another one: accelerators (computed, also where the machine
+type fixes them), oauthScopes (without devstorage.read_only the driver cannot be fetched), locations (silence means
+every zone of the cluster), driver version (silence means none on old control planes), management and upgradeSettings
+(silence means no repair; of pools that live for days only, GKE decides how they are upgraded). The GPU taint is never
+sent at creation: GKE adds it, and twice is an error (hashicorp/terraform-provider-google#7928); `translate_taint`
+adds it where GKE did not.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Which machines can be bought how: reservations, flex-start, queued provisioning, and what is not sold on demand.
 
 Lives here: checks of `capacity` that GKE and Compute Engine add. Must not live here: that exactly one form is written
-(`gpukube.spec.rules`), native fields beside a form (`combinations`), how it is sent (`buying`).
+(`gpukube.spec.rules`), native fields beside a form (`combinations`), how it is sent (`pool.purchase`).
 
 Sources: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions (flex-start is autoscaled,
-queued pools begin at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones of
-a reservation), compute/docs/accelerator-optimized-machines (what is sold how); GKE cluster autoscaler, machinetypes (no
-DWS for a3-edgegpu).
+queued pools begin at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones
+of a reservation), compute/docs/accelerator-optimized-machines (what is sold how); GKE cluster autoscaler,
+machinetypes (no DWS for a3-edgegpu).
 """
 
 from __future__ import annotations

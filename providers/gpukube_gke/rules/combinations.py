@@ -1,7 +1,7 @@
 """Native fields that do not go with each other, or with the rest of the pool.
 
-Lives here: a table of combinations. Must not live here: single fields (`native`), portable ones (`reserved_rules`,
-`upgrade_rules`).
+Lives here: a table of combinations. Must not live here: single fields (`pool.native`), portable ones (`capacity`,
+`upgrades`).
 """
 
 from __future__ import annotations
