@@ -262,7 +262,7 @@ TYPOS = {
     "option": (("pool", "plan", "diff", "--fiel", "x.yaml"), "--fiel"),
     "command": (("pool", "plan", "dif", "-f", "x.yaml"), "dif"),
     "option of the group": (("pool", "plan", "--skip-clusters", "diff"), "--skip-clusters"),
-    "format": (("pool", "plan", "diff", "-f", str(SINGLE), "-o", "xml"), '"xml" is no output format'),
+    "format": (("pool", "plan", "diff", "-f", str(SINGLE), "-o", "xml"), '"xml" is not an output format'),
     "value": (("pool", "create", "-f", str(SINGLE), "--timeout", "soon"), "soon"),
     "no spec": (("pool", "plan", "diff"), "no spec given"),
     "no name": (("pool", "get", "-f", str(SINGLE)), "Missing argument 'name'"),

@@ -107,7 +107,7 @@ def test_data_when_given_beside_a_file_counts_as_kubectl_counts_it(file: Path) -
         ("{", "", "not YAML"),
         ("[1]", "x", 'no context "x"'),
         (MANY, "three", "lost, one, two"),
-        (MANY, "lost", "names no cluster"),
+        (MANY, "lost", "has no cluster with a server"),
     ],
 )
 def test_kubeconfig_when_it_cannot_be_used_says_why(text: str, context: str, words: str) -> None:

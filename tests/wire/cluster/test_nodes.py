@@ -107,7 +107,7 @@ def test_repair_when_somebody_writes_all_the_time_then_cluster_error(live: Live,
     join(live, kube)
     with pytest.raises(ClusterError) as caught:
         repair_nodes(Hasty(kube, live, 99), [lost("label", "team")])  # type: ignore[arg-type]  # as above
-    assert "node n1 changed each time" in caught.value.render()
+    assert "node n1 changed during each attempt" in caught.value.render()
 
 
 def test_repair_when_forbidden_then_access_error(live: Live, kube: LightKube) -> None:
