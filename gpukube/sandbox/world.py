@@ -98,6 +98,7 @@ class World:
         """Start the Kubernetes side; its version and address are its own when KUBEBUILDER_ASSETS names a real one."""
         token = secrets.token_urlsafe(24)
         kube = KubeCluster(wanted.name, self.clock, token, wanted.kubernetes_version, assets=find_assets())
+        kube.tolerate_extended_resources()  # docs: azure-aks faq (admission controllers; the list cannot be changed)
         await kube.start()
         self.kube_apps[key] = make_app(kube)
         document = json.loads(kube.kubeconfig(f"{self.kube_base}/clusters/{key}", self._ca_pem.decode()))

@@ -65,6 +65,7 @@ async def make_cluster(
     parse_version(version)
     kube = KubeCluster(wanted.name, service.clock, ACCESS_TOKEN, version, assets=assets)
     kube.limit_critical_pods()
+    kube.tolerate_extended_resources()  # docs: kubernetes-engine/docs/how-to/gpus (the taint nvidia.com/gpu)
     await kube.start()
     document = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))
     reached = document["clusters"][0]["cluster"]

@@ -9,10 +9,10 @@ Source: docs concepts/scheduling-eviction/{taint-and-toleration,assign-pod-node}
 from __future__ import annotations
 
 from collections import Counter
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.store.objects import conditions, labels, name_of, spec, status
+from gpukube.sandbox.kube.store.quantities import parse_quantity
 from gpukube.sandbox.kube.store.selectors import matches_expressions
 
 if TYPE_CHECKING:
@@ -20,31 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.store.objects import JsonObject
 
-_SUFFIXES: dict[str, Decimal] = {
-    "Ki": Decimal(1024),
-    "Mi": Decimal(1024**2),
-    "Gi": Decimal(1024**3),
-    "Ti": Decimal(1024**4),
-    "Pi": Decimal(1024**5),
-    "Ei": Decimal(1024**6),
-    "m": Decimal("0.001"),
-    "k": Decimal(1000),
-    "M": Decimal(1000**2),
-    "G": Decimal(1000**3),
-    "T": Decimal(1000**4),
-    "P": Decimal(1000**5),
-    "E": Decimal(1000**6),
-}
 HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
-
-
-def parse_quantity(value: str | float) -> Decimal:
-    """Read a Kubernetes quantity ("500m", "4Gi", 8)."""
-    text = str(value)
-    for suffix, factor in _SUFFIXES.items():
-        if text.endswith(suffix):
-            return Decimal(text.removesuffix(suffix)) * factor
-    return Decimal(text)
 
 
 def untolerated(

@@ -10,7 +10,9 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.kube.store.podrules import check_resources
 from gpukube.sandbox.kube.store.problems import ApiProblem, invalid
+from gpukube.sandbox.kube.store.quantities import is_extended
 from gpukube.sandbox.kube.store.selectors import matches_selector
 
 if TYPE_CHECKING:
@@ -79,9 +81,9 @@ def tolerate_extended_resources(pod: JsonObject) -> None:
     """
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    asked = {name for item in containers for name in (item.get("resources") or {}).get("requests") or {} if "/" in name}
+    asked = {name for item in containers for name in (item.get("resources") or {}).get("requests") or {}}
     tolerations = spec.setdefault("tolerations", [])
-    for name in sorted(asked):
+    for name in sorted(filter(is_extended, asked)):
         wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
         if wanted not in tolerations:
             tolerations.append(wanted)
@@ -207,7 +209,7 @@ def check_values(kind: Kind, obj: JsonObject) -> None:
             raise invalid(
                 kind.kind, name, f"{message}alphanumeric characters, '-', '_' or '.' (label {key})", kind.group
             )
-    if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet"}:
+    if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job"}:
         _check_template(kind, name, obj["spec"])
     if kind.kind == "Pod":
         if not (obj.get("spec") or {}).get("containers"):
@@ -244,6 +246,7 @@ def _check_quantities(kind: Kind, name: str, pod: JsonObject) -> None:
             for resource, value in listed.items() if part in {"limits", "requests"} and listed else ():
                 if not _QUANTITY.fullmatch(str(value)):
                     raise invalid(kind.kind, name, f"resources.{part}[{resource}]: Invalid value: {value}", kind.group)
+    check_resources(kind, name, pod, "spec" if kind.kind == "Pod" else "spec.template.spec")
 
 
 def check_change(kind: Kind, old: JsonObject, new: JsonObject) -> None:

@@ -1,0 +1,67 @@
+"""Quantities and names of resources, as the API server reads them.
+
+Lives here: the number behind "500m" or "4Gi", how it is written back, which names are extended resources.
+Must not live here: what a pod asks for in sum (`scheduling`), refusals (`podrules`).
+
+Source: k8s.io/apimachinery pkg/api/resource; kubernetes pkg/apis/core/helper (IsExtendedResourceName).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_SUFFIXES: dict[str, Decimal] = {
+    "Ki": Decimal(1024),
+    "Mi": Decimal(1024**2),
+    "Gi": Decimal(1024**3),
+    "Ti": Decimal(1024**4),
+    "Pi": Decimal(1024**5),
+    "Ei": Decimal(1024**6),
+    "m": Decimal("0.001"),
+    "k": Decimal(1000),
+    "M": Decimal(1000**2),
+    "G": Decimal(1000**3),
+    "T": Decimal(1000**4),
+    "P": Decimal(1000**5),
+    "E": Decimal(1000**6),
+}
+_QUALIFIED = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+_LONGEST_PREFIX = 253
+_LONGEST_NAME = 63
+_QUOTA = "requests."
+
+
+def parse_quantity(value: str | float) -> Decimal:
+    """Read a Kubernetes quantity ("500m", "4Gi", 8)."""
+    text = str(value)
+    for suffix, factor in _SUFFIXES.items():
+        if text.endswith(suffix):
+            return Decimal(text.removesuffix(suffix)) * factor
+    return Decimal(text)
+
+
+def written(value: str | float) -> str:
+    """Write a quantity as the API server does: halves in thousandths, binary suffixes as they came."""
+    amount = parse_quantity(value)
+    if amount == amount.to_integral_value():
+        return str(value) if str(value).endswith("i") else f"{amount:f}".partition(".")[0]
+    return f"{(amount * 1000).to_integral_value()}m"
+
+
+def is_native(name: str) -> bool:
+    """Say whether Kubernetes itself knows the resource; only what it does not know may not be overcommitted."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_qualified(name: str) -> bool:
+    """Say whether a resource's name has the form domain/name."""
+    prefix, _, rest = name.partition("/")
+    return len(prefix) <= _LONGEST_PREFIX and len(rest) <= _LONGEST_NAME and bool(_QUALIFIED.fullmatch(name))
+
+
+def is_extended(name: str) -> bool:
+    """Say whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
+    return not is_native(name) and not name.startswith(_QUOTA) and is_qualified(_QUOTA + name)
