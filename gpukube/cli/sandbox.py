@@ -23,12 +23,20 @@ PLACE = ("subscription", "resourceGroup", "account", "region", "project", "locat
 """What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
 SPEED = 60.0
 """Sandbox seconds per second: a pool that takes five minutes takes five seconds."""
+IDLE_MINUTES = 240.0
+"""Until a sandbox that nobody uses stops by itself."""
 KUBE_TIMEOUT_S = 60.0
 """All clusters are one process on a machine that may be busy: it answers late, never not."""
 
 app = typer.Typer(help="Emulated clouds on loopback: no account, no cost, real wire protocols.", no_args_is_help=True)
 
 SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="How many times faster time runs.")]
+IdleOption = Annotated[
+    float,
+    typer.Option(
+        "--idle-timeout", min=0, metavar="MINUTES", help="Stop after so many minutes without a request; 0: never."
+    ),
+]
 
 
 class Shelter:
@@ -87,8 +95,13 @@ class Shelter:
 
 
 def enter() -> Shelter:
-    """Start the sandbox unless it runs, and close every way out of loopback for this process."""
-    shelter = Shelter(_up(SPEED))
+    """Start the sandbox unless it runs, and close every way out of loopback for this process.
+
+    Raises:
+        CloudError: The shell has the variables of a sandbox that has stopped.
+    """
+    _require_own()
+    shelter = Shelter(_up(SPEED, IDLE_MINUTES))
     from gpukube.sandbox.guard import refuse_non_loopback
 
     refuse_non_loopback()
@@ -96,16 +109,19 @@ def enter() -> Shelter:
 
 
 @app.command()
-@takes(*SPEC, "speed")
-def up(choices: Choices, *, speed: SpeedOption = SPEED) -> None:
+@takes(*SPEC, "speed", "idle_timeout")
+def up(choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption = IDLE_MINUTES) -> None:
     """Start the sandbox in the background; with -f, make the clusters of the spec too."""
     from gpukube.engine import offline
     from gpukube.engine.plan.prepare import prepare
 
-    shelter = Shelter(_up(speed))
+    info = _up(speed, idle_timeout)
+    shelter = Shelter(info)
     if choices.files:
         shelter.register(prepare(offline.load(choices.files, sets=choices.sets)).clusters.values())
     typer.echo(f"the sandbox is running; its state is in {_state_dir()}")
+    if info.idle_timeout_s:
+        typer.echo(f"it stops after {_duration(info.idle_timeout_s)} without a request")
     typer.echo('use it: gpukube --sandbox ..., or eval "$(gpukube sandbox env)"')
 
 
@@ -164,12 +180,41 @@ def _state_dir() -> Path:
     return Path(chosen) if chosen else user_state_path("gpukube") / "sandbox"
 
 
-def _up(speed: float) -> SandboxInfo:
+def _up(speed: float, idle_minutes: float) -> SandboxInfo:
     _require_extra()
     from gpukube.sandbox import daemon
 
     with _told():
-        return daemon.up(_state_dir(), speed)
+        return daemon.up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
+
+
+def _duration(seconds: float) -> str:
+    """Write a time as people say it: "4 hours", "1.5 hours", "20 minutes"."""
+    number, unit = (seconds / 3600, "hour") if seconds >= 3600 else (seconds / 60, "minute")  # noqa: PLR2004 - an hour
+    return f"{number:g} {unit}{'' if number == 1 else 's'}"
+
+
+def _require_own() -> None:
+    """Check that the sandbox whose variables this shell has still runs.
+
+    Without this, gpukube would start an empty sandbox and answer "no pools", while aws, az and kubectl of the same
+    shell call ports that nobody listens on.
+    """
+    own = os.environ.get("GPUKUBE_SANDBOX_ID")
+    if not own:
+        return
+    from gpukube.sandbox import daemon
+
+    info = daemon.load_info(_state_dir())
+    if info is None or info.sandbox_id != own:
+        raise CloudError(
+            "the sandbox of this shell has stopped",
+            where="sandbox",
+            why=f"GPUKUBE_SANDBOX_ID is {own}, "
+            + ("and no sandbox is running" if info is None else f"and the one that runs is {info.sandbox_id}"),
+            fix='gpukube sandbox up && eval "$(gpukube sandbox env)"',
+            code="sandbox-gone",
+        )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from gpukube.sandbox.guard import child_environment
-from gpukube.sandbox.state import SandboxInfo, is_running, load_info, locked, remove_info
+from gpukube.sandbox.state import SandboxInfo, is_running, load_info, locked, remove_credentials, remove_info
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,8 @@ __all__ = [
 Json = dict[str, object]
 
 LOG_FILE = "sandbox.log"
+IDLE_S = 4 * 3600.0
+"""Longer than a meeting, shorter than a night."""
 _LOOK_EVERY_S = 0.02
 _STOP_S = 5.0
 _DIE_S = 60.0
@@ -68,14 +70,14 @@ class NotInstalled(SandboxError):
 
 
 def up(
-    state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = 0.0, deadline_s: float = _START_S
+    state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = IDLE_S, deadline_s: float = _START_S
 ) -> SandboxInfo:
     """Start the sandbox unless it runs, and wait until it answers. Many starters at once make one process.
 
     Args:
         state_dir: Made when missing, mode 0700.
         speed: Sandbox seconds per wall second; a running sandbox keeps its own.
-        idle_timeout_s: End after so many wall seconds without a request; 0 = never.
+        idle_timeout_s: End after so many wall seconds without a request; 0 = never. A running sandbox keeps its own.
         deadline_s: Wall seconds to wait for it.
 
     Raises:
@@ -114,6 +116,7 @@ def _answering(state_dir: Path) -> SandboxInfo | None:
 
 def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.Popen[bytes]:
     remove_info(state_dir)  # left behind by one that was killed
+    remove_credentials(state_dir)
     root = str(Path(__file__).resolve().parents[2])
     environment = child_environment(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
@@ -143,14 +146,21 @@ def _end_of_log(state_dir: Path) -> str:
 
 
 def down(state_dir: Path) -> bool:
-    """Stop the sandbox: asked first, then by signal. Whether one was running.
+    """Stop the sandbox and delete its keys and credentials, also those of one that was killed.
+
+    Returns:
+        Whether one was running.
 
     Raises:
         SandboxError: It still runs.
     """
-    if not state_dir.is_dir() or not is_running(state_dir):
+    if not state_dir.is_dir():
         return False
     with locked(state_dir):
+        if not is_running(state_dir):
+            remove_info(state_dir)
+            remove_credentials(state_dir)
+            return False
         info = load_info(state_dir)
         if info is not None:
             for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, _DIE_S)):
@@ -158,6 +168,7 @@ def down(state_dir: Path) -> bool:
                 if _is_gone(state_dir, patience_s):
                     _reap(info.pid)
                     remove_info(state_dir)
+                    remove_credentials(state_dir)  # it does so itself, unless it had to be killed
                     return True
         elif _is_gone(state_dir, _STOP_S):
             return True

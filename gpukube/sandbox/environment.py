@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.daemon import call
 from gpukube.sandbox.eks.wire.identity import SECRET, access_key
 from gpukube.sandbox.guard import DEAD_PROXY, is_credential
+from gpukube.sandbox.state import CLIENT_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +45,9 @@ def env(info: SandboxInfo) -> dict[str, str]:
     Raises:
         SandboxError: It does not answer.
     """
-    directory = Path(info.state_dir)
+    directory = Path(info.state_dir) / CLIENT_FILES
     azure = directory / "azure"
+    directory.mkdir(mode=0o700, exist_ok=True)
     azure.mkdir(mode=0o700, exist_ok=True)
     document = kubeconfig(info)
     _write(directory / "kubeconfig", json.dumps(document["kubeconfig"], indent=2))
@@ -68,6 +70,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
         **_amazon(info, document),
         **_google(info, document),
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
+        "GPUKUBE_SANDBOX_ID": info.sandbox_id,
     }
 
 
@@ -83,7 +86,7 @@ def names_to_unset(environment: Mapping[str, str], given: Mapping[str, str]) -> 
 
 def _amazon(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
     """Variables for boto3 and `aws`: dummy keys of the first account, and a profile for each, named by its digits."""
-    home = Path(info.state_dir) / "aws"
+    home = Path(info.state_dir) / CLIENT_FILES / "aws"
     home.mkdir(mode=0o700, exist_ok=True)
     places = document.get("accounts")
     accounts = {str(key): str(value) for key, value in places.items()} if isinstance(places, dict) else {}
@@ -117,7 +120,7 @@ def _google(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
 
     The files are there once a GKE cluster is; the emulated Kubernetes APIs take the same token.
     """
-    home = Path(info.state_dir) / "google"
+    home = Path(info.state_dir) / CLIENT_FILES / "google"
     config = home / "gcloud"
     config.mkdir(mode=0o700, parents=True, exist_ok=True)
     projects = document.get("projects")

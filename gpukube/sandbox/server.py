@@ -12,6 +12,7 @@ import secrets
 import signal
 import socket
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -26,7 +27,7 @@ from gpukube.sandbox.gateway import KubeGateway
 from gpukube.sandbox.gke.wire.worded import as_google
 from gpukube.sandbox.guard import refuse_non_loopback
 from gpukube.sandbox.kube.repository import repository_routes
-from gpukube.sandbox.state import SandboxInfo, hold_life_lock, remove_info, save_info
+from gpukube.sandbox.state import CLIENT_FILES, SandboxInfo, hold_life_lock, remove_credentials, remove_info, save_info
 from gpukube.sandbox.tls import TlsFiles, make_tls
 from gpukube.sandbox.traffic import TransportKeeper, Watched
 from gpukube.sandbox.world import World
@@ -64,6 +65,7 @@ def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
         asyncio.run(_serve(state_dir, speed, idle_timeout_s))
     finally:
         remove_info(state_dir)
+        remove_credentials(state_dir)
         os.close(lock)
     return 0
 
@@ -72,7 +74,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     tls = make_tls(state_dir)
     arm, arm_tls, kube, aws, gke, gke_grpc = (_listen() for _ in range(6))
     ports = {"arm": arm, "arm_tls": arm_tls, "kube": kube, "aws": aws, "gke": gke, "gke_grpc": gke_grpc}
-    info = _describe(state_dir, speed, tls, ports)
+    info = replace(_describe(state_dir, speed, tls, ports), idle_timeout_s=idle_timeout_s)
     world = World(speed, tls.ca.read_bytes())
     world.kube_base = info.kube_url
     stopping = asyncio.Event()
@@ -92,7 +94,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
         asyncio.create_task(server.serve(sockets=[listener]))
         for server, listener in zip(servers, (arm, arm_tls, kube, aws, gke), strict=True)
     ]
-    world.gke.prepare(state_dir, info.gke_url)
+    world.gke.prepare(state_dir / CLIENT_FILES, info.gke_url)
     await world.gke.tunnel.start(gke_grpc)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -140,6 +142,7 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
         control_token=secrets.token_urlsafe(32),
         speed=speed,
         started=time.time(),
+        sandbox_id=secrets.token_hex(8),
         aws_url=f"http://{_HOST}:{port['aws']}",
         gke_url=f"http://{_HOST}:{port['gke']}",
         gke_grpc=f"{_HOST}:{port['gke_grpc']}",

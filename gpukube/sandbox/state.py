@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 _FILE = "sandbox.json"
 _LIFE_LOCK = "daemon.lock"
 _BETWEEN_TRIES_S = 0.02
+_KEYS = ("ca.pem", "server.pem", "server.key")
+
+CLIENT_FILES = "sandbox-clients"
+"""Directory below the state directory for what the official clients read and write. The sandbox deletes it whole, so it
+has a name that no directory of a user's has, whatever the state directory is set to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,8 @@ class SandboxInfo:
         control_token: What the control API asks for.
         speed: Sandbox seconds per wall second at the start.
         started: Wall clock, seconds since the Unix epoch.
+        sandbox_id: New at each start (`GPUKUBE_SANDBOX_ID`).
+        idle_timeout_s: It ends after so many wall seconds without a request; 0 = never.
     """
 
     pid: int
@@ -60,6 +68,8 @@ class SandboxInfo:
     aws_url: str = ""
     gke_url: str = ""
     gke_grpc: str = ""
+    sandbox_id: str = ""
+    idle_timeout_s: float = 0.0
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -94,6 +104,13 @@ def load_info(state_dir: Path) -> SandboxInfo | None:
 def remove_info(state_dir: Path) -> None:
     """Take the state file away; does nothing when there is none."""
     (state_dir / _FILE).unlink(missing_ok=True)
+
+
+def remove_credentials(state_dir: Path) -> None:
+    """Delete keys, certificates and the clients' files; the log stays. Does nothing when there are none."""
+    for name in _KEYS:
+        (state_dir / name).unlink(missing_ok=True)
+    shutil.rmtree(state_dir / CLIENT_FILES, ignore_errors=True)
 
 
 def is_running(state_dir: Path) -> bool:

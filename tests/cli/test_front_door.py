@@ -125,13 +125,16 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpukube: Gpukube)
     daemon.down(directory)
 
 
-def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(own_state: Path, gpukube: Gpukube) -> None:
+def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(
+    own_state: Path, gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert gpukube("sandbox", "down", sandbox=False).out == "the sandbox was not running\n"
     for command in ("status", "env", "reset"):
         missing = gpukube("sandbox", command, sandbox=False)
         assert (missing.code, "the sandbox is not running" in missing.err) == (1, True)
     up = gpukube("sandbox", "up", "-f", SINGLE, "--speed", "2000", sandbox=False)
     assert (up.code, str(own_state) in up.out) == (0, True)
+    assert "it stops after 4 hours without a request\n" in up.out
     assert "train  aks  Succeeded" in gpukube("sandbox", "status", sandbox=False).out
     document = gpukube("sandbox", "status", "-o", "json", sandbox=False).json()
     assert (document["kind"], document["schemaVersion"], document["speed"]) == ("Sandbox", 0, 2000.0)
@@ -140,7 +143,17 @@ def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(own_state
     assert f"export GPUKUBE_SANDBOX_STATE={own_state}\n" in exports
     assert gpukube("sandbox", "reset", sandbox=False).out == "all clusters deleted\n"
     assert gpukube("sandbox", "status", "-o", "json", sandbox=False).json()["clusters"] == []
+    own = next(line.partition("=")[2] for line in exports.splitlines() if "GPUKUBE_SANDBOX_ID" in line)
+    monkeypatch.setenv("GPUKUBE_SANDBOX_ID", own)
+    assert gpukube("pool", "list", "-f", SINGLE).code == 0
     assert gpukube("sandbox", "down", sandbox=False).out == "stopped\n"
+    gone = gpukube("pool", "list", "-f", SINGLE)
+    assert (gone.code, "error[sandbox-gone]: the sandbox of this shell has stopped" in gone.err) == (1, True)
+    assert daemon.load_info(own_state) is None
+    assert gpukube("sandbox", "up", "--idle-timeout", "0", sandbox=False).out.count("\n") == 2
+    assert "and the one that runs is " in gpukube("pool", "list", "-f", SINGLE).err
+    monkeypatch.delenv("GPUKUBE_SANDBOX_ID")
+    assert gpukube("pool", "list", "-f", SINGLE).code == 0
 
 
 def test_sandbox_when_led_in_by_the_environment_then_as_with_the_option(

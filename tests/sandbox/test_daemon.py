@@ -20,7 +20,8 @@ import httpx
 import pytest
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.state import hold_life_lock, is_running
+from gpukube.sandbox.environment import env
+from gpukube.sandbox.state import CLIENT_FILES, hold_life_lock, is_running
 from gpukube.sandbox.tls import make_tls
 from tests.waiting import wait_for
 
@@ -38,6 +39,11 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "state" / "sandbox"
     yield directory
     daemon.down(directory)
+
+
+def left_in(state_dir: Path) -> set[str]:
+    """Name what is in a state directory besides the log and the locks."""
+    return {path.name for path in state_dir.iterdir()} - {daemon.LOG_FILE, "daemon.lock", "starting.lock"}
 
 
 def start_in_process(state_dir: Path) -> subprocess.Popen[str]:
@@ -85,10 +91,12 @@ def test_up_when_the_process_was_killed_then_a_new_one_with_nothing_in_it(state_
     daemon.add_cluster(first, "11111111-2222-3333-4444-555555555555", "ml", "train")
     os.kill(first.pid, signal.SIGKILL)
     wait_for(lambda: not is_running(state_dir))
-    assert (state_dir / "sandbox.json").exists()  # left behind, and not believed
+    assert left_in(state_dir) == {"sandbox.json", "ca.pem", "server.pem", "server.key"}  # left behind, not believed
     assert daemon.load_info(state_dir) is None
+    assert not daemon.down(state_dir)
+    assert left_in(state_dir) == set()
     second = daemon.up(state_dir, 9)
-    assert second.pid != first.pid
+    assert (second.pid != first.pid, second.sandbox_id != first.sandbox_id) == (True, True)
     assert daemon.status(second)["clusters"] == []
 
 
@@ -108,8 +116,9 @@ def test_up_when_the_process_cannot_start_then_the_log_is_in_the_message(state_d
 
 def test_down_when_running_then_gone_with_its_file_and_again_nothing_to_do(state_dir: Path) -> None:
     info = daemon.up(state_dir, 9)
+    env(info)
     assert daemon.down(state_dir)
-    assert not (state_dir / "sandbox.json").exists()
+    assert left_in(state_dir) == set()
     with pytest.raises(daemon.SandboxError):
         daemon.status(info)
     assert not daemon.down(state_dir)
@@ -124,9 +133,13 @@ def test_stop_when_asked_over_the_control_api_then_it_ends_cleanly(state_dir: Pa
     assert "Traceback" not in (state_dir / daemon.LOG_FILE).read_text()
 
 
-def test_idle_timeout_when_nobody_calls_then_it_ends_by_itself(state_dir: Path) -> None:
-    daemon.up(state_dir, 9, idle_timeout_s=0.3)
+def test_idle_timeout_when_nobody_calls_then_it_ends_by_itself_without_leaving_keys(state_dir: Path) -> None:
+    info = daemon.up(state_dir, 9, idle_timeout_s=0.3)
+    assert info.idle_timeout_s == 0.3
+    daemon.add_gke_cluster(info, "demo-proj", "us-central1-a", "train")  # its credentials are written then
+    assert (state_dir / CLIENT_FILES / "google" / "credentials.json").exists()
     wait_for(lambda: not is_running(state_dir))
+    assert left_in(state_dir) == set()
 
 
 def test_idle_timeout_when_the_first_call_is_late_then_it_is_waited_for(state_dir: Path) -> None:

@@ -33,6 +33,7 @@ def variables(sandbox: SandboxInfo) -> dict[str, str]:
 def test_env_when_asked_then_everything_points_to_loopback(sandbox: SandboxInfo, variables: dict[str, str]) -> None:
     assert variables["GPUKUBE_AKS_ENDPOINT"] == sandbox.arm_url
     assert variables["GPUKUBE_SANDBOX_STATE"] == sandbox.state_dir
+    assert variables["GPUKUBE_SANDBOX_ID"] == sandbox.sandbox_id
     assert variables["IDENTITY_ENDPOINT"] == f"{sandbox.arm_url}/msi/token"
     assert variables["HTTPS_PROXY"].startswith("http://127.0.0.1:")
     assert "127.0.0.1" in variables["NO_PROXY"]

@@ -167,9 +167,9 @@ class GkeDoor:
             self._rest = RestApp(self.service)
         await self._rest(scope, receive, send)
 
-    def prepare(self, state_dir: Path, url: str) -> None:
+    def prepare(self, directory: Path, url: str) -> None:
         """Have the dummy credentials written that lead here, once GKE is used: their key takes time to make."""
-        self._credentials = (state_dir, url + _TOKEN_PATH)
+        self._credentials = (directory, url + _TOKEN_PATH)
 
 
 async def _answer_token(scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,7 +38,7 @@ def write_credentials(directory: Path, token_url: str) -> None:
     """Write `google/credentials.json` and `google/token` below a directory, with a key of their own.
 
     Args:
-        directory: Of the sandbox's state; exists.
+        directory: For the clients' files.
         token_url: Where google-auth changes its assertion for the token.
     """
     home = directory / "google"
