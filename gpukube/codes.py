@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 GPUS: Final[dict[str, str]] = {
-    "gpu-model": "The catalogue has no GPU with this name, or several.",
-    "instance-type": "The catalogue has no such GPU instance type of the cloud.",
+    "gpu-model": "The catalog has no GPU with this name, or several.",
+    "instance-type": "The catalog has no such GPU instance type of the cloud.",
     "instance-type-refused": "The instance type is retired, or gpukube does not support its GPUs.",
     "no-machine": "The cloud has no instance type with this number of GPUs of the model.",
     "mig-capable": "The GPU or the instance type does not support MIG.",
@@ -19,7 +19,7 @@ GPUS: Final[dict[str, str]] = {
     "mps-with-mig": "MPS on MIG: NVIDIA's plugin refuses it, Google's allows it.",
     "sharing-replicas": "A GPU cannot have this number of replicas.",
 }
-"""What the GPU catalogue refuses (`gpukube.gpu`)."""
+"""What the GPU catalog refuses (`gpukube.gpu`)."""
 
 POOLS: Final[dict[str, str]] = {
     "missing-feature": "The cloud does not support a setting of the pool.",
@@ -149,12 +149,12 @@ COMMANDS: Final[dict[str, str]] = {
     "autoscaled": "A count is given for a pool that the autoscaler sizes.",
     "sandbox-cluster": "The sandbox cannot make a cluster that the spec names.",
     "sandbox-gone": "The shell has the variables of a sandbox that has stopped.",
-    "no-catalogue": "No installed package has a catalogue of this cloud.",
+    "no-catalogue": "No installed package has a catalog of this cloud.",
     "nothing-to-find": "`catalog find` is given neither a GPU nor a size of memory, or both.",
-    "no-slice": "No GPU in the catalogue has this much memory.",
+    "no-slice": "No GPU in the catalog has this much memory.",
     "memory": "The value is not an amount of memory.",
-    "catalogue-cache": "The file of refreshed catalogue data cannot be used; the embedded data is.",
-    "catalogue-outdated": "Refreshed catalogue data is older than the embedded table, which is used.",
+    "catalogue-cache": "The file of refreshed catalog data cannot be used; the embedded data is.",
+    "catalogue-outdated": "Refreshed catalog data is older than the embedded table, which is used.",
     "defect": "A bug in gpukube.",
     "system": "The local machine refuses something: a full disk, a directory that cannot be written.",
 }

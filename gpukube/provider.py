@@ -20,7 +20,7 @@ from gpukube.installed import ENTRY_POINT_GROUP, load_installed, provider_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
@@ -120,8 +120,8 @@ class Provider(Protocol):
         """What the doctor checks and says of this cloud's pools; None when it has nothing of its own to say."""
 
     @property
-    def catalogue(self) -> CloudCatalogue | None:
-        """What `gpukube catalog` knows of this cloud and how it is refreshed; None when it has no catalogue."""
+    def catalog(self) -> CloudCatalog | None:
+        """What `gpukube catalog` knows of this cloud and how it is refreshed; None when it has no catalog."""
 
     @property
     def in_cluster(self) -> InClusterFacts:

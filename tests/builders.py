@@ -9,7 +9,7 @@ from gpukube.core.fields import FieldPath
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Observed, Target
 from gpukube.errors import Where
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import Sharing
 
 if TYPE_CHECKING:

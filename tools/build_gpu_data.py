@@ -37,7 +37,7 @@ INSTANCE_SOURCES: Final = {
     "KAZ-GPU": "Azure/karpenter-provider-azure 352646f: supported GPUs",
     "KAZ-SKU": "Azure/karpenter-provider-azure 352646f: resource SKUs of southcentralus (2025-06-03)",
     "KAZ-P": "Azure/karpenter-provider-azure 352646f: retail prices of 2026-06-18",
-    "T": "a public catalogue filled from the Azure pricing calculator",
+    "T": "a public catalog filled from the Azure pricing calculator",
     "GKE": "GKE GPU page and GKE cluster autoscaler machine table",
     "CY": "Cyclenerd/google-cloud-pricing-cost-calculator dac3128 (2026-08-20)",
     "KG": "cloudpilot-ai/karpenter-provider-gcp 417f047: prices of 2026-08-03",
@@ -150,7 +150,7 @@ def machine(cells: Mapping[str, str]) -> Row:
 
 
 def model_name(gpu_id: str) -> str:
-    """Spell a GPU as the catalogue does: rtx-pro-6000-96gb -> RTXPRO6000-96GB."""
+    """Spell a GPU as the catalog does: rtx-pro-6000-96gb -> RTXPRO6000-96GB."""
     chip, _, memory = gpu_id.rpartition("-")
     return f"{chip.replace('-', '').upper()}-{memory.upper()}"
 

@@ -29,7 +29,7 @@ NOT_PRODUCT: Final = ("gpukube/sandbox/", "gpukube/testing/")
 ERRORS: Final[Mapping[str, type[GpukubeError]]] = {
     name: found for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, GpukubeError)
 }
-POSITIONS: Final = {"Finding": 0, "CatalogueError": -1, "Meaning": -1, **dict.fromkeys(ERRORS, -1)}
+POSITIONS: Final = {"Finding": 0, "CatalogError": -1, "Meaning": -1, **dict.fromkeys(ERRORS, -1)}
 """Callable -> position of its argument `code`; -1 when it is a keyword."""
 BUILT: Final[Mapping[str, tuple[str, ...]]] = {"step-": get_args(Step)}
 """Codes made of a prefix and a word."""

@@ -41,7 +41,7 @@ FAMILIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
 
 SHADOWED: Final = {
     "no-provider": "the spec names no cloud whose provider is not in this distribution",
-    "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalogue says it does",
+    "aks-mig-size": "mig-capable speaks first as long as AKS cuts every size that the catalog says it does",
 }
 """Codes that are found for targets no spec leads to. Each has its case in its room's tests."""
 

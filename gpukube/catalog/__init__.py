@@ -1,4 +1,4 @@
-"""The catalogue as it is used: embedded data, what refreshes have left on this machine, and the clouds' part in both.
+"""The catalog as it is used: embedded data, what refreshes have left on this machine, and the clouds' part in both.
 
 Lives here: the seam to the providers, the file of refreshed data, refreshing, filters, and the documents of `gpukube
 catalog`. Must not live here: the table and the choice of a machine (gpukube.gpu), calls (the providers), screens (cli).

@@ -1,4 +1,4 @@
-"""The catalogue -> the documents of `gpukube catalog`.
+"""The catalog -> the documents of `gpukube catalog`.
 
 Lives here: one maker per document. Must not live here: how a document is shown (cli).
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from gpukube.catalog.seam import catalogue_of, cuts_of
+from gpukube.catalog.seam import catalog_of, cuts_of
 from gpukube.engine.documents.parts import gpu_part
 from gpukube.gpu.capacity import GPU_RESOURCE
-from gpukube.gpu.machines import catalogue_date
+from gpukube.gpu.machines import catalog_date
 from gpukube.gpu.mig import maximal_mixes, profiles, resource_name
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from gpukube.gpu.selection import near_machines, resolve_machine
 from gpukube.gpu.sharing import max_mps_replicas
 from gpukube.gpu.slices import find_slices
@@ -47,7 +47,7 @@ def list_document(shown: Shown, stocks: Iterable[Stock], region: str) -> Catalog
     return {
         "schemaVersion": 1,
         "kind": "CatalogList",
-        "embedded": catalogue_date(),
+        "embedded": catalog_date(),
         "refreshed": _stocks(stocks),
         "region": region,
         "machines": [_machine(entry) for entry in shown.entries],
@@ -65,7 +65,7 @@ def find_document(
     """Find the machine of each cloud.
 
     Args:
-        entries: The catalogue in use.
+        entries: The catalog in use.
         stocks: Refreshed data in it.
         asked: Model and GPUs per node.
         providers: Clouds, in the order in which they are told.
@@ -75,7 +75,7 @@ def find_document(
     return {
         "schemaVersion": 1,
         "kind": "CatalogFind",
-        "embedded": catalogue_date(),
+        "embedded": catalog_date(),
         "refreshed": _stocks(stocks),
         "asked": {"model": str(model), "count": count},
         "clouds": [_found([e for e in entries if e.machine.provider == p], p, asked, region) for p in providers],
@@ -90,7 +90,7 @@ def slices_document(
     return {
         "schemaVersion": 1,
         "kind": "CatalogSlices",
-        "embedded": catalogue_date(),
+        "embedded": catalog_date(),
         "refreshed": _stocks(stocks),
         "atLeastGB": at_least_gb,
         "slices": [_slice(found) for found in find_slices(offered, at_least_gb, cuts_of)],
@@ -102,14 +102,14 @@ def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogT
 
     Args:
         entries: The type; several of one name where GPUs are attached to a machine. At least one.
-        stocks: Refreshed data in the catalogue.
+        stocks: Refreshed data in the catalog.
     """
     first = entries[0].machine
     one = first if len(entries) == 1 else None
     return {
         "schemaVersion": 1,
         "kind": "CatalogType",
-        "embedded": catalogue_date(),
+        "embedded": catalog_date(),
         "refreshed": _stocks(stocks),
         "machines": [_machine(entry) for entry in entries],
         "computeCapability": ".".join(map(str, first.model.compute_capability)) if one else "",
@@ -128,7 +128,7 @@ def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float
     others = [(m, why) for m, why in barred.items() if m.model == model and m.has_gpus(count) and m.status != "retired"]
     try:
         resolution = resolve_machine(provider, model, count, among)
-    except CatalogueError as error:
+    except CatalogError as error:
         why = f"none with {count:g} x {model} available here" if others else error.why or error.message
         near = [_machine(_entry_of(m, entries)) for m in near_machines(model, count, among)]
         return {"provider": provider, "machine": None, "why": why, "rejected": _others(others), "candidates": near}
@@ -234,9 +234,9 @@ def _profile(machine: Machine, profile: MigProfile) -> ProfilePart:
 
 
 def _facts(machine: Machine, *, shared: bool) -> list[FactPart]:
-    catalogue = catalogue_of(machine.provider)
+    catalog = catalog_of(machine.provider)
     found: list[FactPart] = [
-        {"text": fact.text, "source": fact.source} for fact in (catalogue.facts(machine) if catalogue else ())
+        {"text": fact.text, "source": fact.source} for fact in (catalog.facts(machine) if catalog else ())
     ]
     if shared and not machine.is_fractional:
         text = f"MPS shares a GPU among at most {max_mps_replicas(machine.model)} clients"

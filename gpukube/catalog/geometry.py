@@ -12,7 +12,7 @@ from gpukube.gpu.mig import Placement, find_profile, maximal_mixes, place_layout
 from gpukube.gpu.mig_fractions import same_fractions
 from gpukube.gpu.mig_room import can_block, room_left, stranded_profiles
 from gpukube.gpu.mig_solver import cut_alike, pack
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def read_wanted(words: Iterable[str]) -> dict[str, int]:
     """Read PROFILE=N; the same profile twice adds up.
 
     Raises:
-        CatalogueError: A word has another form.
+        CatalogError: A word has another form.
     """
     wanted: dict[str, int] = {}
     for word in words:
@@ -47,7 +47,7 @@ def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
     """Read PROFILE@START, as `nvidia-smi mig -lgi` shows instances and where they are placed.
 
     Raises:
-        CatalogueError: A word has another form, no such instance can be there, or two take one place.
+        CatalogError: A word has another form, no such instance can be there, or two take one place.
     """
     live: list[Placement] = []
     for word in words:
@@ -57,14 +57,14 @@ def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
         profile = find_profile(model, name)
         if int(start) not in profile.starts:
             at = ", ".join(map(str, profile.starts))
-            raise CatalogueError(
+            raise CatalogError(
                 f"no {name} begins at {start} of {model}", fix=f"write {name}@ and one of {at}", code="mig-layout"
             )
         placed = Placement(profile, int(start))
         if taken := next((other for other in live if other.units & placed.units), None):
             said = f"{word} overlaps {taken.profile.name}@{taken.start}"
             fix = "use the placements that `nvidia-smi mig -lgi` shows for one GPU"
-            raise CatalogueError(said, fix=fix, code="mig-layout")
+            raise CatalogError(said, fix=fix, code="mig-layout")
         live.append(placed)
     return tuple(live)
 
@@ -81,7 +81,7 @@ def mig_document(
         alike: Whether one layout has to cut all GPUs, as in a pool.
 
     Raises:
-        CatalogueError: The GPU has no MIG, or not such profiles, or no GPU holds what is wanted.
+        CatalogError: The GPU has no MIG, or not such profiles, or no GPU holds what is wanted.
     """
     known = profiles(model)
     if not known:
@@ -133,5 +133,5 @@ def _fragment(model: GpuModel, live: Sequence[Placement]) -> FragmentPart:
     }
 
 
-def _unread(word: str, example: str) -> CatalogueError:
-    return CatalogueError(f'"{word}" cannot be read', fix=f"write for example {example}", code="mig-question")
+def _unread(word: str, example: str) -> CatalogError:
+    return CatalogError(f'"{word}" cannot be read', fix=f"write for example {example}", code="mig-question")

@@ -20,4 +20,4 @@ def cache_file(environ: Mapping[str, str], *, sandbox: bool) -> Path:
         from platformdirs import user_cache_path  # noqa: PLC0415 - not where the place is named
 
         directory = user_cache_path("gpukube")
-    return directory / ("catalogue-sandbox.json" if sandbox else "catalogue.json")
+    return directory / ("catalog-sandbox.json" if sandbox else "catalog.json")

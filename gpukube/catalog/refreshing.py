@@ -1,4 +1,4 @@
-"""Refreshing the catalogue from the clouds' own APIs.
+"""Refreshing the catalog from the clouds' own APIs.
 
 Lives here: which regions are asked, asking them at the same time, what becomes of answers and failures, and the
 document of it. Must not live here: calls and what answers mean (the providers), the file (cache.py).
@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.catalog.seam import catalogues
-from gpukube.core.cloud_catalogue import Inquiry
+from gpukube.catalog.seam import catalogs
+from gpukube.core.cloud_catalog import Inquiry
 from gpukube.engine.documents.parts import error_part
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import ExitCode, GpukubeError, SpecError, Where
-from gpukube.gpu.machines import catalogue_date, machines
+from gpukube.gpu.machines import catalog_date, machines
 from gpukube.gpu.refreshed import Stock
 from gpukube.gpu.refusal import nearest, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.cloud_catalogue import Account, CloudCatalogue, Findings
+    from gpukube.core.cloud_catalog import Account, CloudCatalog, Findings
     from gpukube.core.values import Settings
     from gpukube.engine.documents.shapes.catalog import CatalogRefreshDocument, RefreshedPart
     from gpukube.gpu.refreshed import Offer
@@ -61,11 +61,11 @@ def choose_inquiries(
     Raises:
         SpecError: No such cloud, or a region that is of none of them.
     """
-    known = catalogues()
+    known = catalogs()
     for name in providers:
         if name not in known:
             raise SpecError(
-                f'no catalogue for "{name}"',
+                f'no catalog for "{name}"',
                 where=Where("--provider"),
                 fix=f"choose {one_of(nearest(name, known))}",
                 code="no-catalogue",
@@ -73,8 +73,8 @@ def choose_inquiries(
     meant = {name: known[name] for name in (providers or known)}
     found = [Inquiry(name, region, account, settings) for name in meant for region in _regions(meant[name], regions)]
     for region in regions:
-        if not any(catalogue.has_region(region) for catalogue in meant.values()):
-            examples = (f"{catalogue.region_example} ({name})" for name, catalogue in meant.items())
+        if not any(catalog.has_region(region) for catalog in meant.values()):
+            examples = (f"{catalog.region_example} ({name})" for name, catalog in meant.items())
             raise SpecError(
                 f'"{region}" is not a region of {one_of(meant)}',
                 where=Where("--region"),
@@ -84,8 +84,8 @@ def choose_inquiries(
     return tuple({(inquiry.provider, inquiry.region): inquiry for inquiry in found}.values())
 
 
-def _regions(catalogue: CloudCatalogue, asked: Sequence[str]) -> Sequence[str]:
-    return [region for region in asked if catalogue.has_region(region)] if asked else (catalogue.home,)
+def _regions(catalog: CloudCatalog, asked: Sequence[str]) -> Sequence[str]:
+    return [region for region in asked if catalog.has_region(region)] if asked else (catalog.home,)
 
 
 def refresh(inquiries: Sequence[Inquiry], former: Sequence[Stock], now: str) -> tuple[Outcome, ...]:
@@ -96,7 +96,7 @@ def refresh(inquiries: Sequence[Inquiry], former: Sequence[Stock], now: str) -> 
         former: Data of before.
         now: ISO 8601 in UTC.
     """
-    known = catalogues()
+    known = catalogs()
     tasks = {(i.provider, i.region): partial(known[i.provider].fetch, i) for i in inquiries}
     before = {(stock.provider, stock.region): stock for stock in former}
     answers = run_all(tasks, AT_ONCE)
@@ -124,7 +124,7 @@ def _stock(inquiry: Inquiry, found: Findings, old: Stock | None, now: str) -> St
         fetched=now,
         offers=offers,
         notes=found.notes,
-        table=catalogue_date(),
+        table=catalog_date(),
     )
 
 

@@ -1,7 +1,7 @@
-"""The clouds' part in the catalogue: what the installed providers contribute.
+"""The clouds' part in the catalog: what the installed providers contribute.
 
 Lives here: asking them, and what follows of it for a machine. Must not live here: the shape of a contribution
-(gpukube.core.cloud_catalogue), any cloud.
+(gpukube.core.cloud_catalog), any cloud.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from gpukube.gpu.slices import Cuts
 from gpukube.provider import load_provider, provider_names
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.gpu.machines import Machine
 
 
-def catalogue_of(provider: str) -> CloudCatalogue | None:
-    """Give what a provider knows; None where it has no catalogue, or is not installed."""
-    return load_provider(provider).catalogue if provider in provider_names() else None
+def catalog_of(provider: str) -> CloudCatalog | None:
+    """Give what a provider knows; None where it has no catalog, or is not installed."""
+    return load_provider(provider).catalog if provider in provider_names() else None
 
 
-def catalogues() -> dict[str, CloudCatalogue]:
+def catalogs() -> dict[str, CloudCatalog]:
     """Give those of all installed providers that have one, by name."""
-    found = {name: catalogue_of(name) for name in provider_names()}
-    return {name: catalogue for name, catalogue in found.items() if catalogue is not None}
+    found = {name: catalog_of(name) for name in provider_names()}
+    return {name: catalog for name, catalog in found.items() if catalog is not None}
 
 
 def cuts_of(machine: Machine) -> Cuts:
     """Say what a machine's cloud makes of its GPUs; nothing where no package speaks for the cloud."""
-    catalogue = catalogue_of(machine.provider)
-    if catalogue is None:
+    catalog = catalog_of(machine.provider)
+    if catalog is None:
         return Cuts()
     mixed = load_provider(machine.provider).abilities().get("sharing.mig.mixed")
-    return Cuts(catalogue.profiles(machine), mixed=mixed is not None and mixed.fidelity != "missing")
+    return Cuts(catalog.profiles(machine), mixed=mixed is not None and mixed.fidelity != "missing")

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host
-from gpukube.gpu.machines import catalogue_date, lack_reason, refuse_reason
+from gpukube.gpu.machines import catalog_date, lack_reason, refuse_reason
 from gpukube.gpu.models import find_models
-from gpukube.gpu.refusal import CatalogueError, nearest
+from gpukube.gpu.refusal import CatalogError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
         One; several for GPUs that can be attached to the machine of this name.
 
     Raises:
-        CatalogueError: instance-type (unknown; names the nearest), or instance-type-refused (says why).
+        CatalogError: instance-type (unknown; names the nearest), or instance-type-refused (says why).
     """
     if found := tuple(e for e in entries if e.machine.name == name):
         return found
@@ -37,14 +37,14 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
         return fitting
     for provider in sorted({e.machine.provider for e in entries}):
         if reason := refuse_reason(provider, name) or lack_reason(provider, name):
-            raise CatalogueError(
-                f'"{name}" is not in the catalogue',
+            raise CatalogError(
+                f'"{name}" is not in the catalog',
                 why=reason,
                 fix=_fix([e for e in entries if e.machine.provider == provider], name),
                 code="instance-type-refused",
             )
-    raise CatalogueError(
-        f'no cloud has a GPU instance type "{name}" in the catalogue of {catalogue_date()}',
+    raise CatalogError(
+        f'no cloud has a GPU instance type "{name}" in the catalog of {catalog_date()}',
         fix=_fix(entries, name),
         code="instance-type",
     )
@@ -70,6 +70,6 @@ def _fix(entries: Sequence[Entry], name: str) -> str:
 def _is_gpu(name: str) -> bool:
     try:
         find_models(name)
-    except CatalogueError:
+    except CatalogError:
         return False
     return True

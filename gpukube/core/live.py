@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.fields import GPU
 from gpukube.gpu.attached import ATTACHED
-from gpukube.gpu.catalogue import find_machine, machines
+from gpukube.gpu.catalog import find_machine, machines
 
 if TYPE_CHECKING:
     from gpukube.core.values import Observed
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
 
 
 def live_machine(provider: str, pool: Observed) -> Machine | None:
-    """Find a live pool's machine in the catalogue; None when it is not there.
+    """Find a live pool's machine in the catalog; None when it is not there.
 
     A machine without GPUs of its own counts with those that are attached to it, as the pool's field "gpu" has them
     ("1 x nvidia-tesla-t4").

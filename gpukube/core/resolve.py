@@ -1,6 +1,6 @@
 """A loaded spec -> targets: each pool on each of its clusters, with instance type, nodes, sharing and taints chosen.
 
-Pure. What only one cloud refuses is its provider's business (`Provider.check`); what the GPU catalogue refuses
+Pure. What only one cloud refuses is its provider's business (`Provider.check`); what the GPU catalog refuses
 becomes a diagnostic here, because here the position in the user's file is known.
 """
 
@@ -15,7 +15,7 @@ from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Finding
 from gpukube.gpu.capacity import node_capacity
-from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine, warn_reason
+from gpukube.gpu.catalog import CatalogError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.plain import plain_values
 from gpukube.spec.source.positions import is_unknown
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Locator
     from gpukube.errors import Where
-    from gpukube.gpu.catalogue import GpuModel, Machine
+    from gpukube.gpu.catalog import GpuModel, Machine
     from gpukube.spec.loading.load import LoadedSpec
     from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
     from gpukube.spec.source.positions import Path
@@ -175,7 +175,7 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
             asked = (model, pool.gpu.count) if pool.gpu and model else None
             # One of the two is there: spec.rules, no-instance-type.
             machine = require_machine(cluster.provider, written or "", asked)
-    except CatalogueError as error:
+    except CatalogError as error:
         path = "gpu" if written is None else "instanceType"
         raise _Refused(_diagnostic(error, path, cluster, locator)) from error
     if pool.gpu and model:
@@ -199,7 +199,7 @@ def _models_of(provider: str) -> frozenset[GpuModel]:
 def _model(gpu: Gpu, locator: Locator, sold: frozenset[GpuModel]) -> GpuModel:
     try:
         return parse_model(gpu.model, sold)
-    except CatalogueError as error:
+    except CatalogError as error:
         where = locator.at("gpu.model")
         raise _Refused(Finding(error.code, where, told_apart(error.message), fix=error.fix, why=error.why)) from error
 
@@ -226,7 +226,7 @@ def _status_warning(reason: str, path: str, locator: Locator) -> Finding:
     )
 
 
-def _diagnostic(error: CatalogueError, path: str, cluster: ClusterRef, locator: Locator) -> Finding:
+def _diagnostic(error: CatalogError, path: str, cluster: ClusterRef, locator: Locator) -> Finding:
     return Finding(
         error.code, locator.at(path), f"{told_apart(error.message)} (on {cluster.key})", fix=error.fix, why=error.why
     )
@@ -304,7 +304,7 @@ def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservati
     form = getattr(reserved, provider, None)
     if form is None:
         return None
-    from gpukube.spec.clusters import CLOUDS  # noqa: PLC0415 - loaded where a spec is; the catalogue needs no pydantic
+    from gpukube.spec.clusters import CLOUDS  # noqa: PLC0415 - loaded where a spec is; the catalog needs no pydantic
 
     written, together = form.model_dump(by_alias=True, exclude_none=True), CLOUDS[provider].together
     if together and written.keys() >= {*together}:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import Capacity, Nodes, Upgrade
-from gpukube.gpu.catalogue import CatalogueError, machines, parse_model
+from gpukube.gpu.catalog import CatalogError, machines, parse_model
 from gpukube.gpu.mig import profiles as profiles_of
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.spec.source.positions import is_unknown
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.core.values import Target
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
     from gpukube.spec.source.positions import Path
 
 _NODES: Final = (Nodes(2, 2, 2, autoscaled=False), Nodes(0, 0, 3, autoscaled=True), Nodes(1, 1, 3, autoscaled=True))
@@ -49,7 +49,7 @@ def example_machines(provider: str, model: str) -> list[Machine]:
     usable = [m for m in machines(provider) if m.status != "retired" and "*" not in m.name]
     try:
         same = [m for m in usable if m.model == parse_model(model)] if model else []
-    except CatalogueError:
+    except CatalogError:
         same = []
     kinds = {(m.is_fractional, bool(m.mig_capable), m.arch, m.devices > 1): m for m in same or usable}
     found = list(kinds.values())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.fields import FieldPath
     from gpukube.errors import Finding, GpukubeError
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
     from gpukube.gpu.sharing import Sharing
 
 OWNER_LABEL = "gpukube.io/owner"
@@ -445,7 +445,7 @@ class Loss:
 
     Attributes:
         nodes: Nodes that go or suffer; None when neither the cloud nor the cluster says how many there are.
-        gpus: Physical GPUs on them; None when the machine is not in the catalogue.
+        gpus: Physical GPUs on them; None when the machine is not in the catalog.
         pods: Running pods that a drain would move, "namespace/name", those of DaemonSets left out; None when the
             inside of the cluster is not known.
         of: Live nodes among which the cloud chooses those that go, when not all do; the pods are those of all.

@@ -18,7 +18,7 @@ from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.jsontree import items, text, tree
 from gpukube.core.values import OWNER_LABEL
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:

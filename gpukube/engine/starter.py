@@ -1,6 +1,6 @@
 """A spec to begin with: a few answers -> commented YAML that the loader takes, or what stands against an answer.
 
-Lives here: the text, what it takes from the catalogue, and its check by the loader and the providers. Must not live
+Lives here: the text, what it takes from the catalog, and its check by the loader and the providers. Must not live
 here: questions, flags and files (cli.init). Pure but for what `prepare` loads: the providers' rules.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.engine.plan.prepare import prepare
 from gpukube.errors import SpecError, Where
-from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, resolve_machine
+from gpukube.gpu.catalog import CatalogError, machines, parse_model, resolve_machine
 from gpukube.gpu.mig import profiles
 from gpukube.spec.dump import dump_scalar
 from gpukube.spec.loading.load import load_specs
@@ -75,7 +75,7 @@ def flag_of(key: str) -> str:
 
 
 def gpus_on(providers: Sequence[str]) -> tuple[str, ...]:
-    """List the models that all of these clouds offer whole, current ones only, in the catalogue's order."""
+    """List the models that all of these clouds offer whole, current ones only, in the catalog's order."""
     each = [
         {m.model.name for m in machines(provider) if m.status == "current" and m.gpus >= 1} for provider in providers
     ]
@@ -108,7 +108,7 @@ def offered_counts(gpu: str, providers: Sequence[str]) -> tuple[int, ...]:
 def _is_offered(gpu: str, count: int, provider: str) -> bool:
     try:
         resolve_machine(provider, parse_model(gpu), count)
-    except CatalogueError:
+    except CatalogError:
         return False
     return True
 
@@ -117,12 +117,12 @@ def offered_profiles(gpu: str) -> tuple[str, ...]:
     """List the MIG profiles of a model; () for one without MIG."""
     try:
         return tuple(profile.name for profile in profiles(parse_model(gpu)))
-    except CatalogueError:
+    except CatalogError:
         return ()
 
 
 def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Find what the loader, the catalogue and the clouds have against the answers so far.
+    """Find what the loader, the catalog and the clouds have against the answers so far.
 
     What is not answered is filled with what the format gives as examples. Errors only; each is placed at the flag
     that it is about.

@@ -1,7 +1,7 @@
 """GPUs that are attached to a machine: the N1 machines of GCE, which have none of their own.
 
 Lives here: the names and sizes of N1 machines, and which of them takes how many GPUs. Must not live here: the machines
-of the catalogue, and what becomes of both together (machines.py).
+of the catalog, and what becomes of both together (machines.py).
 
 Sources: docs: compute/docs/gpus (the limits of vCPUs per GPU; also in GKE's cluster autoscaler), compute/docs/
 general-purpose-machines (N1 shapes).
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 ATTACHED: Final = "n1-*"
-"""How the catalogue names a GPU that may be attached to any N1 machine."""
+"""How the catalog names a GPU that may be attached to any N1 machine."""
 
 MOST_VCPUS: Final[dict[str, dict[int, int]]] = {
     "T4-16GB": {1: 48, 2: 48, 4: 96},

@@ -44,7 +44,7 @@ def node_capacity(machine: Machine, sharing: Sharing) -> dict[str, int]:
     shows one.
 
     Raises:
-        CatalogueError: The model cannot do MIG or does not know a profile.
+        CatalogError: The model cannot do MIG or does not know a profile.
     """
     times = sharing.slicing.replicas if sharing.slicing else 1
     return {

@@ -33,7 +33,7 @@ class Machine:
         mig_capable: The node's owner can cut the GPU on this cloud; None when unconfirmed.
         accelerator: GKE's accelerator type, "" elsewhere.
         local_ssd_gib: Disks that come with the machine.
-        price_usd_h: On demand, Linux, one node, in price_region at the catalogue's date.
+        price_usd_h: On demand, Linux, one node, in price_region at the catalog's date.
         spot_usd_h: Spot price likewise.
         price_region: "" when no price is known.
         price_date: Day of the prices, YYYY-MM-DD; "" when none is known.

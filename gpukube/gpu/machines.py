@@ -15,7 +15,7 @@ from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host, usual_host
 from gpukube.gpu.cloud_machines import NO_GPU, cloud_machines, own_machines
 from gpukube.gpu.machine import Machine, Status
 from gpukube.gpu.models import Arch, GpuModel, model_named
-from gpukube.gpu.refusal import CatalogueError, nearest, one_of
+from gpukube.gpu.refusal import CatalogError, nearest, one_of
 from gpukube.gpu.tables import instance_table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = [
     "Machine",
     "Status",
     "attach_gpus",
-    "catalogue_date",
+    "catalog_date",
     "find_machine",
     "lack_reason",
     "learn",
@@ -46,16 +46,16 @@ _WARNED: Final[dict[Status, str]] = {
 
 
 _LEARNT: Final[dict[tuple[str, str], Machine]] = {}
-"""Machines that a refresh of the catalogue has found beyond the embedded table; written by `learn` alone."""
+"""Machines that a refresh of the catalog has found beyond the embedded table; written by `learn` alone."""
 
 
-def catalogue_date() -> str:
+def catalog_date() -> str:
     """Give the date of the embedded table, YYYY-MM-DD; to be named with prices and refusals."""
     return instance_table()["asOf"]
 
 
 def machines(provider: str | None = None) -> tuple[Machine, ...]:
-    """Give all machines of the catalogue, or one cloud's, ordered by provider and name."""
+    """Give all machines of the catalog, or one cloud's, ordered by provider and name."""
     return tuple(m for m in _all() if provider in (None, m.provider))
 
 
@@ -86,7 +86,7 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
         gpu: Model and count that are asked for beside the name; read only where GPUs are attached to the machine.
 
     Raises:
-        CatalogueError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
+        CatalogError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
             spelling if only the case differs, else the nearest names; GPUs that this machine cannot have).
     """
     parts = [m for m in machines(provider) if m.name == ATTACHED]
@@ -105,14 +105,14 @@ def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float
 
     Args:
         host: The machine.
-        parts: The catalogue's attachable GPUs, one row per model and count.
+        parts: The catalog's attachable GPUs, one row per model and count.
         gpu: Model and count that are asked for.
 
     Raises:
-        CatalogueError: instance-type; no GPU is named, it cannot be attached, or the machine is too large for it.
+        CatalogError: instance-type; no GPU is named, it cannot be attached, or the machine is too large for it.
     """
     if gpu is None:
-        raise CatalogueError(
+        raise CatalogError(
             f'"{host.name}" has no GPU of its own',
             fix="write gpu: {model: T4, count: 1} beside it",
             why="GPUs are attached to N1 machines, in several possible counts",
@@ -124,7 +124,7 @@ def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float
         raise _not_attachable(host, parts, model, count)
     most = MOST_VCPUS[model.name][part.devices]
     if host.vcpus > most:
-        raise CatalogueError(
+        raise CatalogError(
             f'"{host.name}" has {host.vcpus} vCPUs, too many for {count:g} x {model}',
             fix=f"use a machine with at most {most} vCPUs, or more GPUs",
             code="instance-type",
@@ -132,13 +132,13 @@ def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float
     return replace(part, name=host.name, vcpus=host.vcpus, memory_gib=host.memory_gib)
 
 
-def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count: float) -> CatalogueError:
+def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count: float) -> CatalogError:
     counts = sorted({part.devices for part in parts if part.model == model})
     if counts:
         fix = f"write count {one_of(str(number) for number in counts)}"
-        return CatalogueError(f'"{host.name}" cannot have {count:g} x {model}', fix=fix, code="instance-type")
+        return CatalogError(f'"{host.name}" cannot have {count:g} x {model}', fix=fix, code="instance-type")
     models = sorted({part.model.name for part in parts if part.status == "current"})
-    return CatalogueError(
+    return CatalogError(
         f'{model} cannot be attached to "{host.name}"',
         fix=f"remove instanceType, or write model {one_of(models)}",
         code="instance-type",
@@ -152,7 +152,7 @@ def _own_spelling(provider: str, name: str) -> str:
 
 
 def refuse_reason(provider: str, instance_type: str) -> str | None:
-    """Say why a type must not be used: retired, no NVIDIA GPU, uncatalogued; None when nothing speaks against it."""
+    """Say why a type must not be used: retired, no NVIDIA GPU, uncataloged; None when nothing speaks against it."""
     for pattern, reason in cloud_machines(provider).refused:
         if re.fullmatch(pattern, instance_type, re.IGNORECASE):
             return reason
@@ -177,7 +177,7 @@ def warn_reason(machine: Machine) -> str | None:
     return f"{told} ({machine.notes})" if machine.notes else told
 
 
-def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] | None) -> CatalogueError:
+def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] | None) -> CatalogError:
     same = (m for m in machines(provider) if m.name.casefold() == name.casefold())
     successor = next((m.successor for m in same), "")
     fix = "remove instanceType and write gpu.model and gpu.count"
@@ -193,29 +193,29 @@ def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] 
             else "remove instanceType: gpu is enough"
         )
         reason += f"; {gpu[0]} is attached to N1 machines only" if attached else ""
-    return CatalogueError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
+    return CatalogError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
 
 
-def _unknown(provider: str, name: str) -> CatalogueError:
+def _unknown(provider: str, name: str) -> CatalogError:
     choices = _usable_names(provider, name)
     same = [choice for choice in choices if choice.casefold() == name.casefold()]
     if same:
-        return CatalogueError(
+        return CatalogError(
             f'"{name}" is not the spelling of {provider}', fix=f"did you mean {same[0]}?", code="instance-type"
         )
     if elsewhere := [m for m in machines() if m.name.casefold() == name.casefold() and m.provider != provider]:
         return _of_another_cloud(elsewhere[0], provider, name)
-    return CatalogueError(
-        f'"{name}" is not a GPU instance type of {provider} in the catalogue of {catalogue_date()}',
+    return CatalogError(
+        f'"{name}" is not a GPU instance type of {provider} in the catalog of {catalog_date()}',
         fix=f"did you mean {choices[0]}? Similar: {', '.join(choices[1:4])}",
         why="for a newer type run gpukube catalog refresh",
         code="instance-type",
     )
 
 
-def _of_another_cloud(machine: Machine, provider: str, name: str) -> CatalogueError:
+def _of_another_cloud(machine: Machine, provider: str, name: str) -> CatalogError:
     gpu = f"gpu: {{model: {machine.model}, count: {machine.devices}}}"
-    return CatalogueError(
+    return CatalogError(
         f'"{name}" is an instance type of {machine.provider}, not of {provider}',
         fix=f"write {gpu} instead, or instanceType: {{{machine.provider}: {machine.name}, {provider}: TYPE}}",
         code="instance-type",

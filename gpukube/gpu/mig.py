@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from gpukube.gpu.models import GpuModel, model_named
-from gpukube.gpu.refusal import CatalogueError, nearest
+from gpukube.gpu.refusal import CatalogError, nearest
 from gpukube.gpu.tables import mig_table
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
     """Find a profile by NVIDIA's spelling.
 
     Raises:
-        CatalogueError: mig-capable (the chip has no MIG; names those that have), or mig-profile (unknown;
+        CatalogError: mig-capable (the chip has no MIG; names those that have), or mig-profile (unknown;
             names the nearest of the same width first, then all).
     """
     known = profiles(model)
     if not known:
-        raise CatalogueError(
+        raise CatalogError(
             f"{model} does not support MIG",
             why="the chip has no MIG",
             fix=f"write timeSlicing or mps instead, or choose a model with MIG: {', '.join(_sold_mig_models())}",
@@ -119,7 +119,7 @@ def instances_per_gpu(model: GpuModel, profile: str) -> int:
     """Count the instances of one profile on one GPU: 7 for A100-40GB, "1g.5gb".
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     return find_profile(model, profile).max_instances
 
@@ -135,7 +135,7 @@ def resource_name(profile: MigProfile | str) -> str:
 
 
 def fits(model: GpuModel, layout: Sequence[str]) -> bool:
-    """Tell whether profiles go together on one GPU; CatalogueError for an unknown profile."""
+    """Tell whether profiles go together on one GPU; CatalogError for an unknown profile."""
     return place_layout(model, layout) is not None
 
 
@@ -146,7 +146,7 @@ def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...
         Placements in the order in which to create them (hardest_first); None when they do not go together.
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     return place_beside(model, (), [find_profile(model, name) for name in layout])
 
@@ -221,14 +221,14 @@ def _mix(text: str) -> tuple[str, ...]:
     return tuple(name for count, name in parts for _ in range(int(count)))
 
 
-def _unknown_profile(model: GpuModel, text: str) -> CatalogueError:
+def _unknown_profile(model: GpuModel, text: str) -> CatalogError:
     names = _nearest_profiles(model, text)
     why = ""
     if re.match(r"\d+c\.", text):
         why = "the device plugin advertises whole GPU instances only, no compute instances (1c.3g.20gb)"
     elif other := [m for m in _mig_models() if any(p.name == text for p in profiles(m))]:
         why = f"it is a profile of {', '.join(map(str, other))}; the memory in the name is the model's"
-    return CatalogueError(
+    return CatalogError(
         f'"{text}" is not a MIG profile of {model}',
         why=why,
         fix=f"did you mean {names[0]}? {model} has {', '.join(p.name for p in profiles(model))}",

@@ -32,7 +32,7 @@ def same_fraction(model: GpuModel, profile: str, other: GpuModel) -> MigProfile 
         1g.10gb of A100-80GB for 1g.5gb of A100-40GB; None where there is no such fraction, as of a seventh on A30-24GB.
 
     Raises:
-        CatalogueError: As find_profile, of the first model.
+        CatalogError: As find_profile, of the first model.
     """
     known = find_profile(model, profile)
     asked = (*fraction_of(known), known.attribute)
@@ -43,7 +43,7 @@ def same_fractions(model: GpuModel, profile: str) -> dict[str, str]:
     """Map every model that has the same fraction to its name there, the asked one included.
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     found = {other.name: same_fraction(model, profile, other) for other in MODELS}
     return {name: there.name for name, there in found.items() if there is not None}

@@ -48,7 +48,7 @@ def can_block(model: GpuModel, order: Sequence[str]) -> bool:
     Judged by the worst choice among free places at every step; () never blocks.
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     return _blocks([find_profile(model, name) for name in order], frozenset())
 
@@ -57,7 +57,7 @@ def largest_fit(model: GpuModel, layout: Sequence[str]) -> tuple[str, ...]:
     """Take the largest instances first and leave out what does not go with them; all of a layout that fits.
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     kept: tuple[str, ...] = ()
     for profile in sorted((find_profile(model, name) for name in layout), key=hardest_first):
@@ -70,7 +70,7 @@ def explain_misfit(model: GpuModel, layout: Sequence[str]) -> str:
     """Say why profiles do not go together on one GPU; "" when they do.
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     if fits(model, layout):
         return ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.gpu.covering import cover
 from gpukube.gpu.mig import find_profile, fits, hardest_first, profiles
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ def pack(model: GpuModel, wanted: Mapping[str, int], *, gpus: int | None = None)
         gpus: How many there are; None for any number.
 
     Raises:
-        CatalogueError: As find_profile; mig-layout for a number that is out of range, or when more GPUs are needed.
+        CatalogError: As find_profile; mig-layout for a number that is out of range, or when more GPUs are needed.
     """
     asked = _asked(model, wanted)
     mixes = _mixes(model, tuple(p.name for p in asked))
@@ -65,7 +65,7 @@ def pack(model: GpuModel, wanted: Mapping[str, int], *, gpus: int | None = None)
     named = tuple((_named(asked, mix), count) for mix, count in sorted(layouts.items(), reverse=True))
     packing = Packing(model.name, named)
     if gpus is not None and packing.gpus > gpus:
-        raise CatalogueError(
+        raise CatalogError(
             f"{_told(wanted)} need {packing.gpus} x {model}, and there are {gpus}",
             fix=f"use fewer or smaller instances, or {packing.gpus} GPUs",
             code="mig-layout",
@@ -80,7 +80,7 @@ def cut_alike(model: GpuModel, wanted: Mapping[str, int]) -> Packing:
     larger instances.
 
     Raises:
-        CatalogueError: As pack.
+        CatalogError: As pack.
     """
     asked = _asked(model, wanted)
     if not asked:
@@ -88,7 +88,7 @@ def cut_alike(model: GpuModel, wanted: Mapping[str, int]) -> Packing:
     counts = tuple(wanted[p.name] for p in asked)
     mixes = [mix for mix in _mixes(model, tuple(p.name for p in asked)) if all(mix)]
     if not mixes:
-        raise CatalogueError(
+        raise CatalogError(
             f"one {model} cannot hold {' and '.join(p.name for p in asked)}",
             why="all GPUs of a pool have one layout, so it must contain each profile",
             fix="use a pool for each of them",
@@ -104,7 +104,7 @@ def _asked(model: GpuModel, wanted: Mapping[str, int]) -> tuple[MigProfile, ...]
     for name, count in wanted.items():
         find_profile(model, name)
         if not 0 <= count <= MOST_INSTANCES:
-            raise CatalogueError(
+            raise CatalogError(
                 f"{count} x {name} is out of range",
                 fix=f"write a number from 0 to {MOST_INSTANCES}",
                 code="mig-layout",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.gpu.refusal import CatalogueError, nearest, one_of
+from gpukube.gpu.refusal import CatalogError, nearest, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,13 +20,13 @@ Arch = Literal["amd64", "arm64"]
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """One GPU as the catalogue names it.
+    """One GPU as the catalog names it.
 
     Attributes:
         name: Chip and nominal memory, "A100-40GB".
         compute_capability: (major, minor) of NVIDIA's CUDA GPU list.
         aliases: Other spellings that mean this model and no other.
-        sold: A cloud of the catalogue offers it; others are known for their MIG geometry only.
+        sold: A cloud of the catalog offers it; others are known for their MIG geometry only.
     """
 
     name: str
@@ -86,7 +86,7 @@ _OF_NO_CLOUD: Final[tuple[tuple[str, str], ...]] = (
     (r"(amd|radeon|instinct)\w*|mi\d{2,3}[ax]?(\d+gb)?|v(520|620|710)", "is an AMD GPU; gpukube supports NVIDIA GPUs"),
     (r"(aws)?(trainium|inferentia|trn|inf)\d*", "is not a GPU; gpukube supports NVIDIA GPUs"),
     (r"(google|cloud)?tpu\w*|gaudi\d*", "is not an NVIDIA GPU; gpukube supports NVIDIA GPUs"),
-    (r"(nvidia)?(geforce\w*|[rg]tx\d{4}(ti|super|d)*)", "is a GeForce, which no cloud in the catalogue sells"),
+    (r"(nvidia)?(geforce\w*|[rg]tx\d{4}(ti|super|d)*)", "is a GeForce, which no cloud in the catalog sells"),
 )
 """GPUs that people ask for and cannot have -> why; compared with names as `_key` makes them."""
 
@@ -100,7 +100,7 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
         sold: By the cloud that is meant, so that nothing else is offered; () when none is.
 
     Raises:
-        CatalogueError: gpu-model; two sizes match (names them), or none (names the nearest).
+        CatalogError: gpu-model; two sizes match (names them), or none (names the nearest).
     """
     key = _key(text)
     if found := _by_key().get(key):
@@ -108,7 +108,7 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     sizes = [model.name for model in MODELS if model.sold and _key(model.chip) == key]
     if sizes:
         sizes_there = [name for name in sizes if any(model.name == name for model in sold)]
-        raise CatalogueError(
+        raise CatalogError(
             f'"{text}" matches {len(sizes)} GPU models with different memory',
             fix=f"write {one_of(sizes_there or sizes)}",
             code="gpu-model",
@@ -116,11 +116,11 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     for pattern, why in _OF_NO_CLOUD:
         if re.fullmatch(pattern, key):
             fix = "write a model that the clouds sell: gpukube catalog list"
-            raise CatalogueError(f'"{text}" {why}', fix=fix, code="gpu-model")
+            raise CatalogError(f'"{text}" {why}', fix=fix, code="gpu-model")
     words = {word: model.name for model in reversed(MODELS) if model.sold for word in (model.name, model.chip)}
     choices = list(dict.fromkeys(words[word] for word in nearest(text, words)))
-    raise CatalogueError(
-        f'"{text}" is not a GPU model in the catalogue',
+    raise CatalogError(
+        f'"{text}" is not a GPU model in the catalog',
         fix=f"did you mean {one_of(choices[:_MOST_NEAR])}? To see all: gpukube catalog list",
         code="gpu-model",
     )
@@ -130,7 +130,7 @@ def find_models(text: str) -> tuple[GpuModel, ...]:
     """Find the models that a word means: one by its name, all sizes by the bare chip.
 
     Raises:
-        CatalogueError: gpu-model; there is none of this name.
+        CatalogError: gpu-model; there is none of this name.
     """
     key = _key(text)
     sizes = tuple(m for m in MODELS if m.sold and _key(m.chip) == key)
@@ -138,8 +138,8 @@ def find_models(text: str) -> tuple[GpuModel, ...]:
         return sizes
     model = parse_model(text)
     if not model.sold:
-        raise CatalogueError(
-            f"no cloud in the catalogue sells {model}",
+        raise CatalogError(
+            f"no cloud in the catalog sells {model}",
             fix="run it without the model to see all",
             code="gpu-model",
         )

@@ -1,4 +1,4 @@
-"""What a refresh learnt from a cloud's own API, and the catalogue that comes of it.
+"""What a refresh learnt from a cloud's own API, and the catalog that comes of it.
 
 Lives here: the values of one refresh, and laying them over the embedded table. Must not live here: calls, the file
 they are kept in (gpukube.catalog), and the choice of a machine (selection.py).
@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.gpu.attached import ATTACHED
-from gpukube.gpu.machines import Machine, Status, catalogue_date, machines
+from gpukube.gpu.machines import Machine, Status, catalog_date, machines
 from gpukube.gpu.mig import is_mig_model
 from gpukube.gpu.models import Arch, parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -98,12 +98,12 @@ class Stock:
 
         By the day alone it is not told, for a clock may be wrong.
         """
-        return self.day < catalogue_date() and self.table < catalogue_date()
+        return self.day < catalog_date() and self.table < catalog_date()
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One machine of the catalogue in use, and where that comes from.
+    """One machine of the catalog in use, and where that comes from.
 
     Attributes:
         machine: With everything that is known now.
@@ -123,7 +123,7 @@ class Entry:
 
 
 def lay_over(stocks: Iterable[Stock], region: str = "") -> tuple[Entry, ...]:
-    """Give the catalogue in use, ordered by provider and name.
+    """Give the catalog in use, ordered by provider and name.
 
     Args:
         stocks: What refreshes have left; at most one per provider and region.
@@ -164,7 +164,7 @@ def _entry(
     chosen = next((s for s in seen if s.region == wanted), seen[0] if seen else None)
     offer = has[chosen.region] if chosen else None
     if chosen is None or offer is None:
-        return Entry(machine=machine, source="embedded", as_of=catalogue_date(), regions=regions, missing=missing)
+        return Entry(machine=machine, source="embedded", as_of=catalog_date(), regions=regions, missing=missing)
     return Entry(
         machine=_merged(machine, offer, chosen),
         source="refreshed",
@@ -230,7 +230,7 @@ def _unknown(provider: str, offer: Offer) -> Machine | None:
 def _model(text: str) -> GpuModel | None:
     try:
         return parse_model(text)
-    except CatalogueError:
+    except CatalogError:
         return None
 
 

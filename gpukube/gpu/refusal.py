@@ -1,6 +1,6 @@
 """The refusal of this room: what is wrong without a file position, and the nearest known word.
 
-Lives here: `CatalogueError` and `nearest`. Must not live here: positions and diagnostics; whoever knows
+Lives here: `CatalogError` and `nearest`. Must not live here: positions and diagnostics; whoever knows
 where the value was written turns the error into a Finding.
 """
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class CatalogueError(ValueError):
+class CatalogError(ValueError):
     """A GPU, machine, profile or sharing that does not exist or does not go together.
 
     Args:

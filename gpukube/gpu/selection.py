@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.gpu.attached import ATTACHED, usual_host
 from gpukube.gpu.cloud_machines import cloud_machines
-from gpukube.gpu.machines import Machine, Status, attach_gpus, catalogue_date, machines
-from gpukube.gpu.refusal import CatalogueError, one_of
+from gpukube.gpu.machines import Machine, Status, attach_gpus, catalog_date, machines
+from gpukube.gpu.refusal import CatalogError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,11 +50,11 @@ def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequenc
         provider: Cloud.
         model: Of the GPUs.
         count: GPUs per node; below 1 for a share.
-        among: Machines of the cloud to choose from, as a refresh of the catalogue gave them; the embedded ones when
+        among: Machines of the cloud to choose from, as a refresh of the catalog gave them; the embedded ones when
             left out, so that a spec means the same machine wherever it is read.
 
     Raises:
-        CatalogueError: no-machine; names the counts on offer, or the nearest model that the cloud has.
+        CatalogError: no-machine; names the counts on offer, or the nearest model that the cloud has.
     """
     known = _of_model(provider, model) if among is None else [m for m in among if m.model == model]
     kept = [m for m in known if m.has_gpus(count)]
@@ -70,7 +70,7 @@ def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequenc
 
 
 def _whole(machine: Machine) -> Machine:
-    """Choose the machine that a GPU is attached to, where the catalogue has only the GPU."""
+    """Choose the machine that a GPU is attached to, where the catalog has only the GPU."""
     if machine.name != ATTACHED:
         return machine
     return attach_gpus(usual_host(machine.gpus), [machine], (machine.model, machine.gpus))
@@ -181,7 +181,7 @@ def _usable(among: Sequence[Machine]) -> list[Machine]:
     return keep_released(keep_deployable(among)[0])[0]
 
 
-def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejected]) -> CatalogueError:
+def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejected]) -> CatalogError:
     usable, model = _usable(among), wish.model
     same = [m for m in usable if m.model == model]
     previews = [m for m, _ in rejected if m.status == "preview"]
@@ -199,8 +199,8 @@ def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejecte
         why = why or f"{wish.provider} has no {model} at all"
     else:
         fix = f"choose a provider: {one_of(sorted({m.provider for m in machines()}))}"
-    return CatalogueError(
-        f"{wish.provider} has no instance type with {wish.count:g} x {model} in the catalogue of {catalogue_date()}",
+    return CatalogError(
+        f"{wish.provider} has no instance type with {wish.count:g} x {model} in the catalog of {catalog_date()}",
         why=why,
         fix=fix,
         code="no-machine",

@@ -14,7 +14,7 @@ from gpukube.gpu.cloud_machines import cloud_machines
 from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import MigProfile, find_profile, fits, is_mig_model, profiles
 from gpukube.gpu.mig_room import explain_misfit, largest_fit
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,7 +98,7 @@ def cut_instances(model: GpuModel, cut: MigCut) -> dict[MigProfile, int]:
     A100-40GB: "1g.5gb" gives 7 of it; ("3g.20gb", "2g.10gb", "2g.10gb") gives 2 x 2g.10gb and 1 x 3g.20gb.
 
     Raises:
-        CatalogueError: As find_profile.
+        CatalogError: As find_profile.
     """
     if not cut.layout:
         profile = find_profile(model, cut.profile)
@@ -107,7 +107,7 @@ def cut_instances(model: GpuModel, cut: MigCut) -> dict[MigProfile, int]:
     return {profile: counts[profile] for profile in profiles(model) if counts[profile]}
 
 
-def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[CatalogueError]:
+def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[CatalogError]:
     """Check a sharing against the GPU, and against the machine and its cloud when one is given.
 
     Codes: mig-capable, mig-profile, mig-layout, mps-with-mig, sharing-replicas.
@@ -121,7 +121,7 @@ def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[Catalog
     return found + list(_check_slicing(model, sharing, own_plugin=own_plugin))
 
 
-def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Iterator[CatalogueError]:
+def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Iterator[CatalogError]:
     unknown = [error for error in (_unknown(model, name) for name in cut.profiles) if error]
     if unknown and not is_mig_model(model):  # once, whatever profiles are written
         yield _no_mig(carrier, unknown[0]) if isinstance(carrier, Machine) else unknown[0]
@@ -137,33 +137,33 @@ def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Ite
         yield _uneven(cut)
 
 
-def _unknown(model: GpuModel, name: str) -> CatalogueError | None:
+def _unknown(model: GpuModel, name: str) -> CatalogError | None:
     try:
         find_profile(model, name)
-    except CatalogueError as error:
+    except CatalogError as error:
         return error
     return None
 
 
-def _no_mig(machine: Machine, error: CatalogueError) -> CatalogueError:
+def _no_mig(machine: Machine, error: CatalogError) -> CatalogError:
     """Offer the models with MIG that the machine's own cloud sells."""
     sold = sorted({m.model.name for m in machines(machine.provider) if m.mig_capable and m.status != "retired"})
     fix = f"remove sharing.mig, or choose a model with MIG: {', '.join(sold)}"
-    return CatalogueError(error.message, why=error.why, fix=fix, code=error.code)
+    return CatalogError(error.message, why=error.why, fix=fix, code=error.code)
 
 
-def _not_on_this_machine(machine: Machine) -> CatalogueError:
+def _not_on_this_machine(machine: Machine) -> CatalogError:
     if machine.mig_capable is None:
         message = f"MIG on {machine.name} is not confirmed"
     else:
         message = f"{machine.name} does not support MIG, although {machine.model} does"
-    return CatalogueError(
+    return CatalogError(
         message, why=machine.notes, fix="remove sharing.mig, or choose another instance type", code="mig-capable"
     )
 
 
-def _too_much(model: GpuModel, cut: MigCut) -> CatalogueError:
-    return CatalogueError(
+def _too_much(model: GpuModel, cut: MigCut) -> CatalogError:
+    return CatalogError(
         f"{cut} does not fit on one {model}",
         why=explain_misfit(model, cut.layout),
         fix=f"use fewer or smaller ones: {layout_text(largest_fit(model, cut.layout))} fits",
@@ -171,8 +171,8 @@ def _too_much(model: GpuModel, cut: MigCut) -> CatalogueError:
     )
 
 
-def _uneven(cut: MigCut) -> CatalogueError:
-    return CatalogueError(
+def _uneven(cut: MigCut) -> CatalogError:
+    return CatalogError(
         f"strategy single advertises one kind of instance, and the layout has {len(cut.profiles)}",
         why="the device plugin exits on a node with more than one kind (NVIDIA/gpu-operator#460)",
         fix="write strategy: mixed, or one profile",
@@ -180,26 +180,26 @@ def _uneven(cut: MigCut) -> CatalogueError:
     )
 
 
-def _check_slicing(model: GpuModel, sharing: Sharing, *, own_plugin: bool) -> Iterator[CatalogueError]:
+def _check_slicing(model: GpuModel, sharing: Sharing, *, own_plugin: bool) -> Iterator[CatalogError]:
     slicing = sharing.slicing
     if slicing is None:
         return
     if slicing.mode == "mps" and sharing.mig and not own_plugin:
-        yield CatalogueError(
+        yield CatalogError(
             "mps cannot be combined with mig",
             why="NVIDIA's device plugin refuses MPS on MIG devices",
             fix="remove one of them, or write timeSlicing instead of mps",
             code="mps-with-mig",
         )
     if slicing.replicas < MIN_REPLICAS:
-        yield CatalogueError(
+        yield CatalogError(
             f"{slicing.mode} with {slicing.replicas} replicas shares nothing",
             why="the device plugin needs 2 replicas or more",
             fix="write replicas: 2 or more, or remove the block",
             code="sharing-replicas",
         )
     elif slicing.mode == "mps" and not own_plugin and slicing.replicas > max_mps_replicas(model):
-        yield CatalogueError(
+        yield CatalogError(
             f"mps with {slicing.replicas} replicas is more than {model} allows",
             why=f"the device plugin allows {MPS_REPLICAS} from compute capability 7.5 on, else "
             f"{MPS_REPLICAS_BEFORE_TURING}",

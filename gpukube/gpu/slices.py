@@ -70,7 +70,7 @@ def find_slices(entries: Iterable[Entry], at_least_gb: float, cuts: Callable[[Ma
     """Find what holds so much GPU memory, smallest first.
 
     Args:
-        entries: The catalogue; retired and preview machines are passed over.
+        entries: The catalog; retired and preview machines are passed over.
         at_least_gb: Nominal memory of one device.
         cuts: Says what a machine's cloud makes of it.
 

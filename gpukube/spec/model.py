@@ -115,7 +115,7 @@ class Gpu(SpecModel):
     model: Text = Field(
         examples=["A100-40GB"],
         description=(
-            "GPU model of the catalogue, with its memory: A100-40GB, H100-80GB. The chip alone (T4) is enough where "
+            "GPU model of the catalog, with its memory: A100-40GB, H100-80GB. The chip alone (T4) is enough where "
             "clouds sell one size of it."
         ),
     )

@@ -23,5 +23,5 @@ def plain_values(model: SpecModel, above: tuple[str, ...] = ()) -> Iterator[tupl
         if PLAIN in info.metadata:
             if value is not None:
                 yield path, value
-        elif hasattr(type(value), "model_fields"):  # a model: told without pydantic, which the catalogue does not load
+        elif hasattr(type(value), "model_fields"):  # a model: told without pydantic, which the catalog does not load
             yield from plain_values(value, path)

@@ -101,7 +101,7 @@ class FakeProvider:
         {"fake-name": "A name is too long.", "fake-spot": "The fake cloud has no spot machines."}
     )
     diagnosis = None
-    catalogue = None
+    catalog = None
     machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")
 

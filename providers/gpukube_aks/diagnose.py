@@ -14,7 +14,7 @@ from gpukube.core.faults import fault
 from gpukube.core.fields import INSTANCE_TYPE, MOST, PLUGIN, FieldPath
 from gpukube.core.jsontree import at, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
-from gpukube.gpu.catalogue import find_machine
+from gpukube.gpu.catalog import find_machine
 from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.facts.partitions import CUTS, can_cut
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.core.values import Observed
     from gpukube.errors import GpukubeError
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
 
 _GPU: Final = "nvidia.com/gpu"
 _SPOT: Final = "kubernetes.azure.com/scalesetpriority"

@@ -14,7 +14,7 @@ from gpukube.core.fields import DISK_SIZE, LEAST, MOST
 from gpukube.core.jsontree import at, strings
 from gpukube.core.live import live_machine
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
-from gpukube.gpu.catalogue import find_machine
+from gpukube.gpu.catalog import find_machine
 from gpukube_eks.facts.images import family_of, is_bottlerocket
 from gpukube_eks.facts.meanings import issue_error
 from gpukube_eks.pool.fields import RESOURCE_FIELD, RESOURCE_TAG

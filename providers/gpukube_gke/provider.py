@@ -17,7 +17,7 @@ from gpukube.provider import importing_sdk
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.values import (
@@ -101,11 +101,11 @@ class GkeProvider:
         return DIAGNOSIS
 
     @property
-    def catalogue(self) -> CloudCatalogue:
+    def catalog(self) -> CloudCatalog:
         """What GKE's machines can do, and where they and their prices are read."""
-        from gpukube_gke.catalogue import CATALOGUE
+        from gpukube_gke.catalog import CATALOG
 
-        return CATALOGUE
+        return CATALOG
 
     @property
     def in_cluster(self) -> InClusterFacts:

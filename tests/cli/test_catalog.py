@@ -82,11 +82,11 @@ def test_list_when_all_are_shown_then_every_price_has_its_region_and_day(gpukube
         (("find",), "neither --gpu nor --slice-memory given"),
         (("find", "--gpu", "T4", "--slice-memory", "20"), "both --gpu and --slice-memory given"),
         (("find", "--gpu", "A100"), '"A100" matches 2 GPU models with different memory'),
-        (("find", "--slice-memory", "1000"), "no GPU in the catalogue has 1000 GB"),
+        (("find", "--slice-memory", "1000"), "no GPU in the catalog has 1000 GB"),
         (("find", "--slice-memory", "0"), '"0" is not an amount of memory'),
         (("show", "p4d.24xl"), 'no cloud has a GPU instance type "p4d.24xl"'),
         (("show", "g4ad.xlarge"), "its GPUs are from AMD"),
-        (("refresh", "--provider", "mars"), 'no catalogue for "mars"'),
+        (("refresh", "--provider", "mars"), 'no catalog for "mars"'),
         (("refresh", "--region", "moon base"), '"moon base" is not a region of'),
     ],
 )
@@ -283,7 +283,7 @@ def test_spec_when_a_refresh_found_a_new_type_then_it_can_be_named_and_is_not_ch
     spec.write_text(json.dumps(document))
     refused = gpukube("validate", "-f", spec, sandbox=False)
     assert refused.code == 4
-    assert '"g9.xlarge" is not a GPU instance type of eks in the catalogue of 2026-11-21' in refused.err
+    assert '"g9.xlarge" is not a GPU instance type of eks in the catalog of 2026-11-21' in refused.err
     assert "why: for a newer type run gpukube catalog refresh" in refused.err
 
     new = Stock(
@@ -310,4 +310,4 @@ def test_refresh_when_an_sdk_is_missing_then_its_extra_is_named_and_the_others_a
     assert done.code == 3, done.out + done.err
     assert "error[missing-extra]" in done.out
     assert "pip install 'gpukube[eks]'" in done.out
-    assert [s.provider for s in read_cache(tmp_path / "catalogue-sandbox.json").stocks] == ["aks"]
+    assert [s.provider for s in read_cache(tmp_path / "catalog-sandbox.json").stocks] == ["aks"]

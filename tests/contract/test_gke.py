@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Request, Settings, Taint, Upgrade
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract

@@ -74,7 +74,7 @@ def test_completion_when_a_cloud_is_chosen_then_offers_nothing_of_another(editor
 
 def test_hover_when_over_a_key_then_shows_what_it_means(editor: Editor) -> None:
     shown = editor.hover(GOOD.replace("model:", "mo|del:"))
-    assert "GPU model of the catalogue" in shown
+    assert "GPU model of the catalog" in shown
     assert "A100-40GB" in shown
 
 

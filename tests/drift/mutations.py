@@ -1,4 +1,4 @@
-"""The catalogue of what somebody may change, each with what a plan must find of it: no more, no less.
+"""The catalog of what somebody may change, each with what a plan must find of it: no more, no less.
 
 Lives here: mutations of pool APIs and of clusters, and how each is undone. Must not live here: drawing them.
 """

@@ -57,7 +57,7 @@ def draw(chance: random.Random) -> list[Mutation]:
 
 
 def rounds(chance: random.Random) -> list[list[Mutation]]:
-    """Deal the whole catalogue into hands in which no two touch the same thing."""
+    """Deal the whole catalog into hands in which no two touch the same thing."""
     hands: list[dict[str, Mutation]] = []
     for mutation in chance.sample(list(MUTATIONS.values()), len(MUTATIONS)):
         fitting = next((hand for hand in hands if mutation.slot not in hand and len(hand) < MOST), None)

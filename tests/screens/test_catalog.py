@@ -1,4 +1,4 @@
-"""What the catalogue looks like, to the letter: at 80 and at 200 columns, and in a pipe.
+"""What the catalog looks like, to the letter: at 80 and at 200 columns, and in a pipe.
 
 `pytest tests/screens --update` writes the screens anew; the review reads the difference.
 """
@@ -20,7 +20,7 @@ from gpukube.catalog.types import find_type
 from gpukube.cli import output
 from gpukube.cli.console import PIPE_WIDTH, write_lines
 from gpukube.cli.rendering.view import View
-from gpukube.core.cloud_catalogue import Account, Inquiry
+from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError
 from gpukube.gpu.models import parse_model
@@ -70,7 +70,7 @@ DOCUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "type": type_document(find_type(ENTRIES, "Standard_NC24ads_A100_v4"), STOCKS),
     "share": type_document(find_type(ENTRIES, "g6f.large"), ()),
     "attached": type_document(find_type(ENTRIES, "n1-highmem-96"), ()),
-    "refresh": refresh_document(_outcomes(), "/home/me/.cache/gpukube/catalogue.json"),
+    "refresh": refresh_document(_outcomes(), "/home/me/.cache/gpukube/catalog.json"),
 }
 """Name of the screen -> document."""
 

@@ -1,4 +1,4 @@
-"""What the catalogue loads: no cloud's library, and nothing at all for help."""
+"""What the catalog loads: no cloud's library, and nothing at all for help."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_catalog_when_it_reads_no_cloud_then_loads_no_sdk_and_no_spec(words: tup
 
 
 @pytest.mark.parametrize("words", [("--help",), ("catalog", "--help"), ("catalog", "refresh", "--help")])
-def test_help_when_shown_then_the_catalogue_is_not_loaded(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_help_when_shown_then_the_catalog_is_not_loaded(words: tuple[str, ...], tmp_path: Path) -> None:
     loaded = Loader(tmp_path)(*words)
     assert not [
         name for name in loaded if name.startswith(("gpukube.catalog", "gpukube.gpu", "platformdirs", "msgspec"))

@@ -59,7 +59,7 @@ class NimbusProvider:
     pools_at_once = 4
     tolerates_resources = True
     diagnosis = None
-    catalogue = None
+    catalog = None
 
     @property
     def spec(self) -> CloudSpec:

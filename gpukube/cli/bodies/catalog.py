@@ -21,11 +21,11 @@ from gpukube.catalog.types import find_type
 from gpukube.cli import output as out
 from gpukube.cli.endpoints import endpoints
 from gpukube.cli.stderr import tell
-from gpukube.core.cloud_catalogue import Account
+from gpukube.core.cloud_catalog import Account
 from gpukube.core.values import Settings
 from gpukube.endpoint import is_loopback
 from gpukube.errors import ExitCode, SpecError, Where
-from gpukube.gpu.catalogue import CatalogueError, machines, parse_model
+from gpukube.gpu.catalog import CatalogError, machines, parse_model
 from gpukube.gpu.machines import Status
 from gpukube.gpu.models import Arch, find_models
 from gpukube.gpu.refreshed import lay_over
@@ -90,7 +90,7 @@ def _find_slices(choices: Choices, search: Search) -> None:
     document = slices_document(entries, stocks, at_least, search.region)
     if not document["slices"]:
         raise SpecError(
-            f"no GPU in the catalogue has {at_least:g} GB",
+            f"no GPU in the catalog has {at_least:g} GB",
             where=Where("--slice-memory"),
             fix=f"write at most {max(e.machine.gpu_memory_gib for e in entries):g}",
             code="no-slice",
@@ -111,7 +111,7 @@ def show_type(choices: Choices, name: str, region: str) -> None:
     out.show(type_document(entries, stocks), choices.output, verbose=choices.verbose)
 
 
-def refresh_catalogue(
+def refresh_catalog(
     choices: Choices, providers: Sequence[str], regions: Sequence[str], account: tuple[str, str]
 ) -> None:
     """Ask the clouds, keep what they say."""
@@ -203,8 +203,8 @@ def _gib(option: str, text: str) -> float:
 
 
 def told(option: str, find: Callable[[], T]) -> T:
-    """Let a refusal of the catalogue say which part of the command line it is about."""
+    """Let a refusal of the catalog say which part of the command line it is about."""
     try:
         return find()
-    except CatalogueError as error:
+    except CatalogError as error:
         raise SpecError(error.message, where=Where(option), fix=error.fix, why=error.why, code=error.code) from error

@@ -116,6 +116,6 @@ def refresh(
     The meaning of a spec does not change: `gpu: {model, count}` uses the embedded data.
     Exit codes: 0 all read, 3 some, else that of the failure; data that could not be read stays.
     """
-    from gpukube.cli.bodies.catalog import refresh_catalogue
+    from gpukube.cli.bodies.catalog import refresh_catalog
 
-    refresh_catalogue(choices, providers, regions, (subscription, project))
+    refresh_catalog(choices, providers, regions, (subscription, project))

@@ -1,4 +1,4 @@
-"""The catalogue for people: types in tables by the day and region of their prices, and what was found or refreshed."""
+"""The catalog for people: types in tables by the day and region of their prices, and what was found or refreshed."""
 
 from __future__ import annotations
 

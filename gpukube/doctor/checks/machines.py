@@ -20,7 +20,7 @@ from gpukube.core.owners import MIG_CONFIG_LABEL
 from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
 from gpukube.doctor.gpu_stack import environment_of
-from gpukube.gpu.catalogue import catalogue_date, refuse_reason
+from gpukube.gpu.catalog import catalog_date, refuse_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _retired(evidence: Evidence) -> Iterator[Fault]:
                 where=view.name_of(pool),
                 seen=f"{pool.instance_type}: {reason}",
                 fix=f"make a pool of another type beside it, then {diagnosis.remove(view, pool)}",
-                evidence=(f"catalogue of {catalogue_date()}",),
+                evidence=(f"catalog of {catalog_date()}",),
             )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding, GpukubeError, Severity, Where
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
 
 WEIGHTS: Final[Mapping[Severity, Literal["note", "waiting", "broken"]]] = MappingProxyType(
     {"error": "broken", "warning": "waiting", "hint": "note"}

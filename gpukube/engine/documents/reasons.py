@@ -84,7 +84,7 @@ def _facts(decision: Decision) -> Iterator[Fact]:
     yield {
         "fact": "machine",
         "value": f"{target.machine.name}, {target.machine.gpus:g} x {target.machine.model}",
-        "source": "catalogue",
+        "source": "catalog",
     }
     yield {"fact": "nodes", "value": f"{stack.image} {brings} and {runs}", "source": stack.source}
     yield {"fact": "sharing", "value": _sharing(target), "source": str(target.locator.at("sharing"))}

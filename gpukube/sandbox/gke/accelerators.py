@@ -1,7 +1,7 @@
 """GPUs as Google calls them, and what MIG makes of them.
 
 Lives here: the sandbox's own accelerator table. Must not live here: machine types (`machines`), anything taken from
-gpukube's catalogue; the two are written apart so that a mistake in one shows.
+gpukube's catalog; the two are written apart so that a mistake in one shows.
 
 Sources: GKE cluster-autoscaler machinetypes; GoogleCloudPlatform/container-engine-accelerators partition_gpu and
 pkg/gpu/nvidia/mig; docs: kubernetes-engine/how-to/gpus-multi.

@@ -4,7 +4,7 @@ Lives here: the order of reading, substituting, setting, checking; LoadedSpec; w
 Must not live here: how each of these is done.
 
 Everything wrong with all files is reported together: a user repairs a spec once, not once per mistake. So what is right
-is kept beside what is wrong, for the judges that come after (the GPU catalogue, the clouds).
+is kept beside what is wrong, for the judges that come after (the GPU catalog, the clouds).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class FieldPage:
         required: Whether a spec without it (where its mapping is written) is refused.
         default: What holds when it is not written; None when nothing does, or the description says it.
         choices: What alone it may be; () when any text will do.
-        known: What the catalogue knows of it; other texts are taken too.
+        known: What the catalog knows of it; other texts are taken too.
         limits: Its range, "1 to 64", or the form of its text, "twelve digits are needed"; "" when there are none.
         description: What it means.
         examples: Values as in JSON.
@@ -255,7 +255,7 @@ def _choices(node: Schema) -> list[Json]:
 
 
 def _known(node: Schema) -> list[Json]:
-    """Give the words that the catalogue offers, beside which any text is allowed."""
+    """Give the words that the catalog offers, beside which any text is allowed."""
     inner = node.get("items")
     if isinstance(inner, dict):
         return _known(inner)

@@ -182,7 +182,7 @@ def _ordered(body: Schema) -> Schema:
 
 
 def _offer_words(name: str, body: Schema) -> Schema:
-    """Offer the catalogue's words where any text is allowed."""
+    """Offer the catalog's words where any text is allowed."""
     model = PoolSettings.__name__ if name == Pool.__name__ else name
     properties = cast("dict[str, Schema]", body.get("properties", {}))
     for key, field in properties.items():

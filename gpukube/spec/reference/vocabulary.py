@@ -1,7 +1,7 @@
-"""Words that the catalogue knows for fields which take any text: offered by editors, never enforced by them.
+"""Words that the catalog knows for fields which take any text: offered by editors, never enforced by them.
 
 Lives here: which field takes which words. Must not live here: the words themselves (gpukube.gpu), checks of a
-written value (core.resolve): a cloud sells new machines before the catalogue has them.
+written value (core.resolve): a cloud sells new machines before the catalog has them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import MODELS
 from gpukube.spec.model import PROVIDERS

@@ -1,7 +1,7 @@
 """Checks across fields that hold on every cloud.
 
 Lives here: what can be judged from the spec alone. Must not live here: what one cloud refuses (the providers'
-rules.py), what needs the GPU catalogue (core), types and ranges of single fields (model.py).
+rules.py), what needs the GPU catalog (core), types and ranges of single fields (model.py).
 
 Each rule is a function from a pool, its positions and the spec's clusters to diagnostics; POOL_RULES lists them.
 """

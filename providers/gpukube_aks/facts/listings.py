@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.core.jsontree import decimal, trees
-from gpukube.gpu.catalogue import find_machine, refuse_reason
+from gpukube.gpu.catalog import find_machine, refuse_reason
 from gpukube.gpu.refreshed import Offer
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def price_query(region: str) -> str:
 def read_sku(item: Mapping[str, object]) -> Offer | None:
     """Read one Resource SKU; None for what is no virtual machine with GPUs of NVIDIA.
 
-    The GPUs are the catalogue's own: the API counts a share as one and names no model. A size that the catalogue does
+    The GPUs are the catalog's own: the API counts a share as one and names no model. A size that the catalog does
     not know has neither.
     """
     name = str(item.get("name"))

@@ -24,7 +24,7 @@ MACHINES: Final = CloudMachines(
         (r"Standard_ND(6|12|24r?)s", _RETIRED),
         (r"Standard_NV(6|12|24)", _RETIRED),
         (r"Standard_NV\d+s_v2", _RETIRED),
-        (r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalogue"),
+        (r"Standard_NV\d+s_v3", "its M60 GPU is not in the catalog"),
     ),
     without_gpu=((r"Standard_([A-FHLM]|G[1-5]|GS)[A-Z]*\d\w*", NO_GPU),),
     variants=(

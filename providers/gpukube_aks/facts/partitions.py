@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
 
 
 def _row(*profiles: str) -> dict[str, str]:

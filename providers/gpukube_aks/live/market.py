@@ -1,4 +1,4 @@
-"""The live half of AKS's part in the catalogue: sizes from ARM's Resource SKUs, prices from Azure's retail prices.
+"""The live half of AKS's part in the catalog: sizes from ARM's Resource SKUs, prices from Azure's retail prices.
 
 Lives here: the calls. Must not live here: what answers mean (`facts.listings`).
 
@@ -18,7 +18,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest, HttpResponse
 
 from gpukube import __version__
-from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.cloud_catalog import Findings
 from gpukube.core.jsontree import tree, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Protocol
 
-    from gpukube.core.cloud_catalogue import Inquiry
+    from gpukube.core.cloud_catalog import Inquiry
     from gpukube.endpoint import Endpoint
     from gpukube_aks.facts.listings import Price
 
@@ -174,4 +174,4 @@ def _require_subscription(inquiry: Inquiry) -> str:
 
 
 def _unknown(names: list[str]) -> list[str]:
-    return [f"sizes with GPUs that the catalogue does not know: {', '.join(names)}"] if names else []
+    return [f"sizes with GPUs that the catalog does not know: {', '.join(names)}"] if names else []

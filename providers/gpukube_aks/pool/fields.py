@@ -22,13 +22,13 @@ from gpukube.core.binding import Binding, Draft, Effect, abilities
 from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, strings, text, texts, tree
 from gpukube.core.values import PROTECT_LABEL, Ability
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube_aks.facts.partitions import cut_value, profile_name
 from gpukube_aks.pool.marks import FORM, copy_tags
 
 if TYPE_CHECKING:
     from gpukube.core.values import Change, Target, UpdateRow
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
 
 PUT: Final = "agent_pools.begin_create_or_update"
 RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
@@ -103,7 +103,7 @@ def _is_system(key: str) -> bool:
 
 
 def _size(live: Live) -> str:
-    """The VM size in the catalogue's spelling: Azure compares sizes without case."""
+    """The VM size in the catalog's spelling: Azure compares sizes without case."""
     written = str(live.get("vmSize", ""))
     machine = _machines().get(written.casefold())
     return machine.name if machine else written

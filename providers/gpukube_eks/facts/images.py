@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
     from gpukube.gpu.models import Arch
 
 System = Literal["al2023", "bottlerocket"]

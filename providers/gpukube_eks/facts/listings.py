@@ -13,7 +13,7 @@ from math import log
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, decimal, tree, trees
-from gpukube.gpu.catalogue import CatalogueError
+from gpukube.gpu.catalog import CatalogError
 from gpukube.gpu.models import find_models
 from gpukube.gpu.refreshed import Offer
 
@@ -97,7 +97,7 @@ def _model(name: str, mib: float) -> str:
     """Name the model by chip and memory: "A100" is two of them; what EC2 calls it where that is none of ours."""
     try:
         sizes = find_models(name)
-    except CatalogueError:
+    except CatalogError:
         return name
     if mib <= 0:
         return name

@@ -1,4 +1,4 @@
-"""The live half of EKS's part in the catalogue: types from EC2, prices from AWS's price list.
+"""The live half of EKS's part in the catalog: types from EC2, prices from AWS's price list.
 
 Lives here: the calls. Must not live here: what answers mean (`facts.listings`).
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.cloud_catalog import Findings
 from gpukube.core.jsontree import strings, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError
@@ -21,7 +21,7 @@ from gpukube_eks.live.failures import explained
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.core.cloud_catalogue import Inquiry
+    from gpukube.core.cloud_catalog import Inquiry
     from gpukube_eks.live.sdk import Answer, Ec2Types, PricingSdk
 
 _PRICES_AT: Final = "us-east-1"

@@ -78,7 +78,7 @@ class Ec2Sdk(Protocol):
 
 
 class Ec2Types(Protocol):
-    """`client("ec2")`, for the catalogue."""
+    """`client("ec2")`, for the catalog."""
 
     def describe_instance_types(self, **arguments: object) -> Answer:
         """List instance types with what is in them, by pages with a NextToken."""

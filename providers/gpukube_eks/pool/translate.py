@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import ClusterRef, Observed, Ownership, Promise, Target
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.gpu.catalog import Machine
 
 CREATE: Final = "create_nodegroup"
 DELETE: Final = "delete_nodegroup"

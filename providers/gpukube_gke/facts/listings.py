@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, decimal, tree, trees
 from gpukube.gpu.attached import ATTACHED
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube.gpu.refreshed import Offer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str
 def read_accelerators(pages: Iterable[Mapping[str, object]], region: str) -> tuple[Offer, ...]:
     """Read acceleratorTypes.aggregatedList: GPUs of the region that are attached to N1 machines, in each number.
 
-    Which GPUs those are is the catalogue's own: the API lists built-in ones too.
+    Which GPUs those are is the catalog's own: the API lists built-in ones too.
     """
     most: dict[str, float] = {}
     for item in _scoped(pages, region, "acceleratorTypes"):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import decimal, tree, trees
 from gpukube.gpu.attached import ATTACHED
-from gpukube.gpu.catalogue import find_machine
+from gpukube.gpu.catalog import find_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The live half of GKE's part in the catalogue: machines from Compute Engine, prices from the Cloud Billing Catalog.
+"""The live half of GKE's part in the catalog: machines from Compute Engine, prices from the Cloud Billing Catalog.
 
 Lives here: the calls. Must not live here: what answers mean (`facts.listings`, `facts.prices`).
 
@@ -18,7 +18,7 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from gpukube.core.cloud_catalogue import Findings
+from gpukube.core.cloud_catalog import Findings
 from gpukube.core.jsontree import tree, trees
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.facts.endpoint import choose_endpoint
@@ -30,7 +30,7 @@ from gpukube_gke.live.failures import explained
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpukube.core.cloud_catalogue import Inquiry
+    from gpukube.core.cloud_catalog import Inquiry
     from gpukube_gke.facts.endpoint import Endpoint
 
 _COMPUTE_URL: Final = "https://compute.googleapis.com"

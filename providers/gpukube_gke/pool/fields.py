@@ -24,7 +24,7 @@ from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
-from gpukube.gpu.catalogue import find_machine
+from gpukube.gpu.catalog import find_machine
 from gpukube.gpu.sharing import Sharing
 from gpukube_gke.facts.places import is_zone
 from gpukube_gke.pool.counts import autoscaling_bounds, initial_per_zone

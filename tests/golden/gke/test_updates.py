@@ -17,7 +17,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Taint, Upgrade
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube_gke.pool.marks import FORM
 from tests.unit.gpukube_gke.edits import BASE, EDITS, live_of

@@ -1,4 +1,4 @@
-"""Whatever a cloud answers, it is read without a traceback, and the catalogue that comes of it is whole."""
+"""Whatever a cloud answers, it is read without a traceback, and the catalog that comes of it is whole."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ STOCKS = st.builds(
     st.lists(STOCKS, max_size=4, unique_by=lambda s: (s.provider, s.region)),
     st.sampled_from(["", "eastus", "elsewhere"]),
 )
-def test_catalogue_when_anything_was_refreshed_then_nothing_embedded_is_lost_and_every_price_has_day_and_region(
+def test_catalog_when_anything_was_refreshed_then_nothing_embedded_is_lost_and_every_price_has_day_and_region(
     stocks: list[Stock], region: str
 ) -> None:
     entries = lay_over(stocks, region)
@@ -106,7 +106,7 @@ def test_catalogue_when_anything_was_refreshed_then_nothing_embedded_is_lost_and
     assert json.loads(json.dumps(document)) == document
 
 
-def test_order_when_stocks_come_in_another_one_then_the_same_catalogue() -> None:
+def test_order_when_stocks_come_in_another_one_then_the_same_catalog() -> None:
     offers = (Offer("g6.xlarge", price_usd_h=1.0), Offer("new.large", "L4", 1.0))
     one = Stock("eks", "eu-west-1", "2026-12-01T00:00:00Z", offers)
     two = replace(one, region="eu-north-1", offers=(replace(offers[0], price_usd_h=2.0),))

@@ -11,7 +11,7 @@ import pytest
 from gpukube.catalog import cache
 from gpukube.catalog.cache import Cached, read_cache, write_cache
 from gpukube.catalog.place import cache_file
-from gpukube.gpu.machines import catalogue_date
+from gpukube.gpu.machines import catalog_date
 from gpukube.gpu.refreshed import Offer, Stock
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ STOCKS = (
 
 
 def test_cache_when_written_then_read_back_equal_and_private(tmp_path: Path) -> None:
-    file = tmp_path / "deep" / "catalogue.json"
+    file = tmp_path / "deep" / "catalog.json"
     write_cache(file, reversed(STOCKS))
     assert read_cache(file) == Cached(STOCKS)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert [path.name for path in file.parent.iterdir()] == ["catalogue.json"]
+    assert [path.name for path in file.parent.iterdir()] == ["catalog.json"]
 
 
 def test_cache_when_written_again_then_replaced_whole(tmp_path: Path) -> None:
-    file = tmp_path / "catalogue.json"
+    file = tmp_path / "catalog.json"
     file.write_text("old")
     file.chmod(0o644)
     write_cache(file, STOCKS[:1])
@@ -46,16 +46,16 @@ def test_cache_when_written_again_then_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_cache_when_it_cannot_be_written_then_the_old_one_stays_and_no_draft(tmp_path: Path) -> None:
-    file = tmp_path / "catalogue.json"
+    file = tmp_path / "catalog.json"
     write_cache(file, STOCKS)
     with pytest.raises(TypeError):
         write_cache(file, [Stock("eks", "x", "now", (object(),))])  # type: ignore[arg-type]  # what cannot be written
     assert read_cache(file).stocks == STOCKS
-    assert [path.name for path in tmp_path.iterdir()] == ["catalogue.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["catalog.json"]
 
 
 def test_cache_when_there_is_none_then_nothing_and_no_word(tmp_path: Path) -> None:
-    assert read_cache(tmp_path / "catalogue.json") == Cached()
+    assert read_cache(tmp_path / "catalog.json") == Cached()
 
 
 def whole(**changes: object) -> str:
@@ -85,7 +85,7 @@ def whole(**changes: object) -> str:
 def test_cache_when_broken_or_of_another_version_then_told_once_and_passed_over(
     text: str, why: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "catalogue.json"
+    file = tmp_path / "catalog.json"
     file.write_text(text, "latin-1")
     cached = read_cache(file)
     (found,) = cached.findings
@@ -95,7 +95,7 @@ def test_cache_when_broken_or_of_another_version_then_told_once_and_passed_over(
 
 
 def test_cache_when_a_newer_gpukube_added_keys_then_read_all_the_same(tmp_path: Path) -> None:
-    file = tmp_path / "catalogue.json"
+    file = tmp_path / "catalog.json"
     file.write_text(whole(tomorrow=1))
     assert [offer.name for offer in read_cache(file).stocks[0].offers] == ["g6.xlarge"]
 
@@ -105,8 +105,8 @@ def test_cache_when_a_newer_gpukube_added_keys_then_read_all_the_same(tmp_path: 
     [
         ("2026-01-01T00:00:00Z", "2026-01-01", False),
         ("2026-01-01T00:00:00Z", "", False),
-        ("2026-01-01T00:00:00Z", catalogue_date(), True),  # a clock that is wrong
-        (f"{catalogue_date()}T00:00:00Z", "2026-01-01", True),
+        ("2026-01-01T00:00:00Z", catalog_date(), True),  # a clock that is wrong
+        (f"{catalog_date()}T00:00:00Z", "2026-01-01", True),
         ("2100-01-01T00:00:00Z", "2026-01-01", True),
     ],
 )
@@ -116,7 +116,7 @@ def test_cache_when_a_later_gpukube_has_a_newer_table_then_told_and_passed_over(
     is_kept: bool,  # noqa: FBT001 - a table
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "catalogue.json"
+    file = tmp_path / "catalog.json"
     old = Stock("eks", "us-east-1", fetched, (), (), table)
     write_cache(file, [old, STOCKS[0]])
     cached = read_cache(file)
@@ -140,7 +140,7 @@ def test_cache_when_it_is_a_directory_or_huge_then_told(tmp_path: Path, monkeypa
 
 def test_file_when_named_then_the_users_cache_or_the_directory_given_and_another_in_the_sandbox(tmp_path: Path) -> None:
     usual = cache_file({}, sandbox=False)
-    assert (usual.name, usual.parent.name) == ("catalogue.json", "gpukube")
+    assert (usual.name, usual.parent.name) == ("catalog.json", "gpukube")
     given = {"GPUKUBE_CACHE_DIR": str(tmp_path)}
-    assert cache_file(given, sandbox=False) == tmp_path / "catalogue.json"
-    assert cache_file(given, sandbox=True) == tmp_path / "catalogue-sandbox.json"
+    assert cache_file(given, sandbox=False) == tmp_path / "catalog.json"
+    assert cache_file(given, sandbox=True) == tmp_path / "catalog-sandbox.json"

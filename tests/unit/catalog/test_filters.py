@@ -9,7 +9,7 @@ import pytest
 from gpukube.catalog.filters import Filters, choose_entries
 from gpukube.gpu.models import MODELS, find_models, parse_model
 from gpukube.gpu.refreshed import Offer, Stock, lay_over
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,9 +85,9 @@ def test_models_when_a_chip_has_sizes_then_all_of_them(text: str, names: list[st
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("Z9", "is not a GPU model"), ("A30-24GB", "no cloud in the catalogue sells")]
+    ("text", "said"), [("Z9", "is not a GPU model"), ("A30-24GB", "no cloud in the catalog sells")]
 )
 def test_models_when_nobody_has_it_then_refused(text: str, said: str) -> None:
-    with pytest.raises(CatalogueError, match=said) as refused:
+    with pytest.raises(CatalogError, match=said) as refused:
         find_models(text)
     assert refused.value.code == "gpu-model"

@@ -6,7 +6,7 @@ import pytest
 
 from gpukube.catalog.geometry import mig_document, read_live, read_wanted
 from gpukube.gpu.models import parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 A100 = parse_model("A100-40GB")
 
@@ -51,7 +51,7 @@ def test_wanted_when_a_profile_is_named_twice_then_adds_up() -> None:
 
 @pytest.mark.parametrize("word", ["1g.5gb", "=3", "1g.5gb=", "1g.5gb=-1", "1g.5gb=x"])
 def test_wanted_when_written_otherwise_then_refused(word: str) -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         read_wanted([word])
     assert caught.value.code == "mig-question"
 
@@ -67,12 +67,12 @@ LIVE: dict[str, tuple[list[str], str, str]] = {
 
 @pytest.mark.parametrize(("words", "code", "message"), LIVE.values(), ids=LIVE)
 def test_live_when_it_cannot_be_then_refused(words: list[str], code: str, message: str) -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         read_live(A100, words)
     assert (caught.value.code, caught.value.message) == (code, message)
 
 
 def test_document_when_the_gpu_has_no_mig_then_refused() -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         mig_document(parse_model("T4"), {}, (), alike=False)
     assert caught.value.code == "mig-capable"

@@ -15,11 +15,11 @@ from gpukube.catalog.refreshing import (
     refresh_document,
     refresh_exit_code,
 )
-from gpukube.catalog.seam import catalogues
-from gpukube.core.cloud_catalogue import Account, CloudCatalogue, Findings, Inquiry
+from gpukube.catalog.seam import catalogs
+from gpukube.core.cloud_catalog import Account, CloudCatalog, Findings, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, ExitCode, SpecError
-from gpukube.gpu.machines import catalogue_date
+from gpukube.gpu.machines import catalog_date
 from gpukube.gpu.refreshed import Offer, Stock
 
 NOW = "2026-12-24T08:00:00Z"
@@ -56,7 +56,7 @@ def test_inquiries_when_regions_are_named_then_those_of_the_clouds_they_belong_t
     [
         (("eks",), ("eastus",), "region", '"eastus" is not a region of eks'),
         ((), ("moon base",), "region", '"moon base" is not a region of aks, eks or gke'),
-        (("mars",), (), "no-catalogue", 'no catalogue for "mars"'),
+        (("mars",), (), "no-catalogue", 'no catalog for "mars"'),
     ],
 )
 def test_inquiries_when_no_cloud_can_answer_then_refused(
@@ -73,7 +73,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Findings | Exception]:
     """Let clouds answer what the test writes here."""
     written: dict[str, Findings | Exception] = {}
 
-    def answering(name: str, real: CloudCatalogue) -> CloudCatalogue:
+    def answering(name: str, real: CloudCatalog) -> CloudCatalog:
         def fetch(inquiry: Inquiry) -> Findings:
             answer = written[f"{name}/{inquiry.region}"]
             if isinstance(answer, Exception):
@@ -82,8 +82,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Findings | Exception]:
 
         return replace(real, fetch=fetch)
 
-    fakes = {name: answering(name, real) for name, real in catalogues().items()}
-    monkeypatch.setattr(refreshing, "catalogues", lambda: fakes)
+    fakes = {name: answering(name, real) for name, real in catalogs().items()}
+    monkeypatch.setattr(refreshing, "catalogs", lambda: fakes)
     return written
 
 
@@ -95,7 +95,7 @@ def test_refresh_when_answered_then_dated_and_ordered(answers: dict[str, Finding
     answers["eks/us-east-1"] = Findings((P4D, Offer("g6.xlarge")), priced=True, notes=("n",))
     (outcome,) = refresh([inquiry()], [OLD], NOW)
     assert outcome.stock == Stock(
-        "eks", "us-east-1", NOW, (Offer("g6.xlarge"), replace(P4D, price_date="2026-12-24")), ("n",), catalogue_date()
+        "eks", "us-east-1", NOW, (Offer("g6.xlarge"), replace(P4D, price_date="2026-12-24")), ("n",), catalog_date()
     )
     assert joined([OLD], [outcome]) == (outcome.stock,)
 

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.seam import catalogue_of, catalogues, cuts_of
+from gpukube.catalog.seam import catalog_of, catalogs, cuts_of
 from gpukube.core.jsontree import decimal
 from gpukube.gpu.machines import Machine, machines
 from gpukube.gpu.mig import profiles
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalogue import CloudCatalogue
+    from gpukube.core.cloud_catalog import CloudCatalog
 
 ROOT = Path(__file__).parents[3]
 CLOUDS = sorted({m.provider for m in machines()})
 
 
-def contribution(name: str) -> CloudCatalogue:
-    found = catalogue_of(name)
+def contribution(name: str) -> CloudCatalog:
+    found = catalog_of(name)
     assert found is not None
     return found
 
 
-def test_catalogues_when_listed_then_one_for_each_cloud_of_the_table_and_none_for_others() -> None:
-    assert sorted(catalogues()) == CLOUDS
-    assert catalogue_of("mars") is None
+def test_catalogs_when_listed_then_one_for_each_cloud_of_the_table_and_none_for_others() -> None:
+    assert sorted(catalogs()) == CLOUDS
+    assert catalog_of("mars") is None
 
 
 @pytest.mark.parametrize("name", CLOUDS)
@@ -82,7 +82,7 @@ def test_cuts_when_the_cloud_shows_no_names_then_only_single() -> None:
 @pytest.mark.parametrize("name", CLOUDS)
 def test_package_when_only_facts_are_asked_then_no_sdk_is_loaded(name: str) -> None:
     code = (
-        f"import sys; from gpukube.catalog.seam import catalogue_of; catalogue_of({name!r}); "
+        f"import sys; from gpukube.catalog.seam import catalog_of; catalog_of({name!r}); "
         "loaded = {name.partition('.')[0] for name in sys.modules}; "
         "print(sorted(loaded & {'boto3', 'botocore', 'azure', 'google', 'grpc', 'requests'}))"
     )

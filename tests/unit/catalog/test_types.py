@@ -7,13 +7,13 @@ import pytest
 from gpukube.catalog.types import find_type
 from gpukube.gpu.machines import machines
 from gpukube.gpu.refreshed import lay_over
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 
 ENTRIES = lay_over(())
 
 
 @pytest.mark.parametrize("name", sorted({m.name for m in machines()}))
-def test_type_when_in_the_catalogue_then_found_retired_or_not(name: str) -> None:
+def test_type_when_in_the_catalog_then_found_retired_or_not(name: str) -> None:
     assert {e.machine.name for e in find_type(ENTRIES, name)} == {name}
 
 
@@ -28,9 +28,9 @@ def test_type_when_gpus_are_attached_then_those_that_fit_on_the_machine() -> Non
     ("name", "code", "said", "fix"),
     [
         ("standard_nd96asr_v4", "instance-type", "no cloud has a GPU instance type", "write Standard_ND96asr_v4"),
-        ("p4d.24xl", "instance-type", "in the catalogue of 2026", "write p4d.24xlarge"),
-        ("g4ad.xlarge", "instance-type-refused", "is not in the catalogue", "write g4dn.xlarge"),
-        ("Standard_NV6", "instance-type-refused", "is not in the catalogue", "write Standard_"),
+        ("p4d.24xl", "instance-type", "in the catalog of 2026", "write p4d.24xlarge"),
+        ("g4ad.xlarge", "instance-type-refused", "is not in the catalog", "write g4dn.xlarge"),
+        ("Standard_NV6", "instance-type-refused", "is not in the catalog", "write Standard_"),
         ("n1-custom-128-65536", "instance-type", "no cloud has", "write "),
         (
             "A100",
@@ -41,7 +41,7 @@ def test_type_when_gpus_are_attached_then_those_that_fit_on_the_machine() -> Non
     ],
 )
 def test_type_when_not_there_then_refused_with_the_nearest(name: str, code: str, said: str, fix: str) -> None:
-    with pytest.raises(CatalogueError, match=said) as refused:
+    with pytest.raises(CatalogError, match=said) as refused:
         find_type(ENTRIES, name)
     assert (refused.value.code, refused.value.fix.startswith(fix)) == (code, True)
     assert "Standard_NC128" not in refused.value.fix, "a retired type is no advice"

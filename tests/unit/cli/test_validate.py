@@ -168,7 +168,7 @@ def test_finding_when_listed_then_names_its_field(
     assert [one["field"] for one in (*found["errors"], *found["warnings"])] == [field]
 
 
-# A pool that the GPU catalogue or its cloud refuses, beside what is wrong already in the text or the shape.
+# A pool that the GPU catalog or its cloud refuses, beside what is wrong already in the text or the shape.
 REFUSED = GOOD.replace("Standard_NC4as_T4_v3", "Standard_NC4as_T4_v9").replace("name: a", "name: typo")
 UPPER = GOOD.replace("name: a", "name: Upper")
 BESIDE = {

@@ -26,7 +26,7 @@ from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.jsontree import at, items, text, texts
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
 from gpukube.engine.documents.parts import WEIGHTS
-from gpukube.gpu.catalogue import parse_model
+from gpukube.gpu.catalog import parse_model
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox.kube.nodes.hardware import MODELS as HARDWARE
 from tests.unit.cluster.builders import (

@@ -11,7 +11,7 @@ from gpukube.core.belief import believed, check_belief, compare, devices_text
 from gpukube.core.cloud_check import Autoscaler
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Nodes, Ownership
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.testing.fakes import FakeProvider
 from gpukube_aks.diagnose import DIAGNOSIS as AKS

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host, usual_host
-from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, require_machine, resolve_machine
+from gpukube.gpu.catalog import CatalogError, machines, parse_model, require_machine, resolve_machine
 
 T4 = parse_model("T4")
 PARTS = [machine for machine in machines("gke") if machine.name == ATTACHED]
@@ -44,7 +44,7 @@ def test_find_host_when_no_n1_machine_then_none(name: str) -> None:
 
 
 def test_require_machine_when_the_cloud_attaches_no_gpus_then_a_name_of_n1_is_unknown() -> None:
-    with pytest.raises(CatalogueError, match="not a GPU instance type of aks"):
+    with pytest.raises(CatalogError, match="not a GPU instance type of aks"):
         require_machine("aks", "n1-standard-8")
 
 
@@ -61,7 +61,7 @@ def test_require_machine_when_the_cloud_attaches_no_gpus_then_a_name_of_n1_is_un
 def test_require_machine_when_the_gpu_does_not_go_there_then_says_what_does(
     name: str, gpu: tuple[str, int] | None, says: str, fix: str
 ) -> None:
-    with pytest.raises(CatalogueError, match=re.escape(says)) as caught:
+    with pytest.raises(CatalogError, match=re.escape(says)) as caught:
         require_machine("gke", name, (parse_model(gpu[0]), gpu[1]) if gpu else None)
 
     assert caught.value.code == "instance-type"
@@ -69,7 +69,7 @@ def test_require_machine_when_the_gpu_does_not_go_there_then_says_what_does(
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.model}-{part.devices}")
-def test_limit_when_compared_with_the_catalogue_then_the_same(part: object) -> None:
+def test_limit_when_compared_with_the_catalog_then_the_same(part: object) -> None:
     machine = next(found for found in PARTS if found is part)
 
     assert f"at most {MOST_VCPUS[machine.model.name][machine.devices]} vCPUs" in machine.notes

@@ -64,7 +64,7 @@ def test_build_instances_when_cells_are_blank_then_the_keys_are_absent_and_rows_
     ("gpu_id", "name"),
     [("a100-40gb", "A100-40GB"), ("rtx-pro-6000-96gb", "RTXPRO6000-96GB"), ("gb200-186gb", "GB200-186GB")],
 )
-def test_model_name_when_an_id_is_given_then_as_the_catalogue_spells_it(gpu_id: str, name: str) -> None:
+def test_model_name_when_an_id_is_given_then_as_the_catalog_spells_it(gpu_id: str, name: str) -> None:
     assert build_gpu_data.model_name(gpu_id) == name
 
 

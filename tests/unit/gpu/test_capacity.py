@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.gpu.capacity import node_capacity, pool_capacity, shared_name, unshared_resources
-from gpukube.gpu.catalogue import CatalogueError, Machine, machines, require_machine
+from gpukube.gpu.catalog import CatalogError, Machine, machines, require_machine
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import model_named
 from gpukube.gpu.sharing import MigCut, MigStrategy, Sharing, Slicing
@@ -85,7 +85,7 @@ def test_node_capacity_when_cut_and_shared_then_gpus_x_instances_x_replicas(
 
 
 def test_node_capacity_when_the_profile_is_unknown_then_raises() -> None:
-    with pytest.raises(CatalogueError):
+    with pytest.raises(CatalogError):
         node_capacity(A100X8, mixed("1g.6gb"))
 
 

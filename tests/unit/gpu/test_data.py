@@ -87,7 +87,7 @@ def test_machine_when_mig_capable_then_its_model_has_a_table_and_it_holds_whole_
     assert not machine.is_fractional
 
 
-def test_models_when_called_sold_then_the_catalogue_offers_them_and_no_others() -> None:
+def test_models_when_called_sold_then_the_catalog_offers_them_and_no_others() -> None:
     assert {m.name for m in MODELS if m.sold} == {m.model.name for m in machines()}
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.gpu.catalogue import (
-    CatalogueError,
+from gpukube.gpu.catalog import (
+    CatalogError,
     Machine,
-    catalogue_date,
+    catalog_date,
     find_machine,
     machines,
     parse_model,
@@ -56,7 +56,7 @@ def test_machines_when_asked_for_a_provider_then_only_its_own() -> None:
 
 
 def test_require_machine_when_only_the_case_differs_then_the_fix_is_the_canonical_spelling() -> None:
-    with pytest.raises(CatalogueError, match="not the spelling of eks") as caught:
+    with pytest.raises(CatalogError, match="not the spelling of eks") as caught:
         require_machine("eks", "P4d.24XLARGE")
     assert (caught.value.code, caught.value.fix) == ("instance-type", "did you mean p4d.24xlarge?")
 
@@ -66,7 +66,7 @@ def test_require_machine_when_a_size_of_azure_is_in_another_case_then_is_that_si
 
 
 def test_require_machine_when_unknown_then_names_the_nearest_and_the_date() -> None:
-    with pytest.raises(CatalogueError, match=catalogue_date()) as caught:
+    with pytest.raises(CatalogError, match=catalog_date()) as caught:
         require_machine("aks", "Standard_NC24ads_A100_v5")
     assert caught.value.fix.startswith("did you mean Standard_NC24ads_A100_v4? Similar: ")
 
@@ -76,7 +76,7 @@ def test_require_machine_when_known_then_gives_it() -> None:
 
 
 def test_require_machine_when_retired_with_a_successor_then_the_fix_names_it() -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         require_machine("aks", "standard_nc128DS_xl_RTXPRO6000BSE_v6")
     assert caught.value.code == "instance-type-refused"
     assert caught.value.fix == "write Standard_NC144ds_xl_RTXPRO6000BSE_v6"
@@ -84,7 +84,7 @@ def test_require_machine_when_retired_with_a_successor_then_the_fix_names_it() -
 
 
 def test_require_machine_when_refused_without_a_successor_then_the_fix_is_to_name_a_model() -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         require_machine("eks", "g4ad.xlarge")
     assert caught.value.fix == "remove instanceType and write gpu.model and gpu.count"
 
@@ -121,7 +121,7 @@ def test_refuse_reason_when_the_type_cannot_work_then_says_why(provider: str, na
     assert word in (refuse_reason(provider, name) or "")
 
 
-def test_refuse_reason_when_catalogued_and_not_retired_then_none() -> None:
+def test_refuse_reason_when_cataloged_and_not_retired_then_none() -> None:
     assert [m.name for m in machines() if m.status != "retired" and refuse_reason(m.provider, m.name)] == []
 
 
@@ -168,7 +168,7 @@ def test_has_gpus_when_a_share_is_written_exactly_then_rounding_is_forgiven(
 
 @pytest.mark.parametrize("machine", [m for m in machines() if m.status == "retired"], ids=lambda m: m.name)
 def test_require_machine_when_retired_then_refused_under_its_exact_name(machine: Machine) -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         require_machine(machine.provider, machine.name)
     assert (caught.value.code, caught.value.why) == ("instance-type-refused", machine.notes)
 

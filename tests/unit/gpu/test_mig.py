@@ -21,7 +21,7 @@ from gpukube.gpu.mig import (
     resource_name,
 )
 from gpukube.gpu.models import MODELS, GpuModel, model_named, parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from tests.unit.gpu.geometry import SEVEN_NAMES
 
 MIG_MODELS = [model for model in MODELS if is_mig_model(model)]
@@ -111,7 +111,7 @@ def test_resource_name_when_derived_for_all_then_no_two_profiles_of_a_gpu_share_
 
 @pytest.mark.parametrize("name", ["T4", "T4G", "V100-16GB", "P100", "P4", "K80", "A10", "A10G", "L4", "L40S"])
 def test_find_profile_when_the_chip_has_no_mig_then_says_which_have(name: str) -> None:
-    with pytest.raises(CatalogueError, match="does not support MIG") as caught:
+    with pytest.raises(CatalogError, match="does not support MIG") as caught:
         find_profile(parse_model(name), "1g.5gb")
     assert caught.value.code == "mig-capable"
     assert "the chip has no MIG" in caught.value.why
@@ -141,7 +141,7 @@ UNKNOWN = [
 def test_find_profile_when_unknown_then_the_same_width_comes_first_and_all_are_named(
     model: str, text: str, fix: str, why: str
 ) -> None:
-    with pytest.raises(CatalogueError, match="is not a MIG profile of") as caught:
+    with pytest.raises(CatalogError, match="is not a MIG profile of") as caught:
         find_profile(model_named(model), text)
     assert caught.value.code == "mig-profile"
     assert caught.value.fix.startswith(fix)
@@ -185,7 +185,7 @@ def test_fits_when_media_engines_run_out_then_false(layout: list[str], expected:
 
 
 def test_fits_when_a_profile_is_unknown_then_raises() -> None:
-    with pytest.raises(CatalogueError):
+    with pytest.raises(CatalogError):
         fits(A100, ["1g.5gb", "9g.90gb"])
 
 

@@ -9,7 +9,7 @@ import pytest
 from gpukube.gpu.mig import find_profile, profiles
 from gpukube.gpu.mig_fractions import fraction_of, same_fraction, same_fractions
 from gpukube.gpu.models import model_named, parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from tests.unit.gpu.geometry import GPUS, SEVEN_NAMES
 
 COLUMNS = range(6)
@@ -66,7 +66,7 @@ def test_same_fraction_when_there_and_back_then_the_same_profile(model: str) -> 
 
 
 def test_same_fractions_when_the_profile_or_mig_is_unknown_then_refused() -> None:
-    with pytest.raises(CatalogueError):
+    with pytest.raises(CatalogError):
         same_fractions(model_named("A100-40GB"), "1g.6gb")
-    with pytest.raises(CatalogueError):
+    with pytest.raises(CatalogError):
         same_fractions(parse_model("T4"), "1g.5gb")

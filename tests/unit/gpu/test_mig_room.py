@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpukube.gpu.mig import Placement, find_profile, fits, maximal_mixes, pci_ids, place_layout, profiles
 from gpukube.gpu.mig_room import can_block, explain_misfit, largest_fit, room_left, stranded_profiles
 from gpukube.gpu.models import MODELS, model_named
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from tests.unit.gpu.geometry import GPUS, MIXES_OF_SEVEN, holds, most
 
 A100 = model_named("A100-40GB")
@@ -209,7 +209,7 @@ def test_explain_misfit_when_given_anything_then_says_something_exactly_when_it_
 
 @pytest.mark.parametrize("ask", [explain_misfit, largest_fit, can_block])
 def test_questions_when_a_profile_is_unknown_then_refused(ask: object) -> None:
-    with pytest.raises(CatalogueError):
+    with pytest.raises(CatalogError):
         ask(A100, ["9g.90gb"])  # type: ignore[operator]  # one of three functions of one shape
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpukube.gpu.mig import fits
 from gpukube.gpu.mig_solver import MOST_INSTANCES, Packing, cut_alike, pack
 from gpukube.gpu.models import model_named, parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from tests.unit.gpu.geometry import GPUS, best_cover, holds
 
 A100 = model_named("A100-40GB")
@@ -92,11 +92,11 @@ def test_pack_when_a_million_is_wanted_then_exactly_that() -> None:
 def test_pack_when_gpus_are_given_then_refused_only_beyond_them() -> None:
     wanted = {"3g.20gb": 5, "1g.5gb": 0}
     assert pack(A100, wanted, gpus=3).gpus == 3
-    with pytest.raises(CatalogueError, match=r"^5 x 3g.20gb need 3 x A100-40GB, and there are 2$") as caught:
+    with pytest.raises(CatalogError, match=r"^5 x 3g.20gb need 3 x A100-40GB, and there are 2$") as caught:
         pack(A100, wanted, gpus=2)
     assert caught.value.code == "mig-layout"
     assert caught.value.fix == "use fewer or smaller instances, or 3 GPUs"
-    with pytest.raises(CatalogueError, match=r"^5 x 3g.20gb and 1 x 7g.40gb need 4 x"):
+    with pytest.raises(CatalogError, match=r"^5 x 3g.20gb and 1 x 7g.40gb need 4 x"):
         pack(A100, {"3g.20gb": 5, "7g.40gb": 1}, gpus=0)
 
 
@@ -113,7 +113,7 @@ def test_pack_when_it_cannot_be_asked_for_then_says_why(
     model: str, wanted: dict[str, int], code: str, said: str
 ) -> None:
     for ask in (pack, cut_alike):
-        with pytest.raises(CatalogueError, match=said) as caught:
+        with pytest.raises(CatalogError, match=said) as caught:
             ask(parse_model(model), wanted)
         assert caught.value.code == code
         assert caught.value.fix
@@ -140,7 +140,7 @@ def test_cut_alike_when_nothing_is_wanted_then_no_gpu() -> None:
 
 
 def test_cut_alike_when_no_gpu_holds_some_of_each_then_says_so() -> None:
-    with pytest.raises(CatalogueError, match=r"^one A100-40GB cannot hold 7g.40gb and 1g.5gb$") as caught:
+    with pytest.raises(CatalogError, match=r"^one A100-40GB cannot hold 7g.40gb and 1g.5gb$") as caught:
         cut_alike(A100, {"1g.5gb": 1, "7g.40gb": 1})
     assert (caught.value.code, caught.value.fix) == ("mig-layout", "use a pool for each of them")
     assert "each profile" in caught.value.why
@@ -152,7 +152,7 @@ def test_cut_alike_when_it_answers_then_enough_and_one_gpu_fewer_is_not(case: tu
     model, wanted = case
     try:
         packing = cut_alike(model_named(model), wanted)
-    except CatalogueError:
+    except CatalogError:
         assert not fits(model_named(model), [name for name, count in wanted.items() if count])
         return
     made = produced(packing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.gpu.catalogue import CatalogueError, parse_model
+from gpukube.gpu.catalog import CatalogError, parse_model
 from gpukube.gpu.models import MODELS
 
 ALIASES = {
@@ -74,7 +74,7 @@ def test_parse_model_when_tables_list_an_alias_then_a_case_covers_it() -> None:
     ],
 )
 def test_parse_model_when_the_bare_chip_has_two_sizes_then_names_them(text: str, fix: str) -> None:
-    with pytest.raises(CatalogueError) as caught:
+    with pytest.raises(CatalogError) as caught:
         parse_model(text)
     assert caught.value.message == f'"{text}" matches 2 GPU models with different memory'
     assert (caught.value.code, caught.value.fix) == ("gpu-model", fix)
@@ -84,7 +84,7 @@ def test_parse_model_when_the_bare_chip_has_two_sizes_then_names_them(text: str,
     ("text", "first"), [("A100-48GB", "A100-40GB"), ("L40", "L40S-48GB"), ("H20-141GB", "H200-141GB")]
 )
 def test_parse_model_when_unknown_then_names_the_nearest_first(text: str, first: str) -> None:
-    with pytest.raises(CatalogueError, match="is not a GPU model in the catalogue") as caught:
+    with pytest.raises(CatalogError, match="is not a GPU model in the catalog") as caught:
         parse_model(text)
     assert caught.value.fix.startswith(f"did you mean {first}, ")
     assert "A30-24GB" not in caught.value.fix

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.gpu.machines import catalogue_date, machines
+from gpukube.gpu.machines import catalog_date, machines
 from gpukube.gpu.models import parse_model
 from gpukube.gpu.refreshed import Entry, Offer, Stock, lay_over
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from gpukube.gpu.selection import near_machines, resolve_machine
 
 P4D = "p4d.24xlarge"
@@ -26,10 +26,10 @@ def entry(entries: tuple[Entry, ...], name: str) -> Entry:
     return found
 
 
-def test_catalogue_when_nothing_was_refreshed_then_the_embedded_one_with_its_date() -> None:
+def test_catalog_when_nothing_was_refreshed_then_the_embedded_one_with_its_date() -> None:
     entries = lay_over(())
     assert sorted(map(id, (e.machine for e in entries))) == sorted(map(id, machines()))
-    assert {(e.source, e.as_of, e.regions, e.missing) for e in entries} == {("embedded", catalogue_date(), (), ())}
+    assert {(e.source, e.as_of, e.regions, e.missing) for e in entries} == {("embedded", catalog_date(), (), ())}
 
 
 def test_machine_when_refreshed_then_price_shape_and_day_are_live() -> None:
@@ -122,7 +122,7 @@ def test_resolve_when_given_machines_then_chooses_among_them_only() -> None:
     among = [e.machine for e in entries if e.machine.provider == "eks"]
     assert resolve_machine("eks", parse_model("A100-40GB"), 8, among).machine.name == "p9.24xlarge"
     assert resolve_machine("eks", parse_model("A100-40GB"), 8).machine.name == P4D
-    with pytest.raises(CatalogueError, match="no instance type"):
+    with pytest.raises(CatalogError, match="no instance type"):
         resolve_machine("eks", parse_model("A100-40GB"), 8, [m for m in among if m.model.chip != "A100"])
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from gpukube.gpu.attached import ATTACHED, usual_host
-from gpukube.gpu.catalogue import CatalogueError, machines, parse_model, resolve_machine
+from gpukube.gpu.catalog import CatalogError, machines, parse_model, resolve_machine
 from gpukube.gpu.selection import (
     keep_deployable,
     keep_released,
@@ -108,7 +108,7 @@ NONE_FITS = [
 def test_resolve_when_nothing_fits_then_says_what_there_is(
     provider: str, model: str, count: float, why: str, fix: str
 ) -> None:
-    with pytest.raises(CatalogueError, match=r"has no instance type with .* in the catalogue of 2026-11-21") as caught:
+    with pytest.raises(CatalogError, match=r"has no instance type with .* in the catalog of 2026-11-21") as caught:
         resolve_machine(provider, parse_model(model), count)
     assert caught.value.code == "no-machine"
     assert why in caught.value.why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.gpu.catalogue import GpuModel, Machine, parse_model, require_machine
+from gpukube.gpu.catalog import GpuModel, Machine, parse_model, require_machine
 from gpukube.gpu.sharing import (
     MigCut,
     Sharing,

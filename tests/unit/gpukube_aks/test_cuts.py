@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.gpu.catalogue import machines, parse_model
+from gpukube.gpu.catalog import machines, parse_model
 from gpukube.gpu.mig import find_profile, profiles
 from gpukube_aks.facts.partitions import CUTS, can_cut, cut_value, profile_name
 from tests.builders import make_target

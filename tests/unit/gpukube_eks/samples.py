@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpukube.core.owners import needs_operator, solve_ownership
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import ClusterRef, Desired, Ownership, Target
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube_eks import EksProvider
 from tests.builders import make_target
 

@@ -10,7 +10,7 @@ from botocore.model import ListShape, ServiceModel, Shape, StringShape, Structur
 
 from gpukube.core.meanings import Problem
 from gpukube.core.values import Change
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.facts.images import IMAGES, find_image
 from gpukube_eks.facts.meanings import error_of
@@ -111,7 +111,7 @@ def test_late_codes_when_they_come_have_a_meaning_and_a_remedy(code: str) -> Non
 NO_IMAGE = {"g7"}
 
 
-def test_machines_when_they_are_in_the_catalogue_have_an_image() -> None:
+def test_machines_when_they_are_in_the_catalog_have_an_image() -> None:
     missing = {machine.name.partition(".")[0] for machine in machines("eks") if find_image("", machine) is None}
 
     assert missing == NO_IMAGE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.diff import diff_fields
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Taint, Upgrade
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.pool.observe import observe_pool
 from tests.unit.gpukube_gke.targets import desire, gke_target, reserved

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.owners import solve_ownership
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Capacity, ClusterRef, Ownership, Reservation
-from gpukube.gpu.catalogue import parse_model, require_machine
+from gpukube.gpu.catalog import parse_model, require_machine
 from gpukube_gke import GkeProvider
 from tests.builders import make_target
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.values import Capacity, Nodes
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube_gke.facts.local_ssd import explain_local_ssd
 from gpukube_gke.rules.combinations import check_combinations
 from tests.unit.gpukube_gke.edits import merged, nested
@@ -170,7 +170,7 @@ def test_local_disks_when_they_may_be_chosen_are_one_to_eight() -> None:
     assert {explain_local_ssd(machine, 9) for machine in machines} == {"write 1 to 8"}
 
 
-def test_local_disks_when_compared_with_the_catalogue_are_listed_for_every_machine_that_brings_them() -> None:
+def test_local_disks_when_compared_with_the_catalog_are_listed_for_every_machine_that_brings_them() -> None:
     bringing = {machine.name for machine in machines("gke") if machine.local_ssd_gib and "nolssd" not in machine.name}
 
     assert bringing - FIXED_DISKS.keys() == set()

@@ -10,7 +10,7 @@ import pytest
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Taint
 from gpukube.gpu.capacity import node_capacity
-from gpukube.gpu.catalogue import machines
+from gpukube.gpu.catalog import machines
 from gpukube.gpu.mig import instances_per_gpu
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.facts.partitions import PARTITIONS
@@ -246,7 +246,7 @@ CUT = [(kind, profile) for kind, profiles in PARTITIONS.items() for profile in p
 
 
 @pytest.mark.parametrize(("kind", "profile"), CUT)
-def test_partition_when_counted_by_gke_is_what_the_catalogue_predicts(kind: str, profile: str) -> None:
+def test_partition_when_counted_by_gke_is_what_the_catalog_predicts(kind: str, profile: str) -> None:
     models = {machine.model for machine in machines("gke") if machine.accelerator == kind}
 
     assert {instances_per_gpu(model, profile) for model in models} == {PARTITIONS[kind][profile]}

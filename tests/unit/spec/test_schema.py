@@ -35,7 +35,7 @@ GOOD = {
         "nodes:", "capacity: {type: spot}, nodes:"
     ),
     "a GPU by another name": spec_of(POOL.replace("T4-16GB", "nvidia-tesla-t4")),
-    "a machine that the catalogue does not know": spec_of(
+    "a machine that the catalog does not know": spec_of(
         POOL.replace("nodes:", "instanceType: {aks: Standard_NC4as_T4_v4}, nodes:")
     ),
     "defaults complete a pool": spec_of(

@@ -18,7 +18,7 @@ from gpukube.core.fields import FieldPath
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Settings, Taint, Upgrade
 from gpukube.errors import Busy, Conflict, Moved
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
 from gpukube_aks.live.client import AksCloud

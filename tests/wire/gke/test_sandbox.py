@@ -14,7 +14,7 @@ from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Taint, Upgrade
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, SpecError
-from gpukube.gpu.catalogue import require_machine
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.sandbox import daemon
 from gpukube_gke.live.client import connect_cluster

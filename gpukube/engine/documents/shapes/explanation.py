@@ -154,7 +154,7 @@ class FieldPart(TypedDict):
     choices: list[str]
     """The only words it takes; empty when others are possible."""
     known: list[str]
-    """Words that the catalogue offers."""
+    """Words that the catalog offers."""
     limits: str
     """Range, length or form."""
     description: str

@@ -32,7 +32,7 @@ class LivePool(TypedDict):
     instanceType: str
     """The cloud's name."""
     gpu: GpuModel | None
-    """GPUs of each node; null when the machine is not in the catalogue."""
+    """GPUs of each node; null when the machine is not in the catalog."""
     nodeCount: int | None
     """Present count; null when the cloud does not say."""
     autoscaling: list[int | None]

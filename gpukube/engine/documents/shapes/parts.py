@@ -93,7 +93,7 @@ class GpuModel(TypedDict):
     """The GPUs of one machine."""
 
     model: str
-    """Name in the catalogue."""
+    """Name in the catalog."""
     count: float
     """Per node; a fraction where a machine has a share of a GPU."""
 

@@ -24,7 +24,7 @@ class Loss(TypedDict):
     of: int | None
     """Live nodes among which the cloud chooses those; null when all are meant, or their number is not known."""
     gpus: float | None
-    """Physical GPUs on them; null when the machine is not in the catalogue."""
+    """Physical GPUs on them; null when the machine is not in the catalog."""
     pods: list[str] | None
     """Running pods that would be moved, namespace/name, those of DaemonSets left out; with `of` those of all nodes,
     some of which stay. null when not known."""
@@ -113,7 +113,7 @@ class PoolPart(TypedDict):
     instanceType: str | None
     """The cloud's name; null when it is not known."""
     gpu: GpuModel | None
-    """GPUs of each node; null when the machine is not in the catalogue."""
+    """GPUs of each node; null when the machine is not in the catalog."""
     nodes: NodeRange | None
     """Declared size; null for a pool that is deleted."""
     zones: list[str]

@@ -1,6 +1,6 @@
 """The GPUs of the simulated machines: models and what MIG cuts them into.
 
-Lives here: the sandbox's own hardware tables. Must not live here: anything taken from gpukube's catalogue; the two are
+Lives here: the sandbox's own hardware tables. Must not live here: anything taken from gpukube's catalog; the two are
 written apart so that a mistake in one shows.
 
 Sources: NVIDIA MIG User Guide (supported profiles); NVIDIA/gpu-operator assets/state-mig-manager/0400_configmap.yaml;

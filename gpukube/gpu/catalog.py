@@ -1,4 +1,4 @@
-"""The catalogue as others see it: models, machines, and the choice between them.
+"""The catalog as others see it: models, machines, and the choice between them.
 
 Lives here: nothing of its own; the names that other rooms import, gathered from models.py, machines.py and
 selection.py. Must not live here: code.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpukube.gpu.machines import (
     Machine,
-    catalogue_date,
+    catalog_date,
     find_machine,
     machines,
     refuse_reason,
@@ -16,15 +16,15 @@ from gpukube.gpu.machines import (
     warn_reason,
 )
 from gpukube.gpu.models import GpuModel, parse_model
-from gpukube.gpu.refusal import CatalogueError
+from gpukube.gpu.refusal import CatalogError
 from gpukube.gpu.selection import Resolution, resolve_machine
 
 __all__ = [
-    "CatalogueError",
+    "CatalogError",
     "GpuModel",
     "Machine",
     "Resolution",
-    "catalogue_date",
+    "catalog_date",
     "find_machine",
     "machines",
     "parse_model",

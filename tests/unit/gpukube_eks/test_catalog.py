@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from gpukube.core.cloud_catalogue import Account, Inquiry
+from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
-from gpukube_eks.catalogue import CATALOGUE
+from gpukube_eks.catalog import CATALOG
 from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_type
 from gpukube_eks.live.market import ask, fetch
 
@@ -226,9 +226,9 @@ def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPat
 
 def test_facts_when_no_image_fits_then_said() -> None:
     (g7,) = [m for m in machines("eks") if m.name == "g7.2xlarge"]
-    assert CATALOGUE.facts(g7)[0].text == "EKS has no image with an NVIDIA driver for the family g7"
+    assert CATALOG.facts(g7)[0].text == "EKS has no image with an NVIDIA driver for the family g7"
     (g5g,) = [m for m in machines("eks") if m.name == "g5g.xlarge"]
-    assert "al2023 (AL2023_ARM_64_NVIDIA), bottlerocket (BOTTLEROCKET_ARM_64_NVIDIA)" in CATALOGUE.facts(g5g)[0].text
+    assert "al2023 (AL2023_ARM_64_NVIDIA), bottlerocket (BOTTLEROCKET_ARM_64_NVIDIA)" in CATALOG.facts(g5g)[0].text
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""What a cloud package contributes to the catalogue, as a value.
+"""What a cloud package contributes to the catalog, as a value.
 
-A provider gives one `CloudCatalogue` as its member `catalogue`. It is pure and needs no SDK; `fetch` imports what it
+A provider gives one `CloudCatalog` as its member `catalog`. It is pure and needs no SDK; `fetch` imports what it
 needs. Lives here: its shape, what it is asked and what it answers. Must not live here: any
 cloud, and what becomes of the answers (gpukube.catalog).
 """
@@ -78,7 +78,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class CloudCatalogue:
+class CloudCatalog:
     """What a cloud's package contributes.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What AKS contributes to the catalogue.
+"""What AKS contributes to the catalog.
 
 Lives here: MIG profiles and drivers per size. Must not live here: calls (`live.market`), and what their answers mean
 (`facts.listings`).
@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.cloud_catalog import CloudCatalog, Fact
 from gpukube.provider import importing_sdk
 from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalogue import Findings, Inquiry
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.core.cloud_catalog import Findings, Inquiry
+    from gpukube.gpu.catalog import Machine
 
 _GRID: Final = re.compile(r"Standard_N[CV]\d+\w*_A10_v[45]|Standard_NC\w+_RTXPRO6000BSE_v6")
 _DRIVERS: Final = "Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go"
@@ -47,7 +47,7 @@ def _fetch(inquiry: Inquiry) -> Findings:
         return fetch(inquiry)
 
 
-CATALOGUE: Final = CloudCatalogue(
+CATALOG: Final = CloudCatalog(
     home="eastus",
     region_form=r"[a-z]+\d?",
     region_example="eastus",

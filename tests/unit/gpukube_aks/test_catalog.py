@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from azure.core.exceptions import HttpResponseError
 
-from gpukube.core.cloud_catalogue import Account, Inquiry
+from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.machines import machines
-from gpukube_aks.catalogue import CATALOGUE
+from gpukube_aks.catalog import CATALOG
 from gpukube_aks.facts.listings import Price, price_query, priced, read_price, read_sku, sku_filter
 from gpukube_aks.live.market import ask, fetch
 
@@ -40,14 +40,14 @@ def price(size: str = T4, usd: object = 0.526, **changes: object) -> dict[str, o
     return item | changes
 
 
-def test_sku_when_it_has_gpus_then_shape_from_azure_and_model_from_the_catalogue() -> None:
+def test_sku_when_it_has_gpus_then_shape_from_azure_and_model_from_the_catalog() -> None:
     offer = read_sku(sku(vCPUs="5", MemoryGB="27.5"))
     assert offer is not None
     assert (offer.name, offer.model, offer.gpus) == (T4, "T4-16GB", 1)
     assert (offer.vcpus, offer.memory_gib, offer.arch, offer.restricted) == (5, 27.5, "amd64", "")
 
 
-def test_sku_when_it_is_a_share_then_the_catalogues_count_not_azures() -> None:
+def test_sku_when_it_is_a_share_then_the_catalogs_count_not_azures() -> None:
     offer = read_sku(sku("Standard_NV6ads_A10_v5"))
     assert offer is not None
     assert offer.gpus == pytest.approx(1 / 6, abs=0.001)
@@ -68,7 +68,7 @@ def test_sku_when_it_is_nothing_of_nvidia_then_none(item: dict[str, object]) -> 
     assert read_sku(item) is None
 
 
-def test_sku_when_the_catalogue_does_not_know_it_then_without_a_model() -> None:
+def test_sku_when_the_catalog_does_not_know_it_then_without_a_model() -> None:
     offer = read_sku(sku("Standard_NC1_B900_v9", CpuArchitectureType="Arm64"))
     assert offer is not None
     assert (offer.model, offer.gpus, offer.arch) == ("", None, "arm64")
@@ -170,7 +170,7 @@ def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
     found = ask(arm, prices, INQUIRY, ("https://arm.test", "https://prices.test"))  # type: ignore[arg-type]  # as above
     assert [(o.name, o.price_usd_h) for o in found.offers] == [(T4, 0.526), ("Standard_NC9_B900_v9", None)]
     assert found.priced
-    assert found.notes == ("sizes with GPUs that the catalogue does not know: Standard_NC9_B900_v9",)
+    assert found.notes == ("sizes with GPUs that the catalog does not know: Standard_NC9_B900_v9",)
     assert arm.asked[0].startswith(f"https://arm.test/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus?")
     assert "api-version=2021-07-01" in arm.asked[0]
     assert prices.asked[0].startswith("https://prices.test/api/retail/prices?api-version=2023-01-01-preview&")
@@ -213,5 +213,5 @@ def test_fetch_when_no_subscription_is_named_then_asked_for(subscription: str, s
 
 
 def test_facts_when_a_size_has_the_grid_driver_then_said() -> None:
-    grid = {m.name for m in machines("aks") if "GRID" in CATALOGUE.facts(m)[0].text}
+    grid = {m.name for m in machines("aks") if "GRID" in CATALOG.facts(m)[0].text}
     assert grid == {m.name for m in machines("aks") if "_A10_v" in m.name or "RTXPRO6000BSE" in m.name}

@@ -1,4 +1,4 @@
-"""What EKS contributes to the catalogue.
+"""What EKS contributes to the catalog.
 
 Lives here: MIG profiles, images and drivers per machine. Must not live here: calls (`live.market`), and what their
 answers mean (`facts.listings`).
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.cloud_catalog import CloudCatalog, Fact
 from gpukube.gpu.mig import profiles
 from gpukube.provider import importing_sdk
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalogue import Findings, Inquiry
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.core.cloud_catalog import Findings, Inquiry
+    from gpukube.gpu.catalog import Machine
 
 _IMAGES: Final = "docs: eks/ml-eks-optimized-ami"
 
@@ -47,7 +47,7 @@ def _fetch(inquiry: Inquiry) -> Findings:
     return fetch(inquiry)
 
 
-CATALOGUE: Final = CloudCatalogue(
+CATALOG: Final = CloudCatalog(
     home="us-east-1",
     region_form=r"[a-z]{2,3}(-(gov|iso[a-z]?))?-[a-z]+-\d",
     region_example="us-east-1",

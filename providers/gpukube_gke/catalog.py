@@ -1,4 +1,4 @@
-"""What GKE contributes to the catalogue.
+"""What GKE contributes to the catalog.
 
 Lives here: MIG partitions and drivers per machine. Must not live here: calls (`live.market`), and what their answers
 mean (`facts.listings`, `facts.prices`).
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalogue import CloudCatalogue, Fact
+from gpukube.core.cloud_catalog import CloudCatalog, Fact
 from gpukube.provider import importing_sdk
 from gpukube_gke.facts.partitions import PARTITIONS
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalogue import Findings, Inquiry
-    from gpukube.gpu.catalogue import Machine
+    from gpukube.core.cloud_catalog import Findings, Inquiry
+    from gpukube.gpu.catalog import Machine
 
 _GPUS: Final = "docs: kubernetes-engine/how-to/gpus"
 _MULTI: Final = "docs: kubernetes-engine/how-to/gpus-multi"
@@ -43,7 +43,7 @@ def _fetch(inquiry: Inquiry) -> Findings:
     return fetch(inquiry)
 
 
-CATALOGUE: Final = CloudCatalogue(
+CATALOG: Final = CloudCatalog(
     home="us-central1",
     region_form=r"[a-z]+-[a-z]+\d+",
     region_example="us-central1",

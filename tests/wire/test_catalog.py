@@ -1,4 +1,4 @@
-"""Refreshing the catalogue: the real SDKs against the sandbox over real sockets."""
+"""Refreshing the catalog: the real SDKs against the sandbox over real sockets."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.catalog.seam import catalogue_of
-from gpukube.core.cloud_catalogue import Account, Findings, Inquiry
+from gpukube.catalog.seam import catalog_of
+from gpukube.core.cloud_catalog import Account, Findings, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, GpukubeError
 from gpukube.gpu.machines import find_machine
@@ -42,7 +42,7 @@ def fetch(sandbox: SandboxInfo, cloud: str, region: str = "") -> Findings:
     endpoints = {"aks": sandbox.arm_url, "eks": sandbox.aws_url, "gke": sandbox.gke_url}
     settings = Settings(endpoints, sandbox=True, request_timeout_s=60)
     account = Account(subscription=SUBSCRIPTION, project="ml-prod")
-    found = catalogue_of(cloud)
+    found = catalog_of(cloud)
     assert found is not None
     return found.fetch(Inquiry(cloud, region or HOME[cloud], account, settings))
 
@@ -133,7 +133,7 @@ def test_fetch_when_answers_are_of_another_shape_then_nothing_and_no_traceback(
 @pytest.mark.parametrize("cloud", HOME)
 def test_fetch_when_nobody_answers_then_an_error_of_ours(cloud: str) -> None:
     endpoints = dict.fromkeys(HOME, "http://127.0.0.1:9")
-    found = catalogue_of(cloud)
+    found = catalog_of(cloud)
     assert found is not None
     settings = Settings(endpoints, sandbox=True, request_timeout_s=60)
     with pytest.raises(GpukubeError) as refused:
@@ -145,7 +145,7 @@ def test_fetch_when_nobody_answers_then_an_error_of_ours(cloud: str) -> None:
 def test_fetch_when_real_credentials_are_around_then_none_of_them_goes_to_loopback(
     cloud: str, ear: Ear, real_credentials: None
 ) -> None:
-    found = catalogue_of(cloud)
+    found = catalog_of(cloud)
     assert found is not None
     for settings in (Settings({cloud: ear.url}, sandbox=True), Settings({cloud: ear.url})):
         with pytest.raises(GpukubeError):
@@ -159,7 +159,7 @@ def test_fetch_when_real_credentials_are_around_then_none_of_them_goes_to_loopba
 @pytest.mark.parametrize("cloud", HOME)
 @pytest.mark.parametrize("endpoint", ["", "https://management.azure.com", "http://10.0.0.1:80"])
 def test_fetch_when_in_sandbox_mode_and_the_endpoint_is_elsewhere_then_refused(cloud: str, endpoint: str) -> None:
-    found = catalogue_of(cloud)
+    found = catalog_of(cloud)
     assert found is not None
     settings = Settings({cloud: endpoint} if endpoint else {}, sandbox=True)
     with pytest.raises(AccessError) as refused:

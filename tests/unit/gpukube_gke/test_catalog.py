@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 
-from gpukube.core.cloud_catalogue import Account, Inquiry
+from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.refreshed import Offer
