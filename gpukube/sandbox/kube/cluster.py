@@ -41,7 +41,7 @@ REBOOT_S = 90.0
 """Sandbox seconds of the reboot that a MIG layout costs on AKS."""
 
 _LOG = logging.getLogger(__name__)
-_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, Jobs, Scheduler)
+_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, Jobs)
 
 
 class KubeCluster:
@@ -121,9 +121,13 @@ class KubeCluster:
         """Start the controllers; needs a running event loop."""
         if self._plane:
             await self._start_plane(self._plane)
-        for kind in _CONTROLLERS:
-            if not (self._plane and self._plane.has(kind.stands_for)):
-                self._run(kind.__name__, self._loop(kind.watches, kind(self.api, self.clock).reconcile))
+        major, minor = map(int, self.kubernetes_version.split(".")[:2])
+        for controller in (
+            *(kind(self.api, self.clock) for kind in _CONTROLLERS),
+            Scheduler(self.api, self.clock, (major, minor)),
+        ):
+            if not (self._plane and self._plane.has(controller.stands_for)):
+                self._run(type(controller).__name__, self._loop(controller.watches, controller.reconcile))
         operator = GpuOperator(self.api, self.clock, self._kubelets.machines)
         self._run("GpuOperator", self._loop(GpuOperator.watches, operator.reconcile))
         self._run("Kubelets", self._loop(Kubelets.watches, self._kubelets.reconcile, kubelets=True))

@@ -1,88 +1,99 @@
 """The scheduler: pods without a node get one, or a reason why not.
 
-Lives here: filtering nodes and binding. Must not live here: the filters themselves (`scheduling`).
+Lives here: the order of pods, binding, preempting, telling why. Must not live here: the judgement (`kube.scheduler`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.clock import timestamp
-from gpukube.sandbox.kube.controllers.scheduling import (
-    allocatable_of,
-    is_terminal,
-    matches_node,
-    pod_requests,
-    untolerated,
-)
-from gpukube.sandbox.kube.store.objects import meta, name_of, spec, status
+from gpukube.sandbox.kube.controllers.events import Recorder
+from gpukube.sandbox.kube.controllers.scheduling import is_terminal
+from gpukube.sandbox.kube.scheduler.snapshot import take_snapshot
+from gpukube.sandbox.kube.scheduler.verdicts import place, priority
+from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.scheduler.snapshot import Snapshot
     from gpukube.sandbox.kube.store.objectapi import ObjectApi
     from gpukube.sandbox.kube.store.objects import JsonObject
 
+NAME = "default-scheduler"
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+
 
 class Scheduler:
-    """Binds pods to the first node, by name, with room; spreads by taking the node with the fewest pods."""
+    """Binds pods to the best of the nodes they fit.
+
+    Args:
+        api: The cluster's API.
+        clock: The sandbox's time.
+        version: Minor version of Kubernetes, whose words the messages have.
+    """
 
     watches = ("pods", "nodes")
     stands_for = "kube-scheduler"
 
-    def __init__(self, api: ObjectApi, clock: Clock) -> None:
+    def __init__(self, api: ObjectApi, clock: Clock, version: tuple[int, int] = (1, 34)) -> None:
         self._api = api
         self._clock = clock
+        self._version = version
+        self._events = Recorder(api, clock, NAME)
 
     async def reconcile(self) -> float | None:
-        """Try to place every pod that waits."""
-        nodes = await self._api.list("nodes")
+        """Try to place every pod that waits, the most important and then the oldest first."""
         pods = await self._api.list("pods")
-        used: dict[str, Counter[str]] = {name_of(node): Counter() for node in nodes}
-        for pod in pods:
-            if spec(pod).get("nodeName") in used and not is_terminal(pod):
-                used[spec(pod)["nodeName"]].update(pod_requests(pod))
-        for pod in pods:
-            if not spec(pod).get("nodeName") and not is_terminal(pod) and not meta(pod).get("deletionTimestamp"):
-                await self._place(pod, nodes, used)
+        waiting = [pod for pod in pods if is_waiting(pod)]
+        if waiting:
+            snapshot = take_snapshot(await self._api.list("nodes"), pods, await self._api.list("namespaces"))
+            for pod in sorted(waiting, key=lambda pod: (-priority(pod), meta(pod).get("creationTimestamp", ""))):
+                await self._place(pod, snapshot)
         return None
 
-    async def _place(self, pod: JsonObject, nodes: list[JsonObject], used: dict[str, Counter[str]]) -> None:
-        verdicts = {name_of(node): why_not(pod, node, used[name_of(node)]) for node in nodes}
-        free = [name for name, reasons in verdicts.items() if not reasons]
-        if free:
-            chosen = min(free, key=lambda name: (used[name]["pods"], name))
-            used[chosen].update(pod_requests(pod))
-            await self._api.patch("pods", pod, {"spec": {"nodeName": chosen}})
+    async def _place(self, pod: JsonObject, snapshot: Snapshot) -> None:
+        if spec(pod).get("schedulingGates"):
+            await self._tell(pod, "SchedulingGated", GATED)
             return
-        message = explain(list(verdicts.values()))
+        found = place(pod, snapshot, self._version)
+        if found.nodes:
+            chosen = found.nodes[0]
+            snapshot.nodes[chosen].take(pod)
+            await self._api.patch("pods", pod, {"spec": {"nodeName": chosen}})
+            place_of = f"{namespace_of(pod)}/{name_of(pod)}"
+            await self._events.tell("pods", pod, "Scheduled", f"Successfully assigned {place_of} to {chosen}")
+            return
+        if await self._tell(pod, "Unschedulable", found.message):
+            await self._events.tell("pods", pod, "FailedScheduling", found.message, warning=True)
+        for victim in found.victims:
+            if not meta(victim).get("deletionTimestamp"):
+                await self._preempt(victim, pod, found.makes_room)
+
+    async def _preempt(self, victim: JsonObject, pod: JsonObject, node: str) -> None:
+        message = f"Preempted by pod {meta(pod)['uid']} on node {node}"
+        await self._events.tell("pods", victim, "Preempted", message)
+        await self._api.patch_status("pods", pod, {"nominatedNodeName": node})
+        await self._api.delete("pods", victim)
+
+    async def _tell(self, pod: JsonObject, reason: str, message: str) -> bool:
+        """Write the condition; gives whether it is news."""
         told: JsonObject = next(
             (item for item in status(pod).get("conditions") or () if item["type"] == "PodScheduled"), {}
         )
-        if told.get("message") != message:
-            now = timestamp(self._clock.now())
-            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-            await self._api.patch_status("pods", pod, {"conditions": [{**condition, "lastTransitionTime": now}]})
+        if told.get("message") == message:
+            return False
+        now = timestamp(self._clock.now())
+        condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        await self._api.patch_status("pods", pod, {"conditions": [{**condition, "lastTransitionTime": now}]})
+        return True
 
 
-def why_not(pod: JsonObject, node: JsonObject, used: Counter[str]) -> list[str]:
-    """List why a pod cannot run on a node, in the scheduler's words; empty when it can."""
-    if spec(node).get("unschedulable"):
-        return ["node(s) were unschedulable"]
-    taint = untolerated(spec(pod), spec(node).get("taints") or ())
-    if taint:
-        return [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"]
-    if not matches_node(spec(pod), node):
-        return ["node(s) didn't match Pod's node affinity/selector"]
-    room = allocatable_of(node)
-    lacking = [name for name, asked in pod_requests(pod).items() if asked > room[name] - used[name] and asked]
-    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in sorted(lacking)]
-
-
-def explain(verdicts: list[list[str]]) -> str:
-    """Write the message of a pod that fits nowhere, as `kubectl describe pod` shows it."""
-    if not verdicts:
-        return "no nodes available to schedule pods"
-    counted = Counter(reason for reasons in verdicts for reason in reasons)
-    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
-    return f"0/{len(verdicts)} nodes are available: {reasons}."
+def is_waiting(pod: JsonObject) -> bool:
+    """Say whether a pod waits for this scheduler."""
+    return (
+        not spec(pod).get("nodeName")
+        and not is_terminal(pod)
+        and not meta(pod).get("deletionTimestamp")
+        and spec(pod).get("schedulerName", NAME) == NAME
+    )

@@ -9,11 +9,13 @@ Source: docs concepts/scheduling-eviction/{taint-and-toleration,assign-pod-node}
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
+from math import ceil
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.store.objects import conditions, labels, name_of, spec, status
 from gpukube.sandbox.kube.store.quantities import parse_quantity
-from gpukube.sandbox.kube.store.selectors import matches_expressions
+from gpukube.sandbox.kube.store.selectors import matches_term
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -27,11 +29,12 @@ def untolerated(
     pod_spec: JsonObject, taints: Iterable[JsonObject], effects: Collection[str] = HARD_EFFECTS
 ) -> JsonObject | None:
     """Find the first taint of the given effects that the pod does not tolerate."""
-    tolerations = pod_spec.get("tolerations") or []
-    for taint in taints:
-        if taint.get("effect") in effects and not any(_tolerates(item, taint) for item in tolerations):
-            return taint
-    return None
+    return next((item for item in taints if item.get("effect") in effects and not tolerates(pod_spec, item)), None)
+
+
+def tolerates(pod_spec: JsonObject, taint: JsonObject) -> bool:
+    """Say whether a pod tolerates a taint."""
+    return any(_tolerates(item, taint) for item in pod_spec.get("tolerations") or ())
 
 
 def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
@@ -56,45 +59,57 @@ def matches_node(pod_spec: JsonObject, node: JsonObject) -> bool:
     )
     if not affinity:
         return True
-    return any(_term(term, node) for term in affinity.get("nodeSelectorTerms") or ())
-
-
-def _term(term: JsonObject, node: JsonObject) -> bool:
-    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
-    # A term without expressions matches nothing.
-    if not expressions and not fields:
-        return False
-    named = {"metadata.name": name_of(node)}
-    return matches_expressions(labels(node), expressions) and matches_expressions(named, fields)
+    return any(matches_term(term, marks, name_of(node)) for term in affinity.get("nodeSelectorTerms") or ())
 
 
 def pod_requests(pod: JsonObject) -> Counter[str]:
-    """Add up what a pod asks for, in base units; "pods" counts itself.
+    """Add up what a pod asks for, in base units (cpu in thousandths); "pods" counts itself.
 
-    Init containers count where they ask for more.
+    Init containers run one after the other, beside those that stay (sidecars) and were declared before them.
+
+    Source:
+        kubernetes component-helpers resource/helpers.go (PodRequests).
     """
-    total: Counter[str] = Counter({"pods": 1})
+    total: Counter[str] = Counter()
     for container in spec(pod).get("containers") or ():
         total.update(_requests(container))
+    sidecars: Counter[str] = Counter()
+    most: Counter[str] = Counter()
     for container in spec(pod).get("initContainers") or ():
-        for name, value in _requests(container).items():
-            total[name] = max(total[name], value)
+        asked = _requests(container)
+        if container.get("restartPolicy") == "Always":
+            total.update(asked)
+            sidecars.update(asked)
+            most |= sidecars
+        else:
+            most |= asked + sidecars
+    total |= most
+    whole = _requests(spec(pod))
+    total.update({name: whole[name] - total[name] for name in whole})
+    total.update({name: _in_base_units(name, value) for name, value in (spec(pod).get("overhead") or {}).items()})
+    total["pods"] = 1
     return total
 
 
 def _requests(container: JsonObject) -> Counter[str]:
-    resources = container.get("resources") or {}
+    resources = container.get("resources")
+    if not resources:
+        return Counter()
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return Counter({name: _in_base_units(name, value) for name, value in asked.items()})
 
 
 def _in_base_units(name: str, value: str | float) -> int:
-    quantity = parse_quantity(value)
-    return int(quantity * 1000) if name == "cpu" else int(quantity)
+    return _parsed(str(value), in_thousandths=name == "cpu")
+
+
+@lru_cache(4096)
+def _parsed(text: str, *, in_thousandths: bool) -> int:
+    return ceil(parse_quantity(text) * (1000 if in_thousandths else 1))
 
 
 def allocatable_of(node: JsonObject) -> Counter[str]:
-    """Give what a node has to offer, in the units of `pod_requests` (cpu in thousandths)."""
+    """Give what a node has to offer, in the units of `pod_requests`."""
     return Counter(
         {name: _in_base_units(name, value) for name, value in (status(node).get("allocatable") or {}).items()}
     )

@@ -100,10 +100,6 @@ def _pod(obj: JsonObject) -> None:
             item.get("key") in {key, None} and item.get("effect") in {"NoExecute", None} for item in tolerations
         ):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-    if spec.get("priorityClassName") in CRITICAL:
-        spec.setdefault(
-            "priority", 2_000_001_000 if spec["priorityClassName"] == "system-node-critical" else 2_000_000_000
-        )
     obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 

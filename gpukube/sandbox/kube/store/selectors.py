@@ -71,6 +71,14 @@ def matches_expressions(labels: Mapping[str, str], expressions: list[JsonObject]
     )
 
 
+def matches_term(term: JsonObject, labels: Mapping[str, str], name: str) -> bool:
+    """Test one term of a node selector; a term without tests matches nothing."""
+    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    return matches_expressions(labels, expressions) and matches_expressions({"metadata.name": name}, fields)
+
+
 def matches_selector(labels: Mapping[str, str], selector: JsonObject | None) -> bool:
     """Test a LabelSelector object; nothing given matches nothing."""
     if not selector:

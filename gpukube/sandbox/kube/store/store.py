@@ -197,9 +197,7 @@ class Store:
         return "".join(self._random.choices(_SUFFIX, k=length))
 
     def _admit_pod(self, pod: JsonObject) -> None:
-        priority = pod["spec"].get("priorityClassName")
-        if priority and self.find(kinds.CORE["priorityclasses"], "", priority) is None:
-            raise defaults.refuse_pod(f"no PriorityClass with name {priority} was found", name_of(pod))
+        self._settle_priority(pod)
         if self.limits_critical_pods:
             self._limit_critical(pod)
         account = pod["spec"]["serviceAccountName"]
@@ -207,6 +205,14 @@ class Store:
             place = f"{namespace_of(pod)}/{account}"
             message = f'error looking up service account {place}: serviceaccount "{account}" not found'
             raise defaults.refuse_pod(message, name_of(pod))
+
+    def _settle_priority(self, pod: JsonObject) -> None:
+        priority = pod["spec"].get("priorityClassName")
+        found = self.find(kinds.CORE["priorityclasses"], "", priority) if priority else {}
+        if found is None:
+            raise defaults.refuse_pod(f"no PriorityClass with name {priority} was found", name_of(pod))
+        pod["spec"].setdefault("priority", found.get("value", 0))
+        pod["spec"].setdefault("preemptionPolicy", found.get("preemptionPolicy", "PreemptLowerPriority"))
 
     def _limit_critical(self, pod: JsonObject) -> None:
         """Outside kube-system a critical pod needs a quota that names its class.

@@ -1,0 +1,94 @@
+"""Events: what components tell about objects, as `kubectl describe` and `kubectl get events` show it.
+
+Lives here: writing events, counting repetitions, forgetting old ones. Must not live here: what is told.
+
+Source: k8s.io/client-go tools/record (EventCorrelator: same object, reason and message are one event with a count).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.clock import timestamp
+from gpukube.sandbox.kube.store.kinds import CORE
+from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.store.objectapi import ObjectApi
+    from gpukube.sandbox.kube.store.objects import JsonObject
+
+_MOST = 300
+"""Events of one component that are kept. A real API server keeps them for an hour, which a sandbox whose time runs
+fast would not let anybody read."""
+
+
+class Recorder:
+    """Tells of objects in the name of one component.
+
+    Args:
+        api: The cluster's API.
+        clock: The sandbox's time.
+        component: "default-scheduler", "kubelet".
+    """
+
+    def __init__(self, api: ObjectApi, clock: Clock, component: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._component = component
+        self._told: dict[tuple[str, str, str], tuple[JsonObject, int]] = {}
+
+    async def tell(self, plural: str, obj: JsonObject, reason: str, message: str, *, warning: bool = False) -> None:
+        """Write an event about an object, or count one more of the same.
+
+        Args:
+            plural: The object's type.
+            obj: The object; it need not exist any more.
+            reason: "FailedScheduling".
+            message: What happened.
+            warning: It is not as it should be.
+        """
+        key = (meta(obj).get("uid") or name_of(obj), reason, message)
+        now = timestamp(self._clock.now())
+        known = self._told.pop(key, None)
+        if known:
+            event, count = known
+            await self._api.patch("events", event, {"count": count + 1, "lastTimestamp": now})
+            self._told[key] = event, count + 1
+            return
+        written = self._written(plural, obj, reason, message)
+        written |= {"type": "Warning" if warning else "Normal", "firstTimestamp": now, "lastTimestamp": now}
+        created = await self._api.create("events", written)
+        if created:
+            details = {"name": name_of(created), "namespace": namespace_of(created)}
+            self._told[key] = {"metadata": details}, 1
+        if len(self._told) > _MOST:
+            oldest, _ = self._told.pop(next(iter(self._told)))
+            await self._api.delete("events", oldest)
+
+    def _written(self, plural: str, obj: JsonObject, reason: str, message: str) -> JsonObject:
+        kind, name = CORE[plural], name_of(obj)
+        about = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "name": name,
+            "namespace": namespace_of(obj),
+            # The kubelet and the node controller name nodes by their name here, and kubectl looks them up so.
+            "uid": name if kind.kind == "Node" else meta(obj).get("uid", ""),
+            "resourceVersion": meta(obj).get("resourceVersion", ""),
+        }
+        text = f"{about['uid']}/{reason}/{message}/{self._component}/{self._clock.now()}"
+        return {
+            "metadata": {
+                "name": f"{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}",
+                "namespace": namespace_of(obj) or "default",
+            },
+            "involvedObject": {key: value for key, value in about.items() if value},
+            "reason": reason,
+            "message": message,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+            "count": 1,
+        }
