@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from gpukube.errors import AccessError
 
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
+
+EMULATED_TOKEN: Final = "gpukube-sandbox-access-token"  # noqa: S105 - a public constant that only emulated clouds take
+"""What an emulated cloud gets in the place of a token: it refuses requests without one, as the real one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Endpoint:
 
     Attributes:
         url: Base URL without a slash at the end; "" for the public cloud.
-        is_emulated: On loopback: no credentials are read or sent.
+        is_emulated: On loopback: no credentials are read, and a public constant is sent in their place.
     """
 
     url: str = ""

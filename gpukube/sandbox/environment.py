@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _CLOUD = "gpukubesandbox"
 _TENANT = "00000000-0000-0000-0000-0000000000aa"
 _NO_PROXY = "127.0.0.1,localhost,::1"
+_GOOGLE_APIS = ("CONTAINER", "CLOUDBILLING", "CLOUDRESOURCEMANAGER", "IAM", "SERVICEUSAGE")
+"""APIs that gcloud calls for node pools besides Compute Engine, whose paths begin otherwise."""
 _ACCOUNT, _REGION = "111122223333", "us-east-1"
 
 
@@ -126,7 +128,8 @@ def _google(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
     projects = document.get("projects")
     return {
         "CLOUDSDK_CONFIG": str(config),
-        "CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER": f"{info.gke_url}/",
+        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": f"{info.gke_url}/" for name in _GOOGLE_APIS},
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{info.gke_url}/compute/v1/",
         "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(home / "token"),
         "CLOUDSDK_CORE_PROJECT": str(projects[0]) if isinstance(projects, list) and projects else "gpukube-sandbox",
         "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",

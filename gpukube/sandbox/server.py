@@ -29,7 +29,7 @@ from gpukube.sandbox.guard import refuse_non_loopback
 from gpukube.sandbox.kube.repository import repository_routes
 from gpukube.sandbox.state import CLIENT_FILES, SandboxInfo, hold_life_lock, remove_credentials, remove_info, save_info
 from gpukube.sandbox.tls import TlsFiles, make_tls
-from gpukube.sandbox.traffic import TransportKeeper, Watched
+from gpukube.sandbox.traffic import TransportKeeper, Watched, only_for_loopback
 from gpukube.sandbox.world import World
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     world = World(speed, tls.ca.read_bytes())
     world.kube_base = info.kube_url
     stopping = asyncio.Event()
-    plain = _front(world, token_needed=False, own=control_routes(world, info.control_token, stopping.set))
-    secure = _front(world, token_needed=True, own=[])
+    plain = _front(world, own=control_routes(world, info.control_token, stopping.set))
+    secure = _front(world, own=[])
     gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
     amazon = Watched(AwsApp(world.eks), "aws", world.log, world.faults, worded_fault)
     google = Watched(world.gke.rest, "gke", world.log, world.faults, as_google)
@@ -110,9 +110,9 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     await world.reset()
 
 
-def _front(world: World, *, token_needed: bool, own: list[Route]) -> ASGIApp:
+def _front(world: World, own: list[Route]) -> ASGIApp:
     """ARM on one port, with what else is there: the token endpoints, charts and, over http, the control API."""
-    arm = Watched(ArmApp(world.aks, token_needed=token_needed), "arm", world.log, world.faults)
+    arm = Watched(ArmApp(world.aks), "arm", world.log, world.faults)
     charts = Watched(Starlette(routes=[repository_routes("")]), "charts", world.log, world.faults)
     return Starlette(routes=[*own, Mount("/charts", charts), *identity_routes(), Mount("/", arm)])
 
@@ -165,7 +165,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: ASGIApp, tls: TlsFiles | None) -> None:
         config = uvicorn.Config(
-            app,
+            only_for_loopback(app),
             http=TransportKeeper,
             ws="none",
             lifespan="off",

@@ -1,4 +1,4 @@
-"""What every request passes on its way to an emulated service: the log, and the faults.
+"""What every request passes on its way to an emulated service: the check of its Host, the log, and the faults.
 
 Lives here: the ASGI wrapper, the request log, and the protocol that lets a fault cut a connection. Must not live here:
 what a service answers.
@@ -12,10 +12,14 @@ import hashlib
 import json
 import time
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
+from starlette.responses import JSONResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gpukube.sandbox.guard import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -54,6 +58,32 @@ def _key(server: object, client: object) -> _Address:
         tuple(server) if isinstance(server, list | tuple) else server,
         tuple(client) if isinstance(client, list | tuple) else client,
     )
+
+
+def only_for_loopback(app: ASGIApp) -> ASGIApp:
+    """Refuse requests that name another host.
+
+    A web page whose name was pointed to 127.0.0.1 after it was loaded can send requests to these ports, and its browser
+    lets it read the answers; but it names the page's host.
+    """
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _names_loopback(scope):
+            await app(scope, receive, send)
+            return
+        answer = {"error": "the sandbox answers to 127.0.0.1 and localhost only"}
+        await JSONResponse(answer, HTTPStatus.MISDIRECTED_REQUEST)(scope, receive, send)
+
+    return checked
+
+
+def _names_loopback(scope: Scope) -> bool:
+    named = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+    try:
+        host = urlsplit(f"//{named}").hostname
+    except ValueError:
+        return False
+    return bool(host) and is_loopback(host)
 
 
 @dataclass(slots=True)

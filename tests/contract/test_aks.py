@@ -14,6 +14,7 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Nodes, Request, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.sandbox import daemon
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_aks.pool.translate import CREATE
 from gpukube_aks.provider import AksProvider
@@ -152,7 +153,8 @@ class AksHarness:
 
     def client(self) -> httpx.Client:
         query = {"api-version": "2026-08-01"}
-        return httpx.Client(base_url=self.info.arm_url, params=query, trust_env=False, timeout=PATIENCE_S)
+        sent = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
+        return httpx.Client(base_url=self.info.arm_url, params=query, headers=sent, trust_env=False, timeout=PATIENCE_S)
 
     def accepts(self, request: Request) -> bool:
         body = request.params["body"]

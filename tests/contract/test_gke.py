@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
 from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
@@ -21,6 +20,7 @@ from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_gke.pool.translate import CREATE
 from gpukube_gke.provider import GkeProvider
+from tests.sandbox.gke.clients import signed_channel
 from tests.sandboxes import emptied
 from tests.unit.gpukube_gke.targets import ZONAL, gke_target
 from tests.waiting import PATIENCE_S, wait_for
@@ -216,7 +216,7 @@ class TestGke(ProviderContract):
         provider = GkeProvider()
         endpoints = {"gke": running.gke_url} | ({"gke-grpc": running.gke_grpc} if transport == "grpc" else {})
         cloud = provider.connect(ZONAL, Settings(endpoints, sandbox=True))
-        with grpc.insecure_channel(running.gke_grpc) as channel:
+        with signed_channel(running) as channel:
             other = wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
             yield GkeHarness(running, provider, cloud, request.param, other)
         cloud.close()

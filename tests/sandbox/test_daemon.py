@@ -21,6 +21,7 @@ import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.environment import env
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.sandbox.state import CLIENT_FILES, hold_life_lock, is_running
 from gpukube.sandbox.tls import make_tls
 from tests.waiting import wait_for
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
 ROOT = Path(__file__).parents[2]
+SIGNED = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
 
 
 @pytest.fixture
@@ -184,6 +186,19 @@ def test_control_when_the_token_is_wrong_then_401(sandbox: SandboxInfo) -> None:
         assert (answer.status_code, list(answer.json())) == (401, ["error"])
 
 
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "10.0.0.1", "127.0.0.1.evil.example", "[::2]"])
+def test_ports_when_a_request_names_another_host_then_421(sandbox: SandboxInfo, host: str) -> None:
+    ports = (sandbox.arm_url, sandbox.arm_tls_url, sandbox.kube_url, sandbox.aws_url, sandbox.gke_url)
+    with httpx.Client(trust_env=False, verify=False, headers={"Host": host}, timeout=60) as client:  # noqa: S501 - loopback
+        assert {client.get(port).status_code for port in (*ports, f"{sandbox.control_url}/status")} == {421}
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:80", "127.0.0.1", "[::1]:80"])
+def test_ports_when_a_request_names_this_machine_then_answered(sandbox: SandboxInfo, host: str) -> None:
+    sent = {"Host": host, **SIGNED}
+    assert httpx.get(f"{sandbox.arm_url}/tenants", headers=sent, trust_env=False, timeout=60).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("path", "body", "text"),
     [
@@ -218,7 +233,7 @@ def test_reset_when_called_then_clusters_faults_and_log_are_gone(sandbox: Sandbo
     again = daemon.add_cluster(sandbox, "11111111-2222-3333-4444-555555555555", "ML", "Train")
     assert (made["created"], again["created"], made["id"]) == (True, False, again["id"])
     daemon.add_fault(sandbox, "status")
-    httpx.get(f"{sandbox.arm_url}/subscriptions", trust_env=False, timeout=60)
+    httpx.get(f"{sandbox.arm_url}/subscriptions", headers=SIGNED, trust_env=False, timeout=60)
     daemon.reset(sandbox)
     status = daemon.status(sandbox)
     assert (status["clusters"], status["faults"], status["requests"]) == ([], 0, {"total": 0})
@@ -231,7 +246,7 @@ def test_speed_when_changed_then_who_waits_wakes_by_the_new_one(sandbox: Sandbox
     address = f"{sandbox.arm_url}{path}/Microsoft.ContainerService/managedClusters/train/agentPools/gpu1"
     query = {"api-version": "2026-08-01"}
     body = {"properties": {"count": 1, "vmSize": "Standard_NC4as_T4_v3"}}
-    with httpx.Client(trust_env=False, params=query, timeout=60) as client:
+    with httpx.Client(trust_env=False, params=query, headers=SIGNED, timeout=60) as client:
         client.put(address, json=body).raise_for_status()
         daemon.configure(sandbox, speed=100_000)
         wait_for(lambda: client.get(address).json()["properties"]["provisioningState"] == "Succeeded")

@@ -12,6 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from gpukube.sandbox.eks.wire.identity import SECRET, access_key
+from gpukube.sandbox.guard import ACCESS_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +23,14 @@ SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 SKUS = f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus"
 GPUS = "/compute/v1/projects/ml-prod/aggregated/acceleratorTypes"
 MACHINES = "/compute/v1/projects/ml-prod/aggregated/machineTypes"
+ZONES = "/compute/v1/projects/ml-prod/zones"
 BILLING = "/v1/services/6F81-5844-456A/skus"
 
 
-def get(base: str, path: str, query: Mapping[str, str], **headers: str) -> tuple[int, Any]:
+def get(base: str, path: str, query: Mapping[str, str], token: str = ACCESS_TOKEN) -> tuple[int, Any]:
     with requests.Session() as session:
         session.trust_env = False
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         answer = session.get(f"{base}{path}", params=dict(query), headers=headers, timeout=60)
         return answer.status_code, answer.json()
 
@@ -106,6 +109,10 @@ def test_skus_when_listed_then_sizes_of_the_location_with_what_bars_them(sandbox
     assert {place for sku in skus.values() for place in sku["locations"]} == {"westeurope"}
     assert skus["Standard_A1_v2"]["restrictions"][0]["type"] == "Location"
     assert skus["Standard_ND96isr_H100_v5"]["restrictions"][0]["type"] == "Zone"
+    for one in (  # `az vm list-skus` reads both lists of each, so that it breaks where one is missing
+        restriction for sku in skus.values() for restriction in sku.get("restrictions", [])
+    ):
+        assert one["restrictionInfo"].keys() >= {"locations", "zones"}
     assert {c["name"]: c["value"] for c in skus["Standard_ND96asr_v4"]["capabilities"]}["GPUs"] == "8"
 
 
@@ -115,7 +122,7 @@ def test_skus_when_listed_then_sizes_of_the_location_with_what_bars_them(sandbox
         (SKUS, {"api-version": "2021-07-01", "$filter": "name eq 'x'"}, 400, "InvalidFilterInQueryString"),
         (SKUS, {}, 400, "MissingApiVersionParameter"),
         (SKUS.replace(SUBSCRIPTION, "prod"), {"api-version": "2021-07-01"}, 400, "InvalidSubscriptionId"),
-        (SKUS.replace("skus", "disks"), {"api-version": "2021-07-01"}, 404, "InvalidResourceType"),
+        (SKUS.replace("skus", "disks"), {"api-version": "2021-07-01"}, 501, "NotEmulated"),
     ],
 )
 def test_skus_when_asked_wrongly_then_refused(
@@ -146,21 +153,39 @@ def test_machine_types_when_filtered_then_by_the_whole_name_and_every_zone_is_na
     assert [scope for scope, found in one["items"].items() if "acceleratorTypes" in found] == ["zones/us-central1-b"]
 
 
+def test_compute_when_one_zone_is_asked_then_its_machines_alone(sandbox: SandboxInfo) -> None:
+    zone = f"{ZONES}/us-central1-a"
+    assert get(sandbox.gke_url, zone, {})[1]["name"] == "us-central1-a"
+    assert len(get(sandbox.gke_url, ZONES, {})[1]["items"]) == 6
+    _, machine = get(sandbox.gke_url, f"{zone}/machineTypes/a2-highgpu-1g", {})
+    assert (machine["guestCpus"], machine["accelerators"][0]["guestAcceleratorType"]) == (12, "nvidia-tesla-a100")
+    _, listed = get(sandbox.gke_url, f"{zone}/acceleratorTypes", {"filter": "name = nvidia-l4"})
+    assert (listed["kind"], [item["name"] for item in listed["items"]]) == (
+        "compute#acceleratorTypeList",
+        ["nvidia-l4"],
+    )
+
+
 @pytest.mark.parametrize(
-    ("path", "query", "headers", "status"),
+    ("path", "query", "token", "status"),
     [
-        (MACHINES, {"filter": "name ~ x"}, {}, 400),
-        (MACHINES, {"pageToken": "x"}, {}, 400),
-        (MACHINES, {}, {"Authorization": "Bearer real"}, 401),
-        (BILLING, {}, {"Authorization": "Bearer real"}, 401),
-        ("/compute/v1/projects/ml-prod/aggregated/disks", {}, {}, 404),
-        ("/v1/services/0000-0000-0000/skus", {}, {}, 404),
+        (MACHINES, {"filter": "name ~ x"}, ACCESS_TOKEN, 400),
+        (MACHINES, {"pageToken": "x"}, ACCESS_TOKEN, 400),
+        (MACHINES, {}, "real", 401),
+        (MACHINES, {}, "", 401),
+        (BILLING, {}, "real", 401),
+        (f"{ZONES}/us-central1-z", {}, ACCESS_TOKEN, 404),
+        (f"{ZONES}/us-central1-z/machineTypes", {}, ACCESS_TOKEN, 404),
+        (f"{ZONES}/us-central1-a/machineTypes/a2-nonsense", {}, ACCESS_TOKEN, 404),
+        (f"{ZONES}/us-central1-a/instances", {}, ACCESS_TOKEN, 501),
+        ("/compute/v1/projects/ml-prod/aggregated/disks", {}, ACCESS_TOKEN, 501),
+        ("/v1/services/0000-0000-0000/skus", {}, ACCESS_TOKEN, 404),
     ],
 )
 def test_google_when_asked_wrongly_then_refused(
-    path: str, query: dict[str, str], headers: dict[str, str], status: int, sandbox: SandboxInfo
+    path: str, query: dict[str, str], token: str, status: int, sandbox: SandboxInfo
 ) -> None:
-    got, body = get(sandbox.gke_url, path, query, **headers)
+    got, body = get(sandbox.gke_url, path, query, token)
     assert (got, body["error"]["code"]) == (status, status)
 
 

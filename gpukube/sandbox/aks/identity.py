@@ -4,6 +4,7 @@ Lives here: the token endpoint of managed identities, what `az` wants to discove
 live here: anything that could take a real credential for good.
 
 A token is an unsigned JWT of the sandbox's own issuer: `az` decodes it (its payload needs `tid`), nobody trusts it.
+Over plain http, where Azure's SDKs send no token of their own accord, clients send the constant one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gpukube.sandbox.aks.answers import front_door
+from gpukube.sandbox.guard import ACCESS_TOKEN
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -68,21 +70,19 @@ def _payload(token: str) -> Json:
     return payload if isinstance(payload, dict) else {}
 
 
-def check_authorization(header: str | None, *, needed: bool) -> None:
-    """Refuse a bearer token that is not ours, or none where one is needed.
+def check_authorization(header: str | None) -> None:
+    """Refuse a bearer token that is not ours, and a request without any.
 
     Raises:
         Refusal: 401 in ARM's shape, with the challenge that azure-core reads.
     """
-    if header is None and not needed:
-        return
     challenge = f'Bearer authorization_uri="https://login.example/{TENANT}", error="invalid_token"'
     headers = {"WWW-Authenticate": challenge}
     if header is None:
         message = "Authentication failed. The 'Authorization' header is missing."
         raise front_door(401, "AuthenticationFailed", message, headers)
     scheme, _, token = header.partition(" ")
-    if scheme.lower() != "bearer" or not is_dummy(token):
+    if scheme.lower() != "bearer" or not (is_dummy(token) or token == ACCESS_TOKEN):
         raise front_door(401, "InvalidAuthenticationToken", "The access token is invalid.", headers)
 
 

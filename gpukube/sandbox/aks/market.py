@@ -59,7 +59,12 @@ def _sku(size: VmSize, location: str) -> Json:
     }
     zones = list(size.zones)
     place: Json = {"location": location, "zones": zones, "zoneDetails": []}
-    barred: Json = {"type": "Location", "values": [location], "reasonCode": "NotAvailableForSubscription"}
+    barred: Json = {
+        "type": "Location",
+        "values": [location],
+        "restrictionInfo": {"locations": [location], "zones": []},
+        "reasonCode": "NotAvailableForSubscription",
+    }
     partly: Json = {
         "type": "Zone",
         "values": [location],

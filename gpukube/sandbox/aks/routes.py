@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _PROVIDER = "microsoft.containerservice"
 _LOCATION = "eastus"
 _RETAIL = "/api/retail/prices"
+_ROOTS = (["subscriptions"], ["providers"], ["tenants"])
+"""Where the paths of ARM begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,10 @@ class ArmApp:
 
     Args:
         service: What answers.
-        token_needed: Refuse requests without a bearer token. Over plain http the SDK refuses to send one, so there none
-            is asked for; one that is sent is checked.
     """
 
-    def __init__(self, service: AksService, *, token_needed: bool) -> None:
+    def __init__(self, service: AksService) -> None:
         self._service = service
-        self._token_needed = token_needed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -79,7 +78,7 @@ class ArmApp:
         if request.url.path == _RETAIL:  # another service, which asks for no account
             return _reply(200, retail_prices(request.query_params, f"{base}{_RETAIL}"), {})
         try:
-            check_authorization(request.headers.get("authorization"), needed=self._token_needed)
+            check_authorization(request.headers.get("authorization"))
             call = await _read(request)
             answer = _dispatch(self._service, call)
         except Refusal as refusal:
@@ -143,6 +142,8 @@ def _reply(status: int, body: object, headers: dict[str, str]) -> Response:
 
 def _dispatch(service: AksService, call: Call) -> Answer:
     names = [part.lower() for part in call.parts]
+    if names[:1] not in _ROOTS:
+        raise _no_such_path(call)
     match names:
         case ["subscriptions"]:
             _require_any_version(call)
@@ -151,11 +152,11 @@ def _dispatch(service: AksService, call: Call) -> Answer:
             _require_any_version(call)
             service.require_subscription(_checked(call.parts[1]))
             return Answer(200, _subscription(call.parts[1]))
-        case ["subscriptions", _, "resourcegroups"]:
+        case ["subscriptions", _, "resourcegroups"] if call.method == "GET":
             _require_any_version(call)
             service.require_subscription(_checked(call.parts[1]))
             return Answer(200, {"value": _groups(service, call.parts[1])})
-        case ["subscriptions", _, "resourcegroups", _]:
+        case ["subscriptions", _, "resourcegroups", _] if call.method == "GET":
             _require_any_version(call)
             service.require_group(_checked(call.parts[1]), call.parts[3])
             return Answer(200, _group(call.parts[1], call.parts[3]))
@@ -166,7 +167,8 @@ def _dispatch(service: AksService, call: Call) -> Answer:
         ):
             return _on_clusters(service, call, names[7:])
         case _:
-            raise _no_such_path(call)
+            _require_any_version(call)
+            raise _not_emulated(call)
 
 
 def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer:
@@ -188,7 +190,8 @@ def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer
             service.throttle.take("get-operation", subscription.lower())
             return service.get_operation_result(identity)
         case _:
-            raise _no_such_path(call)
+            _require_any_version(call)
+            raise _not_emulated(call)
 
 
 def _on_clusters(service: AksService, call: Call, rest: list[str]) -> Answer:

@@ -20,7 +20,7 @@ from gpukube.sandbox.gke.service import GkeService, cluster_key
 from gpukube.sandbox.gke.versions import full_version, parse_version
 from gpukube.sandbox.gke.wire.enums import PoolStatus
 from gpukube.sandbox.gke.wire.names import Place, is_zone
-from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.sandbox.kube.cluster import KubeCluster
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """What machines there are in the emulated Google Cloud and what their parts cost: Compute Engine, Billing Catalog.
 
-Lives here: the answers of three lists, and invented prices. Must not live here: GKE. No google library is needed here.
+Lives here: machine types, accelerator types and zones, SKUs, and invented prices. Must not live here: GKE. No google
+library is needed here.
 
-Sources: docs: compute/docs/reference/rest/v1/machineTypes/aggregatedList and acceleratorTypes/aggregatedList,
+Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes (aggregatedList, list, get), zones,
 billing/docs/reference/rest/v1/services.skus/list.
 """
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 REGIONS = ("us-central1", "europe-west4")
 _ZONES = "abc"
 _AGGREGATED = re.compile(r"/compute/v1/projects/([^/]+)/aggregated/(machineTypes|acceleratorTypes)")
+_ZONAL = re.compile(r"/compute/v1/projects/([^/]+)/zones/([^/]+)/(machineTypes|acceleratorTypes)(?:/([^/]+))?")
+_ZONE = re.compile(r"/compute/v1/projects/([^/]+)/zones(?:/([^/]+))?")
 _SKUS = "/v1/services/6F81-5844-456A/skus"
 _PAGE = 40
 """Zones of one page are few in real answers too; a list of several pages is the usual case."""
@@ -60,17 +63,63 @@ def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:
         raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {method} {path}.")
     if path == _SKUS:
         return _paged(_skus(), query, "skus", query.get("pageSize", ""))
+    if found := _ZONAL.fullmatch(path):
+        return _in_one_zone(found[1], found[2], found[3], found[4], query)
+    if found := _ZONE.fullmatch(path):
+        return _of_zones(found[1], found[2], query)
     found = _AGGREGATED.fullmatch(path)
     if found is None:
-        raise missing(path)
+        if path.startswith("/v1/services/"):
+            raise missing(path)
+        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate GET {path}.")
     kind = found[2]
     fits = _matcher(query.get("filter", ""))
     scopes = [
-        (f"zones/{region}-{zone}", kind, [item for item in _in_zone(kind, found[1], f"{region}-{zone}") if fits(item)])
-        for region in REGIONS
-        for zone in _ZONES
+        (f"zones/{zone}", kind, [item for item in _in_zone(kind, found[1], zone) if fits(item)])
+        for zone in _zone_names()
     ]
     return _aggregated(scopes, query, kind)
+
+
+def _zone_names() -> list[str]:
+    return [f"{region}-{zone}" for region in REGIONS for zone in _ZONES]
+
+
+def _in_one_zone(project: str, zone: str, kind: str, name: str | None, query: Mapping[str, str]) -> Json:
+    if zone not in _zone_names():
+        raise Refusal("NOT_FOUND", f"The resource 'projects/{project}/zones/{zone}' was not found")
+    items = _in_zone(kind, project, zone)
+    if name is None:
+        fits = _matcher(query.get("filter", ""))
+        page = _paged([item for item in items if fits(item)], query, "items", query.get("maxResults", ""))
+        return {"kind": f"compute#{kind.removesuffix('s')}List", **page}
+    return _named(items, name, f"projects/{project}/zones/{zone}/{kind}/{name}")
+
+
+def _of_zones(project: str, name: str | None, query: Mapping[str, str]) -> Json:
+    base = f"https://www.googleapis.com/compute/v1/projects/{project}"
+    items: list[Json] = [
+        {
+            "kind": "compute#zone",
+            "name": zone,
+            "status": "UP",
+            "region": f"{base}/regions/{zone[:-2]}",
+            "selfLink": f"{base}/zones/{zone}",
+        }
+        for zone in _zone_names()
+    ]
+    if name is None:
+        fits = _matcher(query.get("filter", ""))
+        page = _paged([item for item in items if fits(item)], query, "items", query.get("maxResults", ""))
+        return {"kind": "compute#zoneList", **page}
+    return _named(items, name, f"projects/{project}/zones/{name}")
+
+
+def _named(items: list[Json], name: str, path: str) -> Json:
+    for item in items:
+        if item["name"] == name:
+            return item
+    raise Refusal("NOT_FOUND", f"The resource '{path}' was not found")
 
 
 def _matcher(text: str) -> Callable[[Json], bool]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from azure.core import AzureClouds, MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.core.pipeline.policies import SansIOHTTPPolicy
+from azure.core.pipeline.policies import HeadersPolicy, SansIOHTTPPolicy
 from azure.core.rest import HttpRequest
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
@@ -23,7 +23,7 @@ from azure.mgmt.core.tools import get_arm_endpoints
 from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.values import ClusterFacts, Operation, Progress
-from gpukube.endpoint import Endpoint, choose_endpoint, host_of
+from gpukube.endpoint import EMULATED_TOKEN, Endpoint, choose_endpoint, host_of
 from gpukube.errors import CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
@@ -106,12 +106,12 @@ def _real_client(
 
 
 def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
-    """A client without credentials: proxies, netrc and certificates of the environment are not looked at either."""
+    """A client with the dummy token: credentials, proxies, netrc and certificates of the environment are not used."""
     return ContainerServiceClient(
         cast("TokenCredential", _NoCredential()),
         subscription,
         endpoint.url,
-        authentication_policy=SansIOHTTPPolicy[object, object](),
+        authentication_policy=HeadersPolicy({"Authorization": f"Bearer {EMULATED_TOKEN}"}),
         use_env_settings=False,
         retry_backoff_factor=_RETRY_FACTOR_EMULATED_S,
         **_session(settings),

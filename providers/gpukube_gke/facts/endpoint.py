@@ -25,7 +25,7 @@ class Endpoint:
     Attributes:
         url: Base URL for REST without a slash at the end; "" for Google's own endpoint.
         grpc: host:port for gRPC without TLS; "" for none. Wins over url.
-        is_emulated: On loopback: no credentials are read or sent.
+        is_emulated: On loopback: no credentials are read, and a public constant is sent in their place.
     """
 
     url: str = ""

@@ -18,18 +18,19 @@ import grpc  # type: ignore[import-untyped]  # ships no types
 from google.api_core.exceptions import NotFound
 from google.api_core.gapic_v1.client_info import ClientInfo
 from google.api_core.retry import Retry
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import (
     ClusterManagerGrpcTransport,
     ClusterManagerRestTransport,
 )
+from google.oauth2.credentials import Credentials as TokenCredentials
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
 from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.meanings import Problem
 from gpukube.core.values import ClusterFacts, Operation
+from gpukube.endpoint import EMULATED_TOKEN
 from gpukube.errors import CloudError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
@@ -50,8 +51,6 @@ from gpukube_gke.rules.versions import is_picky, require_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from google.auth.credentials import Credentials
 
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
     from gpukube.provider import Cloud
@@ -108,12 +107,13 @@ def _real_client(endpoint: Endpoint, identity: GoogleIdentity) -> GkeSdk:
 
 
 def _emulated_client(endpoint: Endpoint) -> GkeSdk:
-    """A client without credentials; proxies and netrc of the environment are not looked at either."""
+    """A client with the dummy token; credentials, proxies and netrc of the environment are not used."""
     if endpoint.grpc:
         channel = grpc.insecure_channel(endpoint.grpc, options=[("grpc.enable_http_proxy", 0)])
-        return cast("GkeSdk", wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel)))
+        signed = grpc.intercept_channel(channel, _WithToken())
+        return cast("GkeSdk", wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=signed)))
     client = wire.ClusterManagerClient(
-        credentials=_nobody(),
+        credentials=TokenCredentials(EMULATED_TOKEN),  # type: ignore[no-untyped-call]  # google-auth has no types
         transport="rest",
         client_options={"api_endpoint": endpoint.url},
         client_info=_info(),
@@ -128,8 +128,18 @@ def _info() -> ClientInfo:
     return ClientInfo(user_agent=_AGENT)  # type: ignore[no-untyped-call]  # google-api-core has no types there
 
 
-def _nobody() -> Credentials:
-    return AnonymousCredentials()  # type: ignore[no-untyped-call]  # google-auth has no types
+class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc ships no types
+    """Sends the dummy token with each call: gRPC itself sends credentials over TLS only."""
+
+    def intercept_unary_unary(
+        self,
+        continuation: Callable[[grpc.ClientCallDetails, object], object],
+        client_call_details: grpc.ClientCallDetails,
+        request: object,
+    ) -> object:
+        """See UnaryUnaryClientInterceptor."""
+        metadata = [*(client_call_details.metadata or ()), ("authorization", f"Bearer {EMULATED_TOKEN}")]
+        return continuation(client_call_details._replace(metadata=metadata), request)
 
 
 class GkeCloud:

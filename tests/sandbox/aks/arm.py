@@ -6,10 +6,11 @@ import ssl
 from typing import TYPE_CHECKING, Self
 
 import httpx
-from azure.core.pipeline.policies import SansIOHTTPPolicy
+from azure.core.pipeline.policies import HeadersPolicy
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
 
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 GROUP = "ml"
 NAME = "train"
 API = "2026-08-01"
+SIGNED = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
 CLUSTER_PATH = (
     f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.ContainerService/managedClusters/{NAME}"
 )
@@ -52,7 +54,7 @@ class Arm:
     def __init__(self, info: SandboxInfo) -> None:
         self.info = info
         self.sdk = make_sdk(info)
-        self.http = httpx.Client(base_url=info.arm_url, trust_env=False, timeout=PATIENCE_S)
+        self.http = arm_http(info)
 
     def __enter__(self) -> Self:
         """Nothing to do."""
@@ -92,13 +94,18 @@ class Arm:
         return self.http.request(method, CLUSTER_PATH + below, params={"api-version": api}, headers=dict(headers or {}))
 
 
+def arm_http(info: SandboxInfo) -> httpx.Client:
+    """Bare HTTP, with the dummy token."""
+    return httpx.Client(base_url=info.arm_url, headers=SIGNED, trust_env=False, timeout=PATIENCE_S)
+
+
 def make_sdk(info: SandboxInfo) -> ContainerServiceClient:
-    """The real SDK over plain http: without the policy that refuses to send a token there."""
+    """The real SDK over plain http: with a policy that sends the dummy token there."""
     return ContainerServiceClient(
         NoCredential(),
         SUBSCRIPTION,
         base_url=info.arm_url,
-        authentication_policy=SansIOHTTPPolicy(),
+        authentication_policy=HeadersPolicy(SIGNED),
         retry_total=0,
     )
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.sandbox.aks.arm import API, CLUSTER_PATH, GROUP, NAME, SUBSCRIPTION, T4, trusting
+from tests.sandbox.aks.arm import API, CLUSTER_PATH, GROUP, NAME, SUBSCRIPTION, T4, arm_http, trusting
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -53,6 +53,17 @@ MISSING: dict[str, tuple[str, int, str]] = {
     ),
     "unknown-path": ("/something", 404, "InvalidResourceType"),
     "not-emulated": (f"{CLUSTER_PATH}/runCommand", 501, "NotEmulated"),
+    "versions-of-a-location": (
+        f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.ContainerService/locations/eastus/kubernetesVersions",
+        501,
+        "NotEmulated",
+    ),
+    "another-provider": (
+        f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Network/virtualNetworks",
+        501,
+        "NotEmulated",
+    ),
+    "tenants": ("/tenants", 501, "NotEmulated"),
 }
 
 
@@ -89,6 +100,17 @@ def test_token_when_it_is_not_ours_then_401(arm: Arm) -> None:
     answer = arm.request("GET", "", headers={"Authorization": "Bearer real-looking-token"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "InvalidAuthenticationToken")
     assert "www-authenticate" in answer.headers
+
+
+def test_group_when_it_shall_be_made_then_not_emulated(arm: Arm) -> None:
+    path = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}"
+    answer = arm.http.put(path, params={"api-version": API}, json={"location": "eastus"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (501, "NotEmulated")
+
+
+def test_http_when_no_token_is_sent_then_401(arm: Arm) -> None:
+    answer = httpx.get(f"{arm.info.arm_url}{CLUSTER_PATH}", params={"api-version": API}, trust_env=False, timeout=60)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "AuthenticationFailed")
 
 
 def test_https_when_no_token_is_sent_then_401_and_with_the_dummy_token_200(arm: Arm) -> None:
@@ -152,7 +174,7 @@ def test_credentials_when_asked_then_a_kubeconfig_that_works(arm: Arm) -> None:
 
 def test_credentials_when_local_accounts_are_off_then_admin_is_refused(sandbox: SandboxInfo) -> None:
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"disableLocalAccounts": True, "aad": True})
-    with httpx.Client(base_url=sandbox.arm_url, trust_env=False, timeout=PATIENCE_S) as client:
+    with arm_http(sandbox) as client:
         query = {"api-version": API}
         refused = client.post(f"{CLUSTER_PATH}/listClusterAdminCredential", params=query)
         assert (refused.status_code, refused.json()["code"]) == (400, "BadRequest")
@@ -175,7 +197,7 @@ def test_reservation_when_the_identity_of_the_cluster_is_its_own_then_refused(sa
     path = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.ContainerService/managedClusters/own"
     group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/g"
     body = {"properties": {**T4, "capacityReservationGroupID": group}}
-    with httpx.Client(base_url=sandbox.arm_url, trust_env=False, timeout=PATIENCE_S) as http:
+    with arm_http(sandbox) as http:
         answer = http.put(f"{path}/agentPools/gpu1", params={"api-version": API}, json=body)
         identity = http.get(path, params={"api-version": API}).json()["identity"]["type"]
     assert (answer.status_code, answer.json()["code"], identity) == (400, "BadRequest", "SystemAssigned")
@@ -192,7 +214,7 @@ def test_reservation_when_the_group_is_empty_then_the_pool_is_made_without_it(ar
 def test_autoscaling_when_node_provisioning_is_auto_then_refused(sandbox: SandboxInfo) -> None:
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"nodeProvisioningMode": "Auto"})
     body = {"properties": {**T4, "enableAutoScaling": True, "minCount": 0, "maxCount": 1}}
-    with httpx.Client(base_url=sandbox.arm_url, trust_env=False, timeout=PATIENCE_S) as client:
+    with arm_http(sandbox) as client:
         answer = client.put(f"{CLUSTER_PATH}/agentPools/gpu1", params={"api-version": API}, json=body)
         assert "nodeProvisioningProfile.mode cannot be Auto" in answer.json()["message"]
         fixed = client.put(f"{CLUSTER_PATH}/agentPools/gpu1", params={"api-version": API}, json={"properties": T4})

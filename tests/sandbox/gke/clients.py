@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import grpc  # type: ignore[import-untyped] # ships no types
 from google.api_core.exceptions import GoogleAPICallError
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+from google.oauth2.credentials import Credentials
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from tests.sandbox.conftest import SPEED
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -102,13 +102,13 @@ class Gke:
     def __init__(self, info: SandboxInfo, transport: str) -> None:
         self.info = info
         self.transport = transport
-        self._channel = grpc.insecure_channel(info.gke_grpc) if transport == "grpc" else None
+        self._channel = signed_channel(info) if transport == "grpc" else None
         if self._channel is not None:
             client = wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=self._channel))
         else:
             options = {"api_endpoint": info.gke_url}
             client = wire.ClusterManagerClient(
-                credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call] # ships half of its types
+                credentials=Credentials(ACCESS_TOKEN),  # type: ignore[no-untyped-call] # ships half of its types
                 transport="rest",
                 client_options=options,
             )
@@ -204,6 +204,21 @@ class Gke:
             return [node["status"]["allocatable"].get("nvidia.com/gpu") for node in self.nodes(pool)]  # type: ignore[index]
 
         wait_for(lambda: seen() == [None if wanted is None else str(wanted)] * nodes, seen, 0.02)
+
+
+def signed_channel(info: SandboxInfo) -> grpc.Channel:
+    """A gRPC channel whose calls carry the dummy token."""
+    return grpc.intercept_channel(grpc.insecure_channel(info.gke_grpc), _WithToken())
+
+
+class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc] # ships no types
+    def intercept_unary_unary(
+        self, continuation: Callable[..., object], client_call_details: grpc.ClientCallDetails, request: object
+    ) -> object:
+        """Add the token, unless a test has sent one."""
+        own = list(client_call_details.metadata or ())
+        token = [] if "authorization" in dict(own) else [("authorization", f"Bearer {ACCESS_TOKEN}")]
+        return continuation(client_call_details._replace(metadata=own + token), request)
 
 
 def add_cluster(info: SandboxInfo, **options: object) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon, environment
-from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, add_cluster
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def test_env_when_gke_is_used_then_its_endpoints_and_files_are_there(sandbox: Sa
     assert found["GPUKUBE_GKE_GRPC"] == sandbox.gke_grpc
     assert found["CLOUDSDK_CORE_PROJECT"] == PROJECT
     assert found["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"] == f"{sandbox.gke_url}/"
+    assert found["CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"] == f"{sandbox.gke_url}/compute/v1/"
     assert Path(found["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"]).read_text() == ACCESS_TOKEN
     assert Path(found["GOOGLE_APPLICATION_CREDENTIALS"]).stat().st_mode & 0o077 == 0
 

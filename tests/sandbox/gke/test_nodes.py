@@ -11,7 +11,7 @@ import pytest
 
 from gpukube.sandbox import daemon
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
-from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.sandbox.kube.nodes.gkeplugin import PARTITIONS, advertise_gke
 from gpukube.sandbox.kube.nodes.hardware import find_model, fits
 from gpukube.sandbox.kube.nodes.pluginconfig import Crash

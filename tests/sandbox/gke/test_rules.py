@@ -8,8 +8,10 @@ import httpx
 import pytest
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, Gke, gpu_pool, mig_pool, pool_of, shared, t4_pool
+
+SIGNED = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -298,19 +300,19 @@ def test_size_when_autoscaled_or_negative_then_400(gke: Gke) -> None:
         assert text.startswith(start)
 
 
-def test_token_when_it_is_not_the_dummy_then_401(gke: Gke) -> None:
+@pytest.mark.parametrize("header", ["", "Bearer ya29.real", f"Basic {ACCESS_TOKEN}"])
+def test_token_when_it_is_not_the_dummy_then_401(gke: Gke, header: str) -> None:
+    start = "Request had invalid" if header else "Request is missing required"
     if gke.transport == "rest":
-        answer = httpx.get(
-            f"{gke.info.gke_url}/v1/{CLUSTER}",
-            headers={"Authorization": "Bearer ya29.real"},
-            trust_env=False,
-            timeout=60,
-        )
-        assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
+        sent = {"Authorization": header} if header else {}
+        answer = httpx.get(f"{gke.info.gke_url}/v1/{CLUSTER}", headers=sent, trust_env=False, timeout=60)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["status"]) == (401, "UNAUTHENTICATED")
+        assert error["message"].startswith(f"{start} authentication credential")
         return
-    metadata = [("authorization", "Bearer ya29.real")]
-    assert gke.refused(lambda: gke.sdk.get_cluster(name=CLUSTER, metadata=metadata))[0] == "UNAUTHENTICATED"
-    gke.sdk.get_cluster(name=CLUSTER, metadata=[("authorization", f"Bearer {ACCESS_TOKEN}")])
+    metadata = [("authorization", header)]
+    code, text = gke.refused(lambda: gke.sdk.get_cluster(name=CLUSTER, metadata=metadata))
+    assert (code, text.startswith(f"{start} authentication credential")) == ("UNAUTHENTICATED", True)
 
 
 JSON_MISTAKES = {
@@ -329,7 +331,9 @@ JSON_MISTAKES = {
 def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tuple[bytes, str]) -> None:
     daemon.add_gke_cluster(sandbox, PROJECT, ZONE, NAME)
     body, start = case
-    answer = httpx.post(f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, trust_env=False, timeout=60)
+    answer = httpx.post(
+        f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, headers=SIGNED, trust_env=False, timeout=60
+    )
     error = answer.json()["error"]
     assert (answer.status_code, error["status"], error["errors"][0]["reason"]) == (
         400,
@@ -340,10 +344,13 @@ def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tu
 
 
 def test_rest_when_the_path_is_none_then_404(sandbox: SandboxInfo) -> None:
-    answer = httpx.get(f"{sandbox.gke_url}/v1/nonsense", trust_env=False, timeout=60)
+    answer = httpx.get(f"{sandbox.gke_url}/v1/nonsense", headers=SIGNED, trust_env=False, timeout=60)
     assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")
 
 
 def test_call_when_the_sandbox_lacks_it_then_refused(gke: Gke) -> None:
-    code = gke.refused(lambda: gke.sdk.get_json_web_keys(request={"parent": CLUSTER}))[0]
-    assert code == {"grpc": "UNIMPLEMENTED", "rest": "NOT_FOUND"}[gke.transport]
+    assert gke.refused(lambda: gke.sdk.get_json_web_keys(request={"parent": CLUSTER}))[0] == "UNIMPLEMENTED"
+    code, text = gke.refused(lambda: gke.sdk.rollback_node_pool_upgrade(name=POOL))
+    assert code == "UNIMPLEMENTED"
+    if gke.transport == "rest":
+        assert text == f"The gpukube sandbox does not emulate POST /v1/{POOL}:rollback."

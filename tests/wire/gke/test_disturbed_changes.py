@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import grpc  # type: ignore[import-untyped]  # ships no types
 import pytest
 from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
@@ -21,6 +20,7 @@ from gpukube.core.values import Disk, Nodes, Operation, Taint, Upgrade
 from gpukube.errors import Busy, CapacityError, CloudError, Conflict, GpukubeError, Moved, SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube.sandbox import daemon
+from tests.sandbox.gke.clients import signed_channel
 from tests.unit.gpukube_gke.edits import BASE, EDITS
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 from tests.wire.gke.living import bring_about, create, find, finish, first_request, machines
@@ -40,7 +40,7 @@ EACH_CALL = ("labels, another", "taints", "nodes.count", "nodes.autoscaling.max"
 @pytest.fixture
 def other(edited_sandbox: SandboxInfo) -> Iterator[wire.ClusterManagerClient]:
     """Somebody else's client."""
-    with grpc.insecure_channel(edited_sandbox.gke_grpc) as channel:
+    with signed_channel(edited_sandbox) as channel:
         yield wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
 
 

@@ -107,7 +107,7 @@ class AwsApp:
         handler = _QUERY[service].get(action)
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {action}."
-            raise Refusal("InvalidAction", message)
+            raise Refusal("InvalidAction", message, status=501)
         if params.get("DryRun") == "true":
             raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
         return handler(self._service, caller, params)
@@ -198,7 +198,7 @@ def _prices(request: Request, call: _Call) -> Json:
     operation = request.headers.get("x-amz-target", "").removeprefix(market.PRICE_LIST)
     if operation != "GetProducts":
         message = f"The gpukube sandbox does not emulate {operation} of the price list."
-        raise Refusal("UnknownOperationException", message)
+        raise Refusal("UnknownOperationException", message, status=501)
     return market.get_products(call.caller, call.body)
 
 

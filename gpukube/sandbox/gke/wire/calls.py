@@ -112,10 +112,12 @@ def find_call(verb: str, path: str) -> tuple[Call, str]:
     """The call behind a REST request, and the name that is in its path; old paths with zones/ are as good.
 
     Raises:
-        Refusal: 404, there is none.
+        Refusal: 501, GKE may have it, but the sandbox does not; 404, no Google API has it.
     """
     for call, pattern in _PATTERNS:
         found = pattern.fullmatch(path)
         if found and call.verb == verb:
             return call, found["name"]
+    if path.startswith(("/v1/projects/", "/v1beta1/projects/")):
+        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {verb} {path}.")
     raise Refusal("NOT_FOUND", f"The requested URL {path} was not found on this server.")

@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse
 from gpukube.sandbox.gke.market import answer_market, is_market
 from gpukube.sandbox.gke.wire.answers import Refusal
 from gpukube.sandbox.gke.wire.contexts import add_context
-from gpukube.sandbox.gke.wire.tokens import ACCESS_TOKEN, check_authorization, write_credentials
+from gpukube.sandbox.gke.wire.tokens import check_authorization, write_credentials
 from gpukube.sandbox.gke.wire.tunnel import Tunnel
+from gpukube.sandbox.guard import ACCESS_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,23 +15,29 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from gpukube.sandbox.gke.wire.answers import Refusal
+from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.sandbox.tls import write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ACCESS_TOKEN = "gpukube-sandbox-access-token"  # noqa: S105 - a dummy, good for nothing outside
 _KEY_BITS = 2048
+_EXPECTED = (
+    "Expected OAuth 2 access token, login cookie or other valid authentication credential. "
+    "See https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
 
 
 def check_authorization(header: str | None) -> None:
-    """Refuse a bearer token that is not the dummy; none at all is fine, the port is on loopback.
+    """Refuse a bearer token that is not the dummy, and a request without any.
 
     Raises:
         Refusal: 401.
     """
-    if header and header.partition(" ")[2] != ACCESS_TOKEN:
-        raise Refusal("UNAUTHENTICATED", "Request had invalid authentication credentials.")
+    if not header:
+        raise Refusal("UNAUTHENTICATED", f"Request is missing required authentication credential. {_EXPECTED}")
+    if header != f"Bearer {ACCESS_TOKEN}":
+        raise Refusal("UNAUTHENTICATED", f"Request had invalid authentication credentials. {_EXPECTED}")
 
 
 def write_credentials(directory: Path, token_url: str) -> None:

@@ -3,7 +3,9 @@
 Lives here: passing bytes between the two, and cutting one connection. Must not live here: anything of gRPC.
 
 gRPC has sockets of its own, which nothing can reset from outside; of the connections that pass here, each can be. It
-also lets the port be known, and others use the sandbox, before 400 ms of imports are paid for.
+also lets the port be known, and others use the sandbox, before 400 ms of imports are paid for. The host that a call
+names is not checked here, as it is on the other ports: no browser speaks HTTP/2 without TLS, and each call needs the
+token.
 """
 
 from __future__ import annotations
