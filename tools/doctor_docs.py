@@ -26,7 +26,7 @@ FAMILIES: Final[Mapping[str, Sequence[Check]]] = {
     "Config entries of the plugin": configs.CHECKS,
     "MIG": mig.CHECKS,
     "Helm releases": releases.CHECKS,
-    "Pods that want GPUs": workloads.CHECKS,
+    "Pods that request GPUs": workloads.CHECKS,
     "Nodes": nodes.CHECKS,
 }
 """All checks but those of one cloud alone, by heading, in the order of the registry."""
@@ -47,7 +47,7 @@ def doctor_page(written: str) -> str:
 def _table(title: str, checks: Sequence[Check]) -> Iterator[str]:
     yield f"### {title}"
     yield ""
-    yield "| Check | Looks for | What comes of it | Source |"
+    yield "| Check | Looks for | Consequence | Source |"
     yield "| --- | --- | --- | --- |"
     for check in checks:
         yield f"| `{check.id}` | {check.title} | {check.consequence} | {_short(check.link)} |"

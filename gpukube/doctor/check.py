@@ -23,12 +23,12 @@ Finder: TypeAlias = "Callable[[Evidence], Iterable[Fault]]"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One known fault and how it is recognised.
+    """One known problem and how it is detected.
 
     Attributes:
         id: Stable, documented, kebab-case.
         title: What it looks for, in a few words.
-        consequence: What comes of it.
+        consequence: What it leads to.
         link: Where this is documented: an issue thread or a page.
         find: Pure; yields one finding per place, whose code it leaves open.
         needs: What must have been read; without it the check is skipped.
@@ -65,7 +65,7 @@ class Checks(list[Check]):
         severity: Severity = "error",
         needs: tuple[Reading, ...] | None = None,
     ) -> Callable[[Finder], Finder]:
-        """Make the decorated finder a check; the arguments are those of `Check`."""
+        """Declare the decorated finder as a check; the arguments are those of `Check`."""
 
         def added(find: Finder) -> Finder:
             self.append(
@@ -94,7 +94,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A check that could not be made, and what could not be read for it."""
+    """A check that was skipped, and the reading that it lacks."""
 
     check: Check
     reading: Reading
@@ -102,13 +102,13 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the doctor says of one cluster.
+    """What the doctor found in one cluster.
 
     Attributes:
         cluster: Which.
         found: Errors first, then in the order of the checks.
-        skipped: Checks that could not be made.
-        made: How many checks were made.
+        skipped: Checks that lack a reading.
+        made: How many checks were done.
         troubles: What could not be read, each error once.
         blind: The error for which the cloud or the inside of the cluster could not be examined at all.
         mended: What was done about it, one line each.
@@ -131,7 +131,7 @@ class Examination:
 
 
 def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
-    """Put the checks to the evidence."""
+    """Run the checks on the evidence."""
     skipped = [
         Skipped(check, missing[0])
         for check in checks
@@ -151,6 +151,6 @@ def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
 
 
 def _of_check(item: Fault, check: Check) -> Fault:
-    """Complete a finding by what its check says of all: the id, the consequence if it is open, the milder severity."""
+    """Complete a finding with what its check declares: the id, the consequence if it has none, the lower severity."""
     severity = max(item.severity, check.severity, key=SEVERITIES.index)
     return replace(item, code=check.id, why=item.why or check.consequence, severity=severity)

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def view_of(evidence: Evidence) -> CloudView | None:
-    """Give what the cloud says; None where it could not be asked."""
+    """Return what the cloud reports; None where it could not be read."""
     if evidence.facts is None:
         return None
     return CloudView(evidence.cluster, evidence.facts, evidence.live)
 
 
 def diagnosed_pools(evidence: Evidence) -> Iterator[tuple[CloudView, Diagnosis, Observed]]:
-    """List the live pools with all that is needed to judge them; none where the cloud's package has no diagnosis."""
+    """Yield the live pools with all that is needed to check them; none where the cloud's package has no diagnosis."""
     view, diagnosis = view_of(evidence), evidence.provider.diagnosis
     if view is not None and diagnosis is not None:
         yield from ((view, diagnosis, pool) for pool in view.pools)
 
 
 def apply_command(pool: Observed) -> str:
-    """Give the command that brings one of our pools to its spec."""
+    """Return the command that applies the spec to one of our pools."""
     return f"gpukube pool apply -f SPEC --pool {pool.pool}"

@@ -1,6 +1,6 @@
-"""The doctor's visit: clusters side by side, read and examined; then, where asked for, mended and looked at again.
+"""The doctor's run: clusters side by side, read and examined; then, if requested, fixed and examined again.
 
-Lives here: the order of things. Must not live here: the reading (gather), the checks, the mends.
+Lives here: the order of these steps. Must not live here: the reading (gather), the checks, the fixes.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 _LOOKS: Final = 5
-"""How often a mended cluster is looked at while its controllers do their part."""
+"""How often a fixed cluster is examined while its controllers do their part."""
 
 
 def diagnose(
     prepared: Prepared, run: Run, *, mend: Callable[[Sequence[str]], None] | None = None
 ) -> tuple[Examination, ...]:
-    """Examine live clusters for the known faults; those of addresses alone too.
+    """Examine live clusters for known problems, also those given by address alone.
 
     Args:
-        prepared: What is declared; with nothing declared, what only a spec can tell is not checked.
+        prepared: What is declared; with nothing declared, what needs a spec is not checked.
         run: How the clouds are reached.
-        mend: Told what would be done about it, raises to stop; None to change nothing.
+        mend: Called with the fixes to confirm, one line each; raises to stop. None to change nothing.
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         found = examine_clusters(prepared, sessions, run)
@@ -69,7 +69,7 @@ def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: R
 
 
 def mends_of(examination: Examination, *, with_spec: bool) -> tuple[Mend, ...]:
-    """List what could be done by itself about a cluster's findings, each once."""
+    """List the safe fixes for a cluster's findings, each once."""
     offered = (found.finding.mend for found in examination.found)
     return tuple(dict.fromkeys(item for item in offered if item and (with_spec or not item.needs_spec)))
 
@@ -81,17 +81,17 @@ def mend_clusters(
     run: Run,
     confirm: Callable[[Sequence[str]], None],
 ) -> tuple[Examination, ...]:
-    """Ask, do what is offered, and examine the mended clusters again.
+    """Ask, apply the safe fixes, and examine the fixed clusters again.
 
     Args:
         examinations: As examine_clusters gave them.
         prepared: As there.
         sessions: As there.
         run: As there.
-        confirm: Told what would be done, one line each; raises to stop.
+        confirm: Called with the fixes, one line each; raises to stop.
 
     Returns:
-        The examinations after it; `mended` says what was done.
+        The examinations after it; `mended` has what was done.
     """
     offered = {
         item.cluster.key: found
@@ -107,7 +107,7 @@ def mend_clusters(
 
 
 def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
-    """0 healthy, 1 findings of severity error; what could not be examined, or not be mended, counts for more."""
+    """0 healthy, 1 findings of severity error; a cluster that could not be examined or fixed counts for more."""
     failures = {error.exit_code for item in examinations if (error := item.blind or item.unmended)}
     if failures:
         return failures.pop() if len(failures) == 1 else ExitCode.ERROR
@@ -116,7 +116,7 @@ def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
 
 def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Examination:
     key = session.cluster.key
-    run.tell("check", "looks at the cloud and into the cluster", key)
+    run.tell("check", "reading the cloud and the cluster", key)
     evidence = gather(session, prepared.desired[key], tools)
     # An operator that another spec brought serves these pools too, whatever their own spec needs.
     settled = prepared.settle(key, session.provider, operator_live=has_operator(evidence.seen))
@@ -127,7 +127,7 @@ def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Ex
 
 
 def _mended(session: Session, prepared: Prepared, run: Run, mends: Sequence[Mend]) -> Examination:
-    """Do what is offered, then look until it has had its effect, or often enough."""
+    """Apply the fixes, then examine until they show an effect, or often enough."""
     said = mend(mends, session, prepared, run)
     tools = look_at_tools(run.environ)
     examination = _examine(session, prepared, run, tools)

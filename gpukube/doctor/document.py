@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
-    """Describe what was found, and what was done about it."""
+    """Describe what was found and what was fixed."""
     return {
         "schemaVersion": 1,
         "kind": "Doctor",

@@ -90,20 +90,20 @@ class Evidence:
     Attributes:
         cluster: Which.
         provider: Pure half of its cloud.
-        facts: What the cloud says of it.
+        facts: What the cloud reports of it.
         live: Live pools, of all owners.
         desired: Pools that the given specs declare here; empty without a spec.
         version: Of the API server.
-        seen: The inside. `pods` of it are those of our namespace; `objects` are not read.
+        seen: What the Kubernetes API has. Its `pods` are those of our namespace; `objects` are not read.
         daemonsets: (namespace, name) -> the DaemonSets as the API has them, of all namespaces.
         pods: Of all namespaces, ended ones too.
         quotas: Of all namespaces.
         releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
         config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
-        denied: What we would have to be allowed inside for the declared pools, and are not.
-        tools: What this machine has; None when it was not looked at.
+        denied: Rights that the declared pools need and that we lack.
+        tools: What this machine has; None when it was not checked.
         troubles: What could not be read, and why. What it would have filled is empty then.
-        now: When it was read; None where ages cannot be told.
+        now: When it was read; None where ages are not known.
     """
 
     cluster: ClusterRef
@@ -126,7 +126,7 @@ class Evidence:
     _placed: Mapping[str, Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Sort the pods by their DaemonSets and by their nodes: checks ask for them once a node."""
+        """Index the pods by their DaemonSets and by their nodes: checks look them up for each node."""
         owned: dict[tuple[str, str], list[PodFacts]] = {}
         placed: dict[str, list[PodFacts]] = {}
         for pod in self.pods:
@@ -142,21 +142,21 @@ class Evidence:
         return self.seen.nodes
 
     def age_s(self, moment: str) -> float | None:
-        """Tell how many seconds ago something was, by a time as the API writes it; None where that is not known."""
+        """Return the seconds since a time as the API writes it; None where that is not known."""
         if not moment or self.now is None:
             return None
         return (self.now - datetime.fromisoformat(moment)).total_seconds()
 
     def manifest(self, daemonset: WorkloadView) -> Tree:
-        """Give a DaemonSet as the API has it; empty when it was not read."""
+        """Return a DaemonSet as the API has it; empty when it was not read."""
         return self.daemonsets.get((daemonset.namespace, daemonset.name), {})
 
     def pods_of(self, daemonset: WorkloadView) -> tuple[PodFacts, ...]:
-        """List the living pods of a DaemonSet."""
+        """List the pods of a DaemonSet that are not terminating."""
         return tuple(self._owned.get((daemonset.namespace, daemonset.name), ()))
 
     def pods_on(self, node: str, daemonset: WorkloadView | None = None) -> tuple[PodFacts, ...]:
-        """List the pods on a node, or the living ones of a DaemonSet there; also those that are bound for it."""
+        """List the pods on a node or scheduled to it; of a DaemonSet, only those that are not terminating."""
         here = self._placed.get(node, ())
         if daemonset is None:
             return tuple(here)

@@ -1,6 +1,6 @@
-"""Does what the doctor offers: labels of nodes, restarts of DaemonSets, our release brought to the spec.
+"""Applies the doctor's safe fixes: labels of nodes, restarts of DaemonSets, our release reconciled with the spec.
 
-Lives here: the writes. Must not live here: whether something is to be done (the checks). All of it can be done again.
+Lives here: the writes, all idempotent. Must not live here: whether something needs a fix (the checks).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _ATTEMPTS: Final = 5
 """To patch one object, when others write it at the same time."""
 _RESTARTED: Final = "gpukube.io/restarted-at"
-"""Annotation of the pods' template; any new value makes the controller start the pods anew, as kubectl's own does."""
+"""Annotation of the pods' template; any new value makes the controller restart the pods, as kubectl's own does."""
 
 
 def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
-    """Do these things in order: our release first, so that labels and restarts find it as it shall be.
+    """Apply fixes: our release first, so that labels and restarts find it in its desired state.
 
     Returns:
         What was done, one line each; what somebody else has changed meanwhile is left out.
@@ -100,8 +100,8 @@ def _stamp(live: Tree, moment: str) -> Tree:
 
 def _contended(kube: Kube, what: str) -> ClusterError:
     return ClusterError(
-        f"{what} changed each time it was to be mended",
+        f"{what} changed during each attempt to fix it",
         where=kube.server,
-        fix="look who writes to it (kubectl get --show-managed-fields), then run again",
+        fix="find who writes to it (kubectl get --output yaml --show-managed-fields), then run again",
         code="cluster-answer",
     )

@@ -1,7 +1,7 @@
 """Reads one cluster for the doctor: a dozen calls, each of which may fail by itself.
 
-Lives here: I/O only. Must not live here: conclusions (the checks). Whoever may not read Secrets, or whose cloud login
-has run out, still learns what the rest shows.
+Lives here: I/O only. Must not live here: conclusions (the checks). A user who may not read Secrets, or whose cloud
+login has expired, still gets what the rest shows.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _Results = dict[str, Any]  # what each reading gave; typed again where it is put
 
 
 def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = None) -> Evidence:
-    """Read the cloud's side and the inside of one cluster; never raises for what the world refuses.
+    """Read the cloud's side and the Kubernetes API of one cluster; errors of the readings are kept, not raised.
 
     Args:
         session: The cluster; connections are made here.
         desired: Pools that the given specs declare on it.
-        tools: What this machine has, looked at before.
+        tools: What this machine has, checked before.
     """
     troubles: dict[Reading, GpukubeError] = {}
     outside = _read({"cloud": session.cloud.identify, "pools": session.cloud.pools}, troubles)
@@ -89,14 +89,14 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
 
 
 def _now(inside: _Results) -> datetime:
-    """Give the present; a cluster whose clock is ahead of ours tells it by its youngest object."""
+    """Return the present; where the cluster's clock is ahead of ours, the time of its youngest object."""
     told = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
     told += [item for node in inside.get("nodes") or () for item in (node.created, node.cut_told)]
     return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in told if moment)])
 
 
 def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading, GpukubeError]) -> _Results:
-    """Make the readings side by side; those that fail are noted and left out."""
+    """Make the readings side by side; those that fail are recorded in `troubles` and left out."""
     results = run_all(tasks, _AT_ONCE)
     troubles.update({name: result for name, result in results.items() if isinstance(result, GpukubeError)})
     return {name: result for name, result in results.items() if not isinstance(result, GpukubeError)}

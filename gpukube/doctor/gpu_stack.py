@@ -1,4 +1,4 @@
-"""Which workloads of a cluster belong to the NVIDIA stack, and which nodes have GPUs: recognition, by any owner.
+"""Which workloads of a cluster belong to the NVIDIA stack, whoever installed them, and which nodes have GPUs.
 
 Lives here: the parts as the checks name them, on top of cluster.stack, and the signs of GPU nodes. Must not live here:
 what is wrong with them (the checks).
@@ -35,7 +35,7 @@ Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", 
 NFD_LABELS: Final = tuple(
     f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
 )
-"""What NFD says of a node with an NVIDIA device, by its own configuration or by that of NVIDIA's charts."""
+"""Labels of NFD for a node with an NVIDIA device, by its own configuration or by that of NVIDIA's charts."""
 _PRESENT: Final = "nvidia.com/gpu.present"
 _DRA_DRIVER: Final = "gpu.nvidia.com"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
@@ -50,7 +50,7 @@ _PARTS: Final[Mapping[Role, Part]] = {
     "mig-manager": "mig-manager",
     "nfd-worker": "nfd-worker",
 }
-"""Roles of DaemonSets, by whoever made them, in the words of the checks."""
+"""Roles of DaemonSets, whoever created them, in the words of the checks."""
 _DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (
     ("nfd-master", "nfd-master"),
     ("node-feature-discovery-master", "nfd-master"),
@@ -82,7 +82,7 @@ def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
 
 
 def failure_of(state: ContainerState) -> Failure | None:
-    """Say how a container fails that waits; None for one that runs, has ended or only starts."""
+    """Return how a waiting container fails; None for one that runs, has ended or only starts."""
     if state.waiting in _NO_IMAGE:
         return "image"
     if state.waiting in _NO_MOUNT:
@@ -94,12 +94,12 @@ def failure_of(state: ContainerState) -> Failure | None:
 
 
 def is_failing(state: ContainerState) -> bool:
-    """Say whether a container fails, in any way that the kubelet tells."""
+    """Return whether a container fails, in any way that the kubelet reports."""
     return failure_of(state) is not None
 
 
 def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[PodFacts, ...]:
-    """List the living pods of a Deployment: those of its ReplicaSets, whose names are its own and a hash."""
+    """List the pods of a Deployment that are not terminating: those of its ReplicaSets, named as it is with a hash."""
     return tuple(
         pod
         for pod in evidence.pods
@@ -110,12 +110,12 @@ def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[Po
 
 
 def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
-    """Say whether the pods of a DaemonSet go to a node."""
+    """Return whether a DaemonSet runs on a node."""
     return not daemon_misfits(daemonset.placement, node.labels, node.taints, name=node.name)
 
 
 def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
-    """Name all that advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
+    """List what advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
     daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
     known = (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins)
     services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
@@ -123,13 +123,13 @@ def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
 
 
 def release_of(workload: WorkloadView) -> tuple[str, str]:
-    """Give (namespace, name) of the Helm release that a workload says it is of; the name is "" when it says none."""
+    """Return (namespace, name) of the Helm release that a workload's labels name; "" as name when they name none."""
     managed = workload.labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in workload.labels
     return workload.namespace, workload.labels.get("app.kubernetes.io/instance", "") if managed else ""
 
 
 def is_gpu_node(node: NodeView, types: Collection[str] = ()) -> bool:
-    """Say whether a node has NVIDIA GPUs, by whatever sign of it.
+    """Return whether a node has NVIDIA GPUs, by any sign of it.
 
     Args:
         node: The node.
@@ -163,13 +163,13 @@ def config_maps_of(daemonset: Tree) -> set[tuple[str, str]]:
 
 
 def entries_for(evidence: Evidence, daemonset: WorkloadView) -> Mapping[str, str] | None:
-    """Give the config entries that a plugin's DaemonSet mounts; None when it mounts none, or they do not exist."""
+    """Return the config entries that a plugin's DaemonSet mounts; None when it mounts none, or they do not exist."""
     mounted = config_maps_of(evidence.manifest(daemonset))
     return next((evidence.config_maps[key] for key in sorted(mounted) if key in evidence.config_maps), None)
 
 
 def environment_of(daemonset: Tree) -> dict[str, str]:
-    """Give the plain environment variables of all containers of a DaemonSet's pods."""
+    """Return the plain environment variables of all containers of a DaemonSet's pods."""
     pod = tree(daemonset, "spec", "template", "spec")
     containers = (*items(pod, "initContainers"), *items(pod, "containers"))
     return {text(one, "name"): text(one, "value") for container in containers for one in items(container, "env")}

@@ -1,6 +1,6 @@
 """The tools that this machine has, read once per run.
 
-Lives here: looking at them. Must not live here: the checks of what was seen (checks.tools), running Helm for a release
+Lives here: finding them. Must not live here: the checks of them (checks.tools), running Helm for a release
 (cluster.helm).
 """
 
@@ -37,7 +37,7 @@ class Tools:
 
 
 def look_at_tools(environ: Mapping[str, str]) -> Tools:
-    """Look once per run: one start of the helm command, where there is one."""
+    """Find the tools, once per run: one start of the helm command, where there is one."""
     path = environ.get("PATH", "")
     program = shutil.which("helm", path=path) or ""
     trouble: GpukubeError | None = None

@@ -1,6 +1,6 @@
-"""What we would have to be allowed inside a cluster, and asking for it without changing anything.
+"""Which rights gpukube needs in a cluster, and whether we have them, checked without changing anything.
 
-Lives here: the asking. Must not live here: conclusions (checks.access).
+Lives here: the requests. Must not live here: conclusions (checks.access).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One thing to be allowed to do; `str()` is as kubectl auth can-i takes it.
+    """One permission; `str()` is the arguments of kubectl auth can-i.
 
     Attributes:
         purpose: What it is needed for.
@@ -44,22 +44,22 @@ class Right:
 
 
 def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
-    """List what create and apply need for these pools; nothing without pools: looking shows by itself what it lacks."""
-    found = [Right("patch", "nodes", "", "", "labels that nodes have lost are put back")] if desired else []
+    """List what create and apply need for these pools; nothing without pools: a failed reading shows what it lacks."""
+    found = [Right("patch", "nodes", "", "", "to restore labels that nodes have lost")] if desired else []
     kinds = [kind for name in {d.ownership.advertiser for d in desired} if (kind := kind_of(name))]
     for kind in sorted(kinds, key=lambda kind: kind.chart):
         found += [
-            Right(verb, resource, group, NAMESPACE, f"{kind.title} is installed into namespace {NAMESPACE}")
+            Right(verb, resource, group, NAMESPACE, f"to install {kind.title} into namespace {NAMESPACE}")
             for verb, resource, group in (*NEEDED, *NEEDED_BESIDES.get(kind.chart, ()))
         ]
     return tuple(dict.fromkeys(found))
 
 
 def ask_rights(kube: Kube, rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Ask for each right (SelfSubjectAccessReview), and give those that we do not have.
+    """Check each right (SelfSubjectAccessReview), and return those that we do not have.
 
     Raises:
-        AccessError, ClusterError: Even asking is refused, or the API did not answer.
+        AccessError, ClusterError: Even the check is refused, or the API did not answer.
     """
     tasks = {
         right: partial(kube.may, right.verb, right.resource, group=right.group, namespace=right.namespace)

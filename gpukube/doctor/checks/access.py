@@ -1,4 +1,4 @@
-"""Checks of who we are and what we may do: in the cloud, and inside the cluster.
+"""Checks of identity and permissions: in the cloud, and in the Kubernetes API.
 
 Lives here: pure checks of what could not be read, and of rights that were asked for. Must not live here: asking
 (gather, rights).
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CLOUD: Final[tuple[Reading, ...]] = ("cloud", "pools")
 _HEART: Final[Reading] = "nodes"
-"""The reading without which the inside of a cluster counts as not reached."""
+"""The reading without which a cluster's API counts as not reached."""
 
 CHECKS: Final = Checks(needs=())
 
@@ -42,15 +42,15 @@ def _refused_by_cloud(
 
 
 def _refused_inside(evidence: Evidence, kind: type[GpukubeError]) -> Iterator[Fault]:
-    """Find why the inside of the cluster could not be read at all, if the error is of this class.
+    """Find why the Kubernetes API could not be read at all, if the error is of this class.
 
-    Where the way in is the cloud's own and the cloud refuses us, the cloud's check reports that once.
+    If the cluster is reached through the cloud's login and the cloud refuses that, the cloud's check reports it once.
     """
     error, cloud = evidence.troubles.get(_HEART), evidence.troubles.get("cloud")
     if isinstance(error, kind) and (cloud is None or evidence.cluster.kubeconfig):
         refusal = error.diagnostics[0]
         yield fault(
-            where=f"the inside of cluster {evidence.cluster.key}",
+            where=f"Kubernetes API of cluster {evidence.cluster.key}",
             seen=refusal.seen,
             fix=refusal.fix,
             evidence=tuple(line for line in (str(refusal.where), refusal.why) if line),
@@ -59,8 +59,8 @@ def _refused_inside(evidence: Evidence, kind: type[GpukubeError]) -> Iterator[Fa
 
 @CHECKS.add(
     "cloud-credentials",
-    title="credentials that are missing, expired or refused",
-    consequence="nothing of this cloud can be seen or changed",
+    title="missing, expired or refused credentials",
+    consequence="nothing in this cloud can be read or changed",
     link="https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
 )
 def _cloud_credentials(evidence: Evidence) -> Iterator[Fault]:
@@ -70,7 +70,7 @@ def _cloud_credentials(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "cloud-identity",
     title="another account, subscription or project than the spec names",
-    consequence="pools would be made where they are not meant to be, so nothing is done",
+    consequence="pools would be created in the wrong place, so gpukube stops",
     link="https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html",
 )
 def _cloud_identity(evidence: Evidence) -> Iterator[Fault]:
@@ -79,8 +79,8 @@ def _cloud_identity(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "cloud-permission",
-    title="permissions that the cloud does not give us",
-    consequence="pools cannot be seen, or not be changed",
+    title="missing cloud permissions",
+    consequence="pools cannot be read or changed",
     link="https://docs.aws.amazon.com/eks/latest/userguide/security-iam.html",
 )
 def _cloud_permission(evidence: Evidence) -> Iterator[Fault]:
@@ -89,8 +89,8 @@ def _cloud_permission(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "cloud-no-cluster",
-    title="clusters that are not there or take no pools",
-    consequence="the spec's pools cannot be made",
+    title="clusters that do not exist or cannot have node pools",
+    consequence="the spec's pools cannot be created",
     link="https://kubernetes.io/docs/concepts/architecture/",
 )
 def _cloud_no_cluster(evidence: Evidence) -> Iterator[Fault]:
@@ -100,7 +100,7 @@ def _cloud_no_cluster(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "cloud-unreachable",
     title="clouds that do not answer",
-    consequence="nothing of this cloud can be seen or changed",
+    consequence="nothing in this cloud can be read or changed",
     link="https://kubernetes.io/docs/concepts/architecture/",
 )
 def _cloud_unreachable(evidence: Evidence) -> Iterator[Fault]:
@@ -109,7 +109,7 @@ def _cloud_unreachable(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "kube-access",
-    title="clusters that do not let us in",
+    title="clusters that refuse access",
     consequence="drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
     link="https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
 )
@@ -129,8 +129,8 @@ def _kube_unreachable(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "kube-blind-spot",
-    title="parts of a cluster that we may not read",
-    consequence="the checks that need it are not made",
+    title="parts of a cluster that your identity may not read",
+    consequence="the checks that need them are skipped",
     link="https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
     severity="warning",
 )
@@ -141,7 +141,7 @@ def _blind_spots(evidence: Evidence) -> Iterator[Fault]:
         if reading not in _CLOUD and isinstance(error, AccessError):
             told = error.diagnostics[0]
             yield fault(
-                where=f"the inside of cluster {evidence.cluster.key}",
+                where=f"Kubernetes API of cluster {evidence.cluster.key}",
                 seen=f"{reading} cannot be read: {told.seen}",
                 fix=told.fix,
                 evidence=(told.why,) if told.why else (),
@@ -150,7 +150,7 @@ def _blind_spots(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "kube-rights",
-    title="rights that installing the device plugin takes",
+    title="missing permissions to install the device plugin",
     consequence="pool create and apply stop before they change anything",
     link="https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access",
     needs=("rights",),
@@ -159,9 +159,9 @@ def _rights(evidence: Evidence) -> Iterator[Fault]:
     for purpose in dict.fromkeys(right.purpose for right in evidence.denied):
         missing = [right for right in evidence.denied if right.purpose == purpose]
         yield fault(
-            where=f"the inside of cluster {evidence.cluster.key}",
+            where=f"Kubernetes API of cluster {evidence.cluster.key}",
             seen=f"not allowed: {', '.join(f'{right.verb} {right.resource}' for right in missing)}",
-            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin); to ask again: "
+            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin); to check: "
             f"kubectl auth can-i {missing[0]}",
             evidence=(purpose,),
         )

@@ -1,4 +1,4 @@
-"""Checks of the cloud's side: what a cloud package knows of its pools, and what holds on all clouds.
+"""Checks of the cloud's side: those of each provider's package, and those that hold on all clouds.
 
 Lives here: the list of all checks of this side. Must not live here: the checks themselves (access, pool_states,
 pool_marks, machines, scaling; the providers' diagnosis).
@@ -27,7 +27,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *machines.CHECKS,
     *scaling.CHECKS,
 )
-"""Checks of what every cloud says."""
+"""Checks that hold on every cloud."""
 
 
 def cloud_checks(provider: Provider) -> tuple[Check, ...]:

@@ -1,4 +1,4 @@
-"""Checks of the parts of the stack themselves: gone, edited by hand, stopped, or with pods that do not start.
+"""Checks of the parts of the stack themselves: deleted, edited by hand, stopped, or with pods that do not start.
 
 Lives here: pure checks of DaemonSets and Deployments against their release, of the operator, and of pods that wait.
 Must not live here: containers that fail (plugins), nodes without a plugin (placement).
@@ -44,15 +44,15 @@ _PLACING: Final = ("nodeSelector", "affinity")
 _APPLY: Final = "gpukube pool apply -f SPEC"
 
 WITHOUT: Final = {
-    "gfd": "feature discovery says nothing of this node: no labels for product, memory and MIG, and no MPS",
-    "mps": "the plugin waits for the daemon and shows no GPU",
-    "mig-manager": "the GPUs of this node are not cut",
-    "operator": "new nodes get no plugin, and changes of its ClusterPolicy do nothing",
-    "nfd-worker": "nothing tells that this node has a GPU: what waits for that label does not come",
-    "nfd-master": "features of nodes do not become labels: no new GPU node is known",
+    "gfd": "this node gets no labels for product, memory and MIG, and no MPS",
+    "mps": "the plugin waits for the MPS daemon and advertises no GPU",
+    "mig-manager": "the MIG layout of this node is not applied",
+    "operator": "new nodes get no plugin, and changes of its ClusterPolicy have no effect",
+    "nfd-worker": "nothing labels this node as a GPU node, so DaemonSets that select that label do not run on it",
+    "nfd-master": "node features do not become labels, so new GPU nodes are not recognized",
 }
 """Part -> what its absence means, where that is another thing than a node without a plugin."""
-_ZERO: Final = "the plugin does not run on the node: it shows no GPU"
+_ZERO: Final = "the plugin does not run on the node, so the node advertises no GPU"
 
 CHECKS: Final = Checks(needs=("nodes", "daemonsets", "deployments", "pods"))
 
@@ -98,8 +98,8 @@ def is_part_gone(evidence: Evidence, *parts: str) -> bool:
 
 @CHECKS.add(
     "stack-part-gone",
-    title="DaemonSets and Deployments of the stack that their release consists of, and that are gone",
-    consequence="what depends on it fails, at the latest on the next node",
+    title="DaemonSets and Deployments of the stack that a release installed and that no longer exist",
+    consequence="what depends on it fails, at the latest on the next new node",
     link="https://helm.sh/docs/helm/helm_rollback/",
     needs=("daemonsets", "deployments", "releases"),
 )
@@ -108,16 +108,16 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
         ours = _is_ours(evidence, release)
         yield fault(
             str(wanted),
-            f"release {release.namespace}/{release.name} consists of it, and it is gone",
+            f"release {release.namespace}/{release.name} installed it, and it no longer exists",
             _APPLY
             if ours
-            else f"helm rollback {release.name} {release.revision} --namespace {release.namespace} makes it again",
+            else f"to recreate it: helm rollback {release.name} {release.revision} --namespace {release.namespace}",
             mend=Reconcile() if ours else None,
         )
 
 
 def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
-    """Give the fields that choose nodes and are not as the release says, with what it says; None if nothing."""
+    """Return the fields that select nodes and differ from the release, with the release's value or None."""
     for release in evidence.releases:
         for obj, wanted in _declared(release):
             if (wanted.kind, wanted.namespace, wanted.name) != (item.kind, item.namespace, item.name):
@@ -133,7 +133,7 @@ def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
 
 
 def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
-    """Write the command that gives fields of a pod's template back what the release says."""
+    """Return the command that sets fields of a pod's template back to the release's values."""
     operations = [
         {"op": "remove", "path": f"/spec/template/spec/{key}"}
         if value is None
@@ -146,13 +146,13 @@ def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
 
 @CHECKS.add(
     "stack-part-edited",
-    title="parts of the stack that were sent away from GPU nodes by hand",
-    consequence="these nodes lose their labels and what waits for them, at the latest when they are made anew",
+    title="parts of the stack whose node selection was changed by hand",
+    consequence="these nodes lose their labels and what depends on them, at the latest when they are replaced",
     link="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
     needs=("nodes", "daemonsets", "deployments", "releases"),
 )
 def _part_edited(evidence: Evidence) -> Iterator[Fault]:
-    """Find parts that were sent elsewhere by hand; the plugin's own absence from a node is told by its cause."""
+    """Find parts that no longer select GPU nodes; for the plugin itself the placement checks report the cause."""
     for item in (*evidence.seen.daemonsets, *evidence.seen.deployments):
         if not part_of(item) or part_of(item) == "plugin" or not (edits := edits_of(evidence, item)):
             continue
@@ -161,7 +161,7 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
             continue
         yield fault(
             str(item),
-            f"its {' and '.join(edits)} were changed by hand, and it does not go to {', '.join(missed[:3])}",
+            f"somebody changed its {' and '.join(edits)}, so it does not run on {', '.join(missed[:3])}",
             patch_back(item, edits),
             tuple(
                 reason.says
@@ -174,7 +174,7 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "operator-down",
-    title="a GPU Operator that does not run, or has no ClusterPolicy",
+    title="a GPU Operator that is not running, or has no ClusterPolicy",
     consequence=WITHOUT["operator"],
     link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/troubleshooting.html",
     needs=("daemonsets", "deployments", "pods", "releases", "policies"),
@@ -185,11 +185,11 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
     if not operators and evidence.seen.cluster_policies and not is_part_gone(evidence, "operator"):
         yield fault(
             f"ClusterPolicy {evidence.seen.cluster_policies[0]}",
-            "it tells a GPU Operator what to run, and there is no Deployment of one",
+            "it configures a GPU Operator, but there is no GPU Operator Deployment",
             _APPLY
             if any(_is_ours(evidence, item) for item in installed)
-            else "helm list --all-namespaces names its "
-            "release, if it has one: upgrade it; else install the chart gpu-operator again",
+            else "helm list --all-namespaces shows its "
+            "release, if there is one: upgrade it; otherwise install the chart gpu-operator",
         )
     for item in operators:
         place = f"--namespace {item.namespace}"
@@ -200,25 +200,25 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
                 str(item),
                 "none of its pods is ready",
                 f"kubectl describe deployment {item.name} {place}, and kubectl describe pods {place} --selector "
-                "app=gpu-operator: their events say why",
+                "app=gpu-operator: the events show why",
             )
         elif CLUSTER_POLICY not in evidence.seen.cluster_policies and not evidence.troubles.get("policies"):
             ours = any(_is_ours(evidence, release) for release in installed)
             yield fault(
                 str(item),
-                f"there is no ClusterPolicy {CLUSTER_POLICY}: it does nothing without",
+                f"ClusterPolicy {CLUSTER_POLICY} does not exist; the operator does nothing without it",
                 _APPLY
                 if ours
-                else f"helm rollback RELEASE {place} makes it again"
+                else f"to recreate it: helm rollback RELEASE {place}"
                 if not installed
-                else f"helm rollback {installed[0].name} {installed[0].revision} --namespace "
-                f"{installed[0].namespace} makes it again",
+                else f"to recreate it: helm rollback {installed[0].name} {installed[0].revision} --namespace "
+                f"{installed[0].namespace}",
                 mend=Reconcile() if ours else None,
             )
 
 
 def _is_told(evidence: Evidence, pod: PodFacts) -> bool:
-    """Say whether another check tells of a pod: its containers fail, no node takes it, or it has only begun."""
+    """Return whether another check reports a pod: its containers fail, it is unschedulable, or it has only started."""
     age = evidence.age_s(pod.created)
     return (
         any(is_failing(state) for state in pod.view.containers)
@@ -228,7 +228,7 @@ def _is_told(evidence: Evidence, pod: PodFacts) -> bool:
 
 
 def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
-    """Give the pods of the stack's parts; of those that go to all nodes, the ones on GPU nodes."""
+    """Yield the pods of the stack's parts; of DaemonSets on all nodes, those on GPU nodes."""
     with_gpus = {node.name for node in gpu_nodes(evidence) if node.ready}
     for item in evidence.seen.daemonsets:
         if part_of(item):
@@ -240,7 +240,7 @@ def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
 
 @CHECKS.add(
     "stack-pod-unplaced",
-    title="pods of the stack that the scheduler does not place",
+    title="pods of the stack that cannot be scheduled",
     consequence=_ZERO,
     link="https://kubernetes.io/docs/tasks/debug/debug-application/debug-pods/#my-pod-stays-pending",
 )
@@ -252,9 +252,9 @@ def _unplaced(evidence: Evidence) -> Iterator[Fault]:
         where = f" for node {pod.view.node}" if pod.view.node else ""
         yield fault(
             f"pod {pod}",
-            f"the scheduler does not place it{where}: {said}",
+            f"it cannot be scheduled{where}: {said}",
             _room(item, pod),
-            (f"it is of {item}",),
+            (f"it belongs to {item}",),
             why=WITHOUT.get(part_of(item) or "", ""),
         )
 
@@ -263,9 +263,9 @@ def _room(item: WorkloadView, pod: PodFacts) -> str:
     said, node = pod.view.unschedulable, pod.view.node
     if "Insufficient" in said or "Too many pods" in said:
         named = f"kubectl describe node {node}" if node else "kubectl describe nodes"
-        return f"make room for it: {named} lists what asks for how much; its priority class may push others out"
+        return f"free resources for it: {named} lists the requests; its priority class may preempt other pods"
     if "taint" in said:
-        return f"add tolerations for the taints named to the release of {item}"
+        return f"add tolerations for these taints to the release of {item}"
     return f"kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
 
 
@@ -287,35 +287,35 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
         states = sorted({state.waiting for state in view.containers if state.waiting}) or ["nothing"]
         yield fault(
             f"pod {pod}",
-            f"it has not started on node {view.node} for {int(age // 60)} min; its containers say {', '.join(states)}",
-            f"kubectl describe pod {view.name} --namespace {view.namespace}: its events say what is missing"
+            f"it has not started on node {view.node} after {int(age // 60)} min; its containers: {', '.join(states)}",
+            f"kubectl describe pod {view.name} --namespace {view.namespace}: the events show what is missing"
             + (
                 _RUNTIME.format(runtime=runtime, kind=item.kind.lower(), name=item.name, place=view.namespace)
                 if runtime
                 else " (a ConfigMap, a host path, an address of the pod network)"
             ),
-            (f"it is of {item}",),
+            (f"it belongs to {item}",),
             why=WITHOUT.get(part_of(item) or "", ""),
         )
 
 
 _RUNTIME: Final = (
-    '; "no runtime for {runtime} is configured" means that the container runtime of the node lacks a handler of '
-    "RuntimeClass {runtime}: use a node image with NVIDIA's container toolkit, or do without the class: kubectl patch "
+    '; "no runtime for {runtime} is configured" means that the node\'s container runtime has no handler for '
+    "RuntimeClass {runtime}: use a node image with NVIDIA's container toolkit, or remove the class: kubectl patch "
     '{kind} {name} --namespace {place} --type json --patch \'[{{"op": "remove", "path": '
-    '"/spec/template/spec/runtimeClassName"}}]\', and take the value out of its release'
+    '"/spec/template/spec/runtimeClassName"}}]\', and remove the value from its release'
 )
 
 
 @CHECKS.add(
     "stack-pod-restarting",
-    title="pods of the stack that were restarted many times, though they run now",
-    consequence="each time the node shows no GPU for a moment, and pods that start then are refused",
+    title="pods of the stack that run now but were restarted many times",
+    consequence="during each restart the node advertises no GPU, and pods that start then are rejected",
     link="https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/",
     severity="warning",
 )
 def _restarting(evidence: Evidence) -> Iterator[Fault]:
-    """Find containers that run now and ended again and again; those that wait to be restarted are told elsewhere."""
+    """Find containers that run now and ended often; those that wait for a restart are reported by other checks."""
     for item, pod in _stack_pods(evidence):
         worst = max(pod.view.containers, key=lambda state: state.restarts, default=None)
         if worst is None or worst.restarts < _MANY_RESTARTS or any(is_failing(state) for state in pod.view.containers):
@@ -323,7 +323,7 @@ def _restarting(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"pod {pod}",
             f"container {worst.name} on node {pod.view.node} was restarted {worst.restarts} times",
-            f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous says why it "
-            f"ended; once that is mended: kubectl delete pod {pod.view.name} --namespace {pod.view.namespace}",
-            (f"it is of {item}",),
+            f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous shows why it "
+            f"ended; once that is fixed: kubectl delete pod {pod.view.name} --namespace {pod.view.namespace}",
+            (f"it belongs to {item}",),
         )

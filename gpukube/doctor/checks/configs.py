@@ -1,6 +1,6 @@
-"""Checks of the plugin's config entries: what nodes name, what is there, and what is in it.
+"""Checks of the plugin's config entries: what nodes select, what exists, and what it contains.
 
-Lives here: pure checks, and which entry serves a node. Must not live here: pods that fail for it (plugins).
+Lives here: pure checks, and which entry a node uses. Must not live here: pods that fail because of it (plugins).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 README, api/config/v1 and cmd/config-manager.
 """
@@ -38,7 +38,7 @@ CHECKS: Final = Checks(needs=("nodes", "daemonsets", "config-maps"))
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which entry a node asks a plugin for.
+    """Which config entry a node selects.
 
     Attributes:
         key: As the node's label names it, or the plugin's default; "" for none.
@@ -52,7 +52,7 @@ class Choice:
 
 
 def config_key_of(evidence: Evidence, node: NodeView, plugin: WorkloadView) -> Choice:
-    """Say which entry a node asks a plugin for, and whether there is one."""
+    """Return which entry of a plugin a node selects, and whether it exists."""
     entries = entries_for(evidence, plugin)
     if entries is None:
         return Choice("", labelled=False, wrong=False)
@@ -108,7 +108,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
             ours = OWNER_LABEL in node.labels
             yield fault(
                 f"node {node.name}",
-                f"label {CONFIG_LABEL} names {choice.key}, and {plugin} has no such entry",
+                f"label {CONFIG_LABEL} is {choice.key}, and {plugin} has no such config entry",
                 "gpukube pool apply -f SPEC (it writes the entry)"
                 if ours
                 else f"kubectl label node {node.name} {CONFIG_LABEL}={next(iter(sorted(entries)), 'KEY')} --overwrite",
@@ -119,7 +119,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "config-default-unknown",
-    title="a config.default that names no entry",
+    title="a config.default that is not a config entry",
     consequence="the plugin does not start on nodes without a label of their own; Helm does not check it",
     link=f"{_README}#passing-configuration-to-the-plugin-via-a-configmap",
 )
@@ -130,14 +130,14 @@ def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
         if entries is not None and told and told not in entries:
             yield fault(
                 str(plugin),
-                f"its config.default is {told}, and there is no such entry",
+                f"its config.default is {told}, which is not one of its config entries",
                 f"set config.default to one of {', '.join(sorted(entries))} in its release",
             )
 
 
 @CHECKS.add(
     "config-map-missing",
-    title="a ConfigMap that the plugin mounts and that is gone",
+    title="a ConfigMap that the plugin mounts but that does not exist",
     consequence="new pods of the plugin stay in ContainerCreating",
     link="https://kubernetes.io/docs/concepts/configuration/configmap/#optional-configmaps",
 )
@@ -152,7 +152,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
             ours = any(OWNER_LABEL in node.labels and lands_on(plugin, node) for node in evidence.nodes)
             yield fault(
                 str(plugin),
-                f"it mounts the ConfigMap {name}, and there is none",
+                f"it mounts ConfigMap {name}, which does not exist",
                 f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
                 mend=Reconcile() if ours else None,
             )
@@ -160,7 +160,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "config-entry-refused",
-    title="config entries that the plugin refuses",
+    title="config entries that the plugin rejects",
     consequence="the plugin exits on every node that names the entry",
     link=f"{_README}#shared-access-to-gpus",
 )
@@ -171,42 +171,42 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
                 yield fault(
                     str(plugin),
                     f"config entry {key}: {said}",
-                    f"correct config.map.{key} in its release (for entries of ours: gpukube pool apply -f SPEC)",
+                    f"correct config.map.{key} in its release (if gpukube wrote it: gpukube pool apply -f SPEC)",
                     mend=Reconcile() if key.startswith("c-") and evidence.desired else None,
                 )
 
 
 def _faults(written: str) -> Iterator[str]:
-    """Say why the plugin would exit with this entry."""
+    """Yield why the plugin would exit with this entry."""
     try:
         entry: object = yaml.safe_load(written)
     except yaml.YAMLError:
-        yield "it is no YAML"
+        yield "it is not YAML"
         return
     if text(entry, "version") not in ("", "v1"):
         yield f'version "{text(entry, "version")}" is unknown; write v1'
     strategy = text(entry, "flags", "migStrategy")
     if strategy not in _STRATEGIES:
-        yield f'migStrategy "{strategy}" is none of none, single, mixed'
+        yield f'migStrategy "{strategy}" is not one of none, single, mixed'
     for kind in ("timeSlicing", "mps"):
         if at(entry, "sharing", kind) is not None:
             resources = items(entry, "sharing", kind, "resources")
             if not resources:
-                yield f"sharing.{kind} names no resources"
+                yield f"sharing.{kind} has no resources"
             for resource in resources:
                 replicas = number(resource, "replicas")
                 if replicas < 2:  # noqa: PLR2004 - "number of replicas must be >= 2"
-                    yield f"{text(resource, 'name')} has {replicas} replicas; at least 2"
+                    yield f"{text(resource, 'name')} has {replicas} replicas; the minimum is 2"
                 if kind == "mps" and replicas > _MOST_MPS:
-                    yield f"{text(resource, 'name')} has {replicas} replicas by MPS; at most {_MOST_MPS}"
+                    yield f"{text(resource, 'name')} has {replicas} replicas; MPS allows at most {_MOST_MPS}"
     if strategy == "mixed" and tree(entry, "sharing", "mps"):
-        yield "mps does not go with migStrategy mixed"
+        yield "mps cannot be combined with migStrategy mixed"
 
 
 @CHECKS.add(
     "config-entry-ignored",
-    title="settings of config entries that do nothing",
-    consequence="devices are not shared or named as the entry seems to say",
+    title="config entry settings without effect",
+    consequence="devices are not shared or named as the entry suggests",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/628",
     severity="warning",
 )
@@ -217,22 +217,22 @@ def _ineffective(evidence: Evidence) -> Iterator[Fault]:
                 yield fault(
                     str(plugin),
                     f"config entry {key}: {said}",
-                    f"take it out of config.map.{key} in its release",
+                    f"remove it from config.map.{key} in its release",
                 )
 
 
 def _idle(entry: Mapping[str, object]) -> Iterator[str]:
-    """Name what the plugin reads and ignores."""
+    """Yield the settings that the plugin reads and ignores."""
     strategy = text(entry, "flags", "migStrategy")
     if tree(entry, "resources"):
-        yield "resources.gpus and resources.mig rename nothing"
+        yield "resources.gpus and resources.mig have no effect"
     if tree(entry, "sharing", "mps") and tree(entry, "sharing", "timeSlicing"):
-        yield "with mps and timeSlicing both given, mps wins"
+        yield "mps and timeSlicing are both set; mps wins"
     for kind in ("timeSlicing", "mps"):
         for resource in items(entry, "sharing", kind, "resources"):
             name = text(resource, "name")
             yield from (
-                f"{field} of {name} does nothing" for field in ("rename", "devices") if at(resource, field) is not None
+                f"{field} of {name} has no effect" for field in ("rename", "devices") if at(resource, field) is not None
             )
             if "mig-" in name and strategy != "mixed":
                 yield f"{name} matches nothing under migStrategy {strategy or 'none'}; write nvidia.com/gpu"
@@ -240,8 +240,8 @@ def _idle(entry: Mapping[str, object]) -> Iterator[str]:
 
 @CHECKS.add(
     "config-entry-unused",
-    title="config entries that nothing names",
-    consequence="they mislead whoever reads the release",
+    title="config entries that nothing uses",
+    consequence="they mislead readers of the release",
     link=f"{_README}#multiple-config-file-example",
     severity="warning",
     needs=("nodes", "daemonsets", "config-maps", "pools"),
@@ -256,6 +256,6 @@ def _unused(evidence: Evidence) -> Iterator[Fault]:
         for key in sorted(set(entries) - named - {default}):
             yield fault(
                 str(plugin),
-                f"config entry {key} is named by no node and no pool",
-                "gpukube pool apply -f SPEC drops it where it is ours; else take it out of config.map in its release",
+                f"config entry {key} is not used by any node or pool",
+                "remove it from config.map in its release (if gpukube wrote it: gpukube pool apply -f SPEC)",
             )

@@ -1,4 +1,4 @@
-"""Checks of what the nodes of a pool are: machine, versions, and who brings the driver.
+"""Checks of what the nodes of a pool are: machine, versions, and who installs the driver.
 
 Lives here: pure checks that hold on every cloud. Must not live here: images of one cloud (its diagnose.py), and the
 plugin's pods (plugins).
@@ -45,8 +45,8 @@ CHECKS: Final = Checks(needs=("cloud", "pools"))
 
 @CHECKS.add(
     "machine-retired",
-    title="machines that are retired or have no NVIDIA GPU",
-    consequence="no further node comes, and the present ones go when the cloud takes the type away",
+    title="instance types that are retired or have no NVIDIA GPU",
+    consequence="no new node can be created, and the present ones are lost when the cloud withdraws the type",
     link="https://learn.microsoft.com/azure/virtual-machines/sizes/retirement/retired-sizes-list",
 )
 def _retired(evidence: Evidence) -> Iterator[Fault]:
@@ -55,15 +55,15 @@ def _retired(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 where=view.name_of(pool),
                 seen=f"{pool.instance_type}: {reason}",
-                fix=f"make a pool of another type beside it, then {diagnosis.remove(view, pool)}",
+                fix=f"create a pool of another type, then {diagnosis.remove(view, pool)}",
                 evidence=(f"catalog of {catalog_date()}",),
             )
 
 
 @CHECKS.add(
     "machine-without-mig",
-    title="MIG asked of GPUs that cannot be cut",
-    consequence="the MIG manager fails on each of its nodes, and they keep whole GPUs",
+    title="MIG requested on GPUs that do not support it",
+    consequence="the MIG manager fails on each of its nodes, and the GPUs stay whole",
     link="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/supported-gpus.html",
 )
 def _no_mig(evidence: Evidence) -> Iterator[Fault]:
@@ -72,8 +72,8 @@ def _no_mig(evidence: Evidence) -> Iterator[Fault]:
         if machine is not None and machine.mig_capable is False and cut != _OFF:
             yield fault(
                 where=view.name_of(pool),
-                seen=f"the label {MIG_CONFIG_LABEL}={cut} is for GPUs that can be cut; {machine.model} cannot",
-                fix=f"take the label {MIG_CONFIG_LABEL} off the pool where the cloud keeps it, and share by "
+                seen=f"the label {MIG_CONFIG_LABEL}={cut} needs GPUs with MIG; {machine.model} does not support it",
+                fix=f"remove the label {MIG_CONFIG_LABEL} from the pool in the cloud, and use "
                 "sharing.timeSlicing instead",
                 evidence=(f"{machine.name}: {machine.devices} x {machine.model}",),
             )
@@ -81,8 +81,8 @@ def _no_mig(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "version-skew",
-    title="nodes whose Kubernetes does not fit the control plane's",
-    consequence="the combination is not supported: nodes may drop out, and upgrades are refused",
+    title="nodes whose Kubernetes version does not fit the control plane's",
+    consequence="the combination is not supported: nodes may become NotReady, and upgrades are refused",
     link="https://kubernetes.io/releases/version-skew-policy/",
 )
 def _skew(evidence: Evidence) -> Iterator[Fault]:
@@ -93,10 +93,10 @@ def _skew(evidence: Evidence) -> Iterator[Fault]:
         ahead = nodes > control
         yield fault(
             where=view.name_of(pool),
-            seen=f"its nodes are of Kubernetes {diagnosis.node_version(pool)}, the control plane of "
+            seen=f"its nodes run Kubernetes {diagnosis.node_version(pool)}, the control plane "
             f"{view.facts.kubernetes_version}",
             fix="upgrade the control plane first" if ahead else diagnosis.upgrade(view, pool),
-            evidence=("nodes must not be newer" if ahead else f"nodes may be {_SKEW} minor versions older at most",),
+            evidence=("nodes must not be newer" if ahead else f"nodes may be at most {_SKEW} minor versions older",),
         )
 
 
@@ -107,8 +107,8 @@ def _minor(version: str) -> int | None:
 
 @CHECKS.add(
     "dra-version",
-    title="the DRA driver on a Kubernetes that is too old for it",
-    consequence="claims for GPUs may not be served",
+    title="a Kubernetes version that is too old for the DRA driver",
+    consequence="ResourceClaims for GPUs may not be allocated",
     link="https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu",
     severity="warning",
     needs=("version", "dra"),
@@ -119,10 +119,10 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
     if _DRA in evidence.seen.device_classes and version and version < _DRA_FLOOR:
         yield fault(
             where=f"DeviceClass {_DRA}",
-            seen=f"Kubernetes {evidence.version} is older than the DRA driver asks for, "
+            seen=f"Kubernetes {evidence.version} is older than the minimum of the DRA driver, "
             f"{'.'.join(map(str, _DRA_FLOOR))}",
-            fix="upgrade the cluster, or hand out GPUs by the device plugin: helm uninstall the DRA driver's "
-            "release (helm list --all-namespaces names it)",
+            fix="upgrade the cluster, or use the device plugin instead: helm uninstall the DRA driver's "
+            "release (helm list --all-namespaces shows it)",
             evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
                 :_MOST_NAMED
             ],
@@ -131,8 +131,8 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "driver-of-nobody",
-    title="pools whose driver the cloud leaves out and nothing installs",
-    consequence="no plugin finds a GPU, and the nodes show none",
+    title="pools on which neither the cloud nor the cluster installs a driver",
+    consequence="no plugin finds a GPU, and the nodes advertise none",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/1011",
     needs=("cloud", "pools", "nodes", "daemonsets"),
 )
@@ -146,9 +146,9 @@ def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
             continue
         yield fault(
             where=view.name_of(pool),
-            seen="the cloud installs no driver on its nodes, and nothing in the cluster does",
+            seen="neither the cloud nor anything in the cluster installs a driver on its nodes",
             fix=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
-            "--namespace gpu-operator --create-namespace; or make a pool with the cloud's driver, then "
+            "--namespace gpu-operator --create-namespace; or create a pool with the cloud's driver, then "
             + diagnosis.remove(view, pool),
             evidence=tuple(f"node {node.name}: no devices" for node in nodes[:_MOST_NAMED]) or ("no nodes now",),
         )
@@ -156,8 +156,8 @@ def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "driver-twice",
-    title="the cloud's driver and a GPU Operator's on one node",
-    consequence="the operator's pods fail or stop containerd, and GPUs go away from the node",
+    title="nodes with both the cloud's driver and a GPU Operator's",
+    consequence="the operator's pods fail or stop containerd, and the node loses its GPUs",
     link="https://github.com/NVIDIA/gpu-operator/issues/525",
     needs=("cloud", "pools", "nodes", "daemonsets"),
 )
@@ -182,7 +182,7 @@ def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals
     values = " ".join(f"--set {value}" for value in diagnosis.operator_values)
     return fault(
         where=view.name_of(pool),
-        seen=f"its nodes come with the driver of the cloud, and {what} of a GPU Operator goes there too",
+        seen=f"its nodes have the cloud's driver, and a GPU Operator runs {what} there too",
         fix=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} --namespace {namespace} "
         f"--reuse-values {values}",
         evidence=tuple(f"{item}, {item.desired} pods" for item in rivals),
@@ -191,8 +191,8 @@ def _clash(evidence: Evidence, at: tuple[CloudView, Diagnosis, Observed], rivals
 
 @CHECKS.add(
     "toolkit-config-source",
-    title="a container toolkit that rewrites containerd's configuration",
-    consequence="containerd 2 does not start with what it writes, and the node drops out",
+    title="a container toolkit that overwrites containerd's configuration",
+    consequence="containerd 2 does not start with that configuration, and the node becomes NotReady",
     link="https://github.com/NVIDIA/aicr/issues/1688",
     severity="warning",
     needs=("cloud", "pools", "nodes", "daemonsets"),
@@ -209,7 +209,7 @@ def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
             name, namespace = _operator(evidence, item)
             yield fault(
                 where=view.name_of(pool),
-                seen=f"{item} sets containerd up without {_SOURCE}=file",
+                seen=f"{item} configures containerd without {_SOURCE}=file",
                 fix=f"helm upgrade {name} {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
                 f"--namespace {namespace} --reuse-values --set 'toolkit.env[0].name={_SOURCE}' "
                 "--set 'toolkit.env[0].value=file'",
@@ -218,13 +218,13 @@ def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _operator(evidence: Evidence, operand: WorkloadView) -> tuple[str, str]:
-    """Name the operator's release and its namespace; the usual name where its record was not read."""
+    """Return the operator's release and its namespace; the usual name where its record was not read."""
     release = next((item for item in evidence.releases if item.chart == GPU_OPERATOR.chart), None)
     return (release.name, release.namespace) if release else (GPU_OPERATOR.chart, operand.namespace)
 
 
 def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
-    """Say whether pods of a DaemonSet go to a pool's nodes; of one without nodes, to those it would have."""
+    """Return whether a DaemonSet runs on a pool's nodes; for a pool without nodes, on those it would have."""
     places = [(node.labels, node.taints, node.name) for node in nodes] or [(pool.labels, pool.effective_taints, "")]
     return any(
         not daemon_misfits(daemonset.placement, labels, taints, name=name, unknown=None if name else lambda _key: True)

@@ -1,6 +1,6 @@
-"""Checks of MIG: who cuts, how it ended, and whether the plugin shows what is cut.
+"""Checks of MIG: who applies a layout, how that ended, and whether the plugin advertises the result.
 
-Lives here: pure checks, and what of MIG explains that a node shows nothing. Must not live here: config entries.
+Lives here: pure checks, and whether MIG explains that a node advertises nothing. Must not live here: config entries.
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 internal/lm (labels) and internal/rm, NVIDIA/mig-parted v0.15.0,
 NVIDIA/cloud-native-docs gpu-operator-mig.
@@ -38,12 +38,12 @@ CHECKS: Final = Checks()
 
 
 def explains_crash(node: NodeView) -> bool:
-    """Say whether the state of MIG on a node explains that its plugin crashes."""
+    """Return whether the state of MIG on a node explains that its plugin crashes."""
     return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(_STATE) in ("failed", *_UNDER_WAY)
 
 
 def explains_zero(node: NodeView) -> bool:
-    """Say whether what is known of the cut of a node explains that its plugin runs and shows nothing."""
+    """Return whether a node's MIG layout explains that its plugin runs and advertises nothing."""
     return explains_crash(node) or bool(_outdated(node))
 
 
@@ -55,8 +55,8 @@ def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
 
 @CHECKS.add(
     "mig-label-without-manager",
-    title="nodes whose label asks for a MIG cut that nobody makes",
-    consequence="the label does nothing: the GPUs stay as they are",
+    title="nodes whose label requests a MIG layout that nothing applies",
+    consequence="the label has no effect",
     link="https://github.com/NVIDIA/gpu-operator/issues/652",
     needs=("nodes", "daemonsets"),
 )
@@ -70,11 +70,11 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
         if bool(operators) and not any(item.ready for item in operators):
             continue
         wanted = node.labels[MIG_CONFIG_LABEL]
-        said = f"{managers[0]} does not come to this node" if managers else "no MIG manager is in the cluster"
+        said = f"{managers[0]} does not run on this node" if managers else "the cluster has no MIG manager"
         yield fault(
             f"node {node.name}",
-            f"label {MIG_CONFIG_LABEL}={wanted} asks for a cut, and {said}",
-            f"{_bring_manager(evidence, node)}, or take the label off: kubectl label node {node.name} "
+            f"label {MIG_CONFIG_LABEL}={wanted} requests a MIG layout, but {said}",
+            f"{_bring_manager(evidence, node)}, or remove the label: kubectl label node {node.name} "
             f"{MIG_CONFIG_LABEL}-",
         )
 
@@ -84,24 +84,24 @@ def _bring_manager(evidence: Evidence, node: NodeView) -> str:
         return "install the GPU Operator with migManager.enabled=true (a spec with sharing.mig does)"
     for key in (OPERANDS_LABEL, _DEPLOYED):
         if node.labels.get(key) == "false":
-            return f"let the operator's MIG manager come here: kubectl label node {node.name} {key}-"
+            return f"allow the operator's MIG manager on this node: kubectl label node {node.name} {key}-"
     if not workloads_of(evidence, "mig-manager"):
         switch = '{"spec": {"migManager": {"enabled": true}}}'
         return (
-            "switch the operator's MIG manager on: kubectl patch clusterpolicy "
+            "enable the operator's MIG manager: kubectl patch clusterpolicy "
             f"{CLUSTER_POLICY} --type merge --patch '{switch}'"
         )
     capable = node.labels.get(_CAPABLE, "absent")
     return (
-        f"the operator sends its MIG manager to nodes where feature discovery says {_CAPABLE}=true (here {capable}); "
-        f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={node.name} shows whether that runs"
+        f"the operator runs its MIG manager on nodes that feature discovery labels {_CAPABLE}=true (here {capable}); "
+        f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={node.name} shows whether it runs"
     )
 
 
 @CHECKS.add(
     "mig-config-failed",
-    title="MIG cuts that failed",
-    consequence="the node keeps its former cut or shows nothing",
+    title="MIG layouts that could not be applied",
+    consequence="the node keeps its former MIG layout or advertises nothing",
     link="https://github.com/NVIDIA/gpu-operator/issues/668",
 )
 def _failed(evidence: Evidence) -> Iterator[Fault]:
@@ -112,22 +112,22 @@ def _failed(evidence: Evidence) -> Iterator[Fault]:
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
         yield fault(
             f"node {node.name}",
-            f"the MIG manager could not cut to {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
-            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; pods must not hold its GPUs (kubectl "
-            f"drain {node.name} --ignore-daemonsets), and in a virtual machine migManager.env needs WITH_REBOOT=true",
-            tuple(f"pod {pod} holds devices here" for pod in users[:5]),
+            f"the MIG manager could not apply {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; no pod may use its GPUs (kubectl "
+            f"drain {node.name} --ignore-daemonsets), and virtual machines need WITH_REBOOT=true in migManager.env",
+            tuple(f"pod {pod} uses its devices" for pod in users[:5]),
         )
 
 
 @CHECKS.add(
     "mig-config-stuck",
-    title="MIG cuts that have been pending or rebooting for half an hour",
-    consequence="the plugin is kept off the node meanwhile: it shows no GPU",
+    title="MIG changes that have been pending or rebooting for half an hour",
+    consequence="the plugin does not run on the node meanwhile, so the node advertises no GPU",
     link="https://github.com/NVIDIA/gpu-operator/issues/1606",
     needs=("nodes", "daemonsets"),
 )
 def _stuck(evidence: Evidence) -> Iterator[Fault]:
-    """Find cuts that are under way for longer than any takes; a reboot of a large machine takes ten minutes."""
+    """Find MIG changes that take longer than any should; a reboot of a large machine takes ten minutes."""
     for node in gpu_nodes(evidence):
         state, age = node.labels.get(_STATE), evidence.age_s(node.cut_told)
         if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
@@ -138,8 +138,8 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
         shown = ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items()))
         yield fault(
             f"node {node.name}",
-            f"the cut to {wanted or '(no label)'} has been {state} for {int(age // 60)} min",
-            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager says what it waits for; to begin anew: "
+            f"the change to MIG layout {wanted or '(no label)'} has been {state} for {int(age // 60)} min",
+            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager shows why; to start again: "
             f"{relabel}all-disabled, then {relabel}{wanted}",
             (f"allocatable: {shown or 'none'}",),
         )
@@ -147,7 +147,7 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "mig-single-uneven",
-    title="strategy single on GPUs that are not cut alike",
+    title="strategy single on GPUs with different MIG layouts",
     consequence="the plugin exits on this node",
     link="https://github.com/NVIDIA/gpu-operator/issues/460",
     needs=("nodes",),
@@ -158,15 +158,15 @@ def _uneven(evidence: Evidence) -> Iterator[Fault]:
         if product.endswith(_UNEVEN):
             yield fault(
                 f"node {node.name}",
-                f"its GPUs are not cut alike, which strategy single does not allow ({_PRODUCT}={product})",
-                "cut all GPUs of the node alike (one profile, MIG on everywhere), or use strategy mixed",
+                f"its GPUs have different MIG layouts, which strategy single does not allow ({_PRODUCT}={product})",
+                "use one MIG profile on all GPUs of the node, or strategy mixed",
             )
 
 
 def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
-    """Compare feature discovery's counts with what is allocatable: name -> (found, shown), where they differ.
+    """Compare feature discovery's counts with what is allocatable: name -> (counted, allocatable), where they differ.
 
-    Devices that the plugin holds for unhealthy are another matter: they stay in the capacity.
+    Unhealthy devices are left out: they stay in the capacity.
     """
     found = {}
     for name, prefix in _counted(node):
@@ -189,8 +189,8 @@ def _counted(node: NodeView) -> list[tuple[str, str]]:
 
 @CHECKS.add(
     "devices-out-of-date",
-    title="nodes that show another number of devices than feature discovery counts",
-    consequence="the plugin reads the GPUs once when it starts: after a change of the cut it shows the old devices",
+    title="nodes that advertise another number of devices than feature discovery counts",
+    consequence="the plugin reads the GPUs only when it starts: after a MIG change it advertises the old devices",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/992",
 )
 def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
@@ -201,16 +201,16 @@ def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
         for name, (count, shown) in _outdated(node).items():
             yield fault(
                 f"node {node.name}",
-                f"feature discovery counts {count} of {name}, and {shown} are allocatable",
-                f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; where it stays so, "
-                f"restart the kubelet or replace the node; kubectl logs of the plugin names unhealthy devices",
+                f"feature discovery counts {count} {name}, but {shown} are allocatable",
+                f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; if it does not help, "
+                "restart the kubelet or replace the node; the plugin's log names unhealthy devices",
                 (f"product {node.labels.get(_PRODUCT, '?')}",),
                 mend=Restart(plugin.namespace, plugin.name) if shown else None,  # a restart hides unhealthy devices
             )
 
 
 def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
-    """Give the plugin whose numbers feature discovery's must agree with; None where another check tells why not."""
+    """Return the plugin that must agree with feature discovery; None where another check reports why it does not."""
     landing = [item for item in plugins(evidence) if lands_on(item, node)]
     if len(landing) != 1 or len(advertisers_on(evidence, node)) != 1:
         return None
@@ -223,8 +223,8 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
 
 @CHECKS.add(
     "stale-resource-names",
-    title="resource names of a former cut in a node's status",
-    consequence="the kubelet keeps names until it restarts; autoscalers and people take them for real",
+    title="resource names of a former MIG layout in a node's status",
+    consequence="the kubelet keeps the names until it restarts; autoscalers and people take them for real",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/240",
     severity="warning",
     needs=("nodes",),
@@ -236,7 +236,7 @@ def _stale_names(evidence: Evidence) -> Iterator[Fault]:
         if shown and stale:
             yield fault(
                 f"node {node.name}",
-                f"{', '.join(sorted(stale))} is left over in its status, with 0 devices",
+                f"{', '.join(sorted(stale))} is still in its status, with 0 devices",
                 f"restart the kubelet of the node, or replace it: kubectl drain {node.name} --ignore-daemonsets",
                 (f"advertised now: {', '.join(sorted(shown))}",),
             )

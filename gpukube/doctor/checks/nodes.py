@@ -1,6 +1,6 @@
 """Checks of GPU nodes by themselves: taints, labels, conditions.
 
-Lives here: pure checks. Must not live here: what runs on the nodes (plugins), and what pods want (workloads).
+Lives here: pure checks. Must not live here: what runs on the nodes (plugins), and what pods request (workloads).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ CHECKS: Final = Checks(needs=("nodes",))
 @CHECKS.add(
     "node-not-ready",
     title="GPU nodes that are not ready",
-    consequence="no pod starts there, and the machine is paid for all the same",
+    consequence="no pod starts there, and the machine still costs money",
     link="https://kubernetes.io/docs/reference/node/node-status/#condition",
 )
 def _not_ready(evidence: Evidence) -> Iterator[Fault]:
-    """Find nodes that are gone, and those that have not come yet: a node that boots is not ready either."""
+    """Find nodes that stopped reporting, and those that are not ready yet: a node that boots is not ready either."""
     for node in gpu_nodes(evidence):
         status = node.conditions.get("Ready", "Unknown")
         if status == "Unknown":
             yield fault(
                 f"node {node.name}",
-                "its kubelet has stopped answering",
-                f"kubectl describe node {node.name} says since when; where the cloud does not repair it, end its "
-                "machine in the cloud, so that the pool makes another",
-                (f"node of {node.created}",),
+                "its kubelet stopped reporting",
+                f"kubectl describe node {node.name} shows since when; if the cloud does not repair it, delete its "
+                "machine in the cloud: the pool creates another",
+                (f"created {node.created}",),
             )
         elif status != "True":
             yield fault(
                 f"node {node.name}",
-                "its kubelet says that it is not ready",
-                f"kubectl describe node {node.name} says why; a machine that boots or that is rebooted for MIG becomes "
+                "its kubelet reports NotReady",
+                f"kubectl describe node {node.name} shows why; a machine that boots, or reboots for MIG, becomes "
                 "ready by itself",
-                (f"node of {node.created}",),
+                (f"created {node.created}",),
                 severity="warning",
             )
 
@@ -56,7 +56,7 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "node-cordoned",
     title="GPU nodes that are cordoned",
-    consequence="no new pod comes to its GPUs, and the machine is paid for all the same",
+    consequence="no new pod can use its GPUs, and the machine still costs money",
     link="https://kubernetes.io/docs/concepts/architecture/nodes/#manual-node-administration",
     severity="warning",
 )
@@ -71,19 +71,19 @@ def _cordoned(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _is_cpu_guest(pod: PodFacts) -> bool:
-    """Tell a pod that could as well be elsewhere: it asks for no device, and no DaemonSet put it here."""
+    """Return whether a pod could run elsewhere: it requests no device, and no DaemonSet put it here."""
     view = pod.view
     return not view.devices and view.owner_kind not in ("DaemonSet", "Node") and view.phase in ("Running", "Pending")
 
 
 @CHECKS.add(
     "devices-unhealthy",
-    title="devices that the plugin holds for unhealthy",
-    consequence="pods get none of them; a restart of the plugin would offer them again, broken as they are",
+    title="devices that the plugin reports as unhealthy",
+    consequence="pods cannot use them; a restart of the plugin would advertise them again although they are broken",
     link="https://docs.nvidia.com/deploy/xid-errors/index.html",
 )
 def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
-    """Find devices that a plugin reports and holds back; with none left the plugin itself may be away."""
+    """Find devices in a node's capacity that are not allocatable; with none left the plugin itself may be missing."""
     for node in gpu_nodes(evidence):
         for name, count in sorted(node.devices.items()):
             there = devices_of(node.capacity).get(name, 0)
@@ -91,7 +91,7 @@ def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
                 yield fault(
                     f"node {node.name}",
                     f"{there - count} of {there} {name} are unhealthy",
-                    f"the plugin's log there names the XID; kubectl drain {node.name} --ignore-daemonsets, "
+                    f"the plugin's log on the node has the XID; kubectl drain {node.name} --ignore-daemonsets, "
                     "then reboot or replace the node",
                     (f"capacity {there}, allocatable {count}",),
                 )
@@ -100,7 +100,7 @@ def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "gpu-node-untainted",
     title="GPU nodes without a taint, and the CPU pods on them",
-    consequence="pods that need no GPU fill the dearest nodes, keep them from scaling down, and leave no room "
+    consequence="pods without GPUs fill the most expensive nodes, keep them from scaling down, and leave no room "
     "for GPU pods",
     link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#example-use-cases",
     severity="warning",
@@ -113,9 +113,9 @@ def _untainted(evidence: Evidence) -> Iterator[Fault]:
         guests = [pod for pod in evidence.pods_on(node.name) if _is_cpu_guest(pod)]
         yield fault(
             where=f"node {node.name}",
-            seen=f"no taint keeps pods without GPUs away; {len(guests)} of them sit here",
-            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and the same taint on its pool "
-            "for nodes to come",
+            seen=f"no taint keeps pods without GPUs away; {len(guests)} of them run here",
+            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and add the same taint to its pool "
+            "for new nodes",
             evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED])
             + ((f"and {len(guests) - _MOST_NAMED} more",) if len(guests) > _MOST_NAMED else ()),
         )

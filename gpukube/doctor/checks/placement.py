@@ -1,6 +1,6 @@
-"""Checks of reach: whether a device plugin goes to every GPU node, and if not, why.
+"""Checks of placement: whether a device plugin runs on every GPU node, and if not, why.
 
-Lives here: the cause for each GPU node without a plugin, one per node, and the checks that tell of each cause. Must not
+Lives here: the cause for each GPU node without a plugin, one per node, and the checks that report each cause. Must not
 live here: the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
 """
 
@@ -46,14 +46,14 @@ _PCI_LABEL: Final = NFD_LABELS[0]
 _DEPLOY: Final = "nvidia.com/gpu.deploy"
 _APPLY: Final = "gpukube pool apply -f SPEC"
 
-_ZERO: Final = "no plugin pod runs on the node: it shows no GPU, and pods that ask for one stay Pending"
+_ZERO: Final = "no plugin pod runs on the node: it advertises no GPU, and pods that request one stay Pending"
 
 CHECKS: Final = Checks()
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A label of ours that the pool's API declares and a node has lost."""
+    """A gpukube label that the live pool has and a node has lost."""
 
     node: str
     key: str
@@ -63,11 +63,11 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class _Unreached:
-    """A GPU node to which no plugin goes.
+    """A GPU node on which no plugin runs.
 
     Attributes:
-        plugin: The one that comes nearest to it; None when there is none at all.
-        reasons: What keeps that one away.
+        plugin: The one with the fewest misfits; None when there is none at all.
+        reasons: Its misfits.
     """
 
     node: NodeView
@@ -77,7 +77,7 @@ class _Unreached:
 
 
 def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
-    """List the labels of ours that nodes of our live pools have lost; the GPU Operator's own are left out."""
+    """List the gpukube labels that nodes of our live pools have lost; those the GPU Operator manages are left out."""
     return tuple(
         Lost(node.name, key, wanted, node.labels.get(key))
         for pool in evidence.live
@@ -91,7 +91,7 @@ def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
 
 
 def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreached]:
-    """List the GPU nodes that no plugin goes to; those of one cause ("told" is reported by another check), or all."""
+    """List the GPU nodes without a plugin; of one cause ("told": another check reports it), or all."""
     lost = {item.node for item in lost_labels(evidence) if item.key == ADVERTISER_LABEL}
     found = []
     for node in gpu_nodes(evidence):
@@ -105,7 +105,7 @@ def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreache
 
 
 def _is_served(evidence: Evidence, node: NodeView) -> bool:
-    """Tell a node that shows devices without a plugin's pod: something that is not known here advertises them."""
+    """Return whether a node has devices without a plugin's pod: something unknown here advertises them."""
     shows = any(count > 0 for count in node.devices.values())
     return shows and not any(evidence.pods_on(node.name, item) for item in plugins(evidence))
 
@@ -136,7 +136,7 @@ def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reas
 
 
 def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
-    """Say whether it is NFD that keeps a node unknown to a plugin that waits for its label, and who tells of it."""
+    """Return whether NFD is why a plugin that selects its label does not run, or another check reports the cause."""
     workers, masters = workloads_of(evidence, "nfd-worker"), workloads_of(evidence, "nfd-master")
     if workers and not any(lands_on(item, node) for item in workers):
         return "told" if any(map(partial(edits_of, evidence), workers)) else "nfd"
@@ -152,8 +152,8 @@ def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
 
 @CHECKS.add(
     "node-labels-lost",
-    title="labels of gpukube that a node has lost",
-    consequence="the release chooses its nodes and their sharing by these labels",
+    title="gpukube labels that a node has lost",
+    consequence="the release selects its nodes and their sharing by these labels",
     link="https://github.com/Azure/AKS/issues/2832",
     needs=("nodes", "pools"),
 )
@@ -162,9 +162,9 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
         recuts = item.key == MIG_CONFIG_LABEL
         yield fault(
             f"node {item.node}",
-            f"label {item.key} is {item.live or 'gone'}, and its pool declares {item.wanted}",
+            f"label {item.key} is {item.live or 'missing'}; its pool has {item.wanted}",
             f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
-            why="the MIG manager cuts the GPUs as the node's label says, not as its pool" if recuts else "",
+            why="the MIG manager follows the node's label, not its pool's" if recuts else "",
             mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
         )
 
@@ -180,10 +180,10 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
         ours = OWNER_LABEL in item.node.labels
         yield fault(
             f"node {item.node.name}",
-            "no device plugin is in the cluster for this node: it shows no GPU",
+            "the cluster has no device plugin for this node, so it advertises no GPU",
             f"{_APPLY} (it installs one)"
             if ours
-            else "put the pool into a spec with devicePlugin.owner: helm, or install "
+            else "declare the pool in a spec with devicePlugin.owner: helm, or install "
             "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
             "--namespace nvidia-device-plugin --create-namespace",
             mend=Reconcile() if ours else None,
@@ -192,7 +192,7 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "plugin-desired-zero",
-    title="the plugin's DaemonSet wants labels that GPU nodes have not (0 desired)",
+    title="a plugin's DaemonSet that selects labels which GPU nodes do not have (0 desired)",
     consequence=_ZERO,
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/315",
 )
@@ -204,8 +204,8 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
             ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
             yield fault(
                 f"node {item.node.name}",
-                f"{item.plugin} does not go to this node, because its {' and '.join(edits)} were changed by hand",
-                patch_back(item.plugin, edits) + (f" ({_APPLY} does it too)" if ours else ""),
+                f"{item.plugin} does not run on this node, because somebody changed its {' and '.join(edits)}",
+                patch_back(item.plugin, edits) + (f" (or {_APPLY})" if ours else ""),
                 says,
             )
             continue
@@ -213,18 +213,18 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
         pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
         yield fault(
             f"node {item.node.name}",
-            f"{item.plugin} wants labels that this node has not",
-            f"label the node's pool {pairs} through the cloud's API (one node at once: kubectl label node "
+            f"{item.plugin} selects labels that this node does not have",
+            f"label the node's pool {pairs} in the cloud (this node at once: kubectl label node "
             f"{item.node.name} {pairs} --overwrite)"
             if pairs
-            else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml names what it asks of "
-            "nodes; change that, or the node",
+            else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml shows how it selects "
+            "nodes; change that, or the node's labels",
             says,
         )
 
 
 def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
-    """Find labels with which a plugin would go to a node; those that NFD or the operator writes by itself come last."""
+    """Find labels with which a plugin would run on a node; those that NFD or the operator manages come last."""
     chosen = dict(plugin.placement.node_selector)
     path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = items(plugin.placement.affinity, *path, "nodeSelectorTerms") or [{}]
@@ -245,7 +245,7 @@ def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
 
 @CHECKS.add(
     "operands-kept-off",
-    title="GPU nodes that a label keeps the GPU Operator off, and that have no other plugin",
+    title="GPU nodes without a plugin because a label excludes the GPU Operator",
     consequence=_ZERO,
     link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
 )
@@ -253,8 +253,8 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
     for item in _unreached(evidence, "opted-out"):
         yield fault(
             f"node {item.node.name}",
-            f"label {OPERANDS_LABEL}=false keeps the GPU Operator's plugin off, and there is no other",
-            f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and in its pool, where that has it)",
+            f"label {OPERANDS_LABEL}=false excludes the GPU Operator's plugin, and there is no other",
+            f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and remove it from the node's pool)",
             tuple(reason.says for reason in item.reasons),
         )
 
@@ -274,8 +274,8 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             f"{item.plugin} does not tolerate {taints}",
-            f"write the taint into the spec and run {_APPLY} (it tolerates what the spec's pools carry), or "
-            "take it off: "
+            f"add the taint to the pool in the spec and run {_APPLY} (the plugin tolerates the spec's taints), or "
+            "remove it: "
             f"kubectl taint node {item.node.name} {missing[0]}-"
             if ours
             else f"add tolerations for {taints} to the release of {item.plugin}",
@@ -285,7 +285,7 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "nfd-worker-not-tolerating",
-    title="NFD that does not come to GPU nodes or does not run, and a plugin that waits for its labels",
+    title="a plugin that selects labels of NFD, which does not run on the node",
     consequence=_ZERO,
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
 )
@@ -298,8 +298,8 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
         if reasons:
             yield fault(
                 f"node {item.node.name}",
-                f"{worker} does not come here, so the label that {item.plugin} asks for is never set",
-                f"add tolerations for {taints} to nfd.worker.tolerations of the chart (the chart's own covers "
+                f"{worker} does not run here, so the label that {item.plugin} selects is never set",
+                f"add tolerations for {taints} to nfd.worker.tolerations of the chart (its default covers "
                 "nvidia.com/gpu=present only)"
                 if taints
                 else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
@@ -318,7 +318,7 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
             )
         yield fault(
             f"node {item.node.name}",
-            f"{down or worker} is not ready, so the label that {item.plugin} asks for is not set",
+            f"{down or worker} is not ready, so the label that {item.plugin} selects is not set",
             fix,
             says,
         )
@@ -326,13 +326,13 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "nfd-out-of-reach",
-    title="NFD workers that the GPU nodes' taints keep away, though the plugin is there",
+    title="GPU nodes whose taints keep NFD workers away although the plugin runs",
     consequence="no feature labels on these nodes",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
     severity="warning",
 )
 def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
-    """Tell of NFD workers that stay away where a plugin is all the same; where it is not, the cause tells of it."""
+    """Find nodes with a plugin and without an NFD worker; where there is no plugin, its cause is reported."""
     workers = workloads_of(evidence, "nfd-worker")
     told = {item.node.name for item in _unreached(evidence)}
     for node in gpu_nodes(evidence) if workers else ():
@@ -349,14 +349,14 @@ def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
 
 _UNHEARD: Final = "no feature labels (product, memory, MIG) on this node, and no MPS"
 _ALONE: Final = (
-    "no labels of NFD's own on this node (pci-10de.present); GPU feature discovery publishes its own by itself"
+    "this node has no labels of NFD itself (pci-10de.present); GPU feature discovery publishes its own labels"
 )
 """From 0.19 on GFD makes a NodeFeature of its own; before, an NFD worker on the node read its file (cluster.stack)."""
 
 
 @CHECKS.add(
     "nfd-class-labels",
-    title="an NFD whose labels carry the device class, which the plugin's affinity does not know",
+    title="an NFD whose labels contain the device class, which the plugin's affinity does not match",
     consequence=_ZERO,
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/1213",
 )
@@ -365,8 +365,8 @@ def _class_labels(evidence: Evidence) -> Iterator[Fault]:
         seen = [key for key in NFD_LABELS[1:] if item.node.labels.get(key) == "true"]
         yield fault(
             f"node {item.node.name}",
-            f"NFD labels it {seen[0]}, and {item.plugin} asks for {_PCI_LABEL}",
-            f"label the node's pool {PRESENT_LABEL}=true, or give that NFD the value "
+            f"NFD labels it {seen[0]}, but {item.plugin} selects {_PCI_LABEL}",
+            f"label the node's pool {PRESENT_LABEL}=true, or set in that NFD's release "
             "worker.config.sources.pci.deviceLabelFields=[vendor]",
             tuple(reason.says for reason in item.reasons),
         )
@@ -383,8 +383,8 @@ def _label_reset(evidence: Evidence) -> Iterator[Fault]:
     for item in _unreached(evidence, "reset"):
         yield fault(
             f"node {item.node.name}",
-            f"the GPU Operator has set {PRESENT_LABEL}=false here, because NFD shows it no NVIDIA device",
-            f"let NFD see the device (kubectl get node {item.node.name} --show-labels names {_PCI_LABEL}), or keep "
+            f"the GPU Operator set {PRESENT_LABEL}=false here, because NFD found no NVIDIA device",
+            f"make NFD detect the device (kubectl get node {item.node.name} --show-labels lists {_PCI_LABEL}), or keep "
             f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
             tuple(reason.says for reason in item.reasons),
         )

@@ -1,6 +1,6 @@
-"""Checks of what advertises devices: two of a kind, pods that fail, plugins that run and show nothing.
+"""Checks of what advertises devices: two on one node, pods that fail, plugins that run and advertise nothing.
 
-Lives here: pure checks. Must not live here: nodes that no plugin goes to (placement), config entries (configs), MIG.
+Lives here: pure checks. Must not live here: nodes without a plugin (placement), config entries (configs), MIG.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED: Final = 5
 _BAD_VERSIONS: Final = {
-    (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API refuses",
+    (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API rejects",
     (0, 16, 1): "deviceListStrategy volume-mounts fails",
 }
 """NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
@@ -61,17 +61,17 @@ def _two(evidence: Evidence) -> Iterator[Fault]:
         if len(found) > 1:
             yield fault(
                 f"node {node.name}",
-                f"{len(found)} of a kind advertise GPUs here: {' and '.join(found)}",
+                f"{len(found)} components advertise GPUs here: {' and '.join(found)}",
                 _keep_one(evidence, node),
                 (f"allocatable: {_shown(node)}",),
             )
 
 
 def _keep_one(evidence: Evidence, node: NodeView) -> str:
-    """Name how the last of the DaemonSets is removed; whichever is kept, the others must go."""
+    """Return how the last of the DaemonSets is removed; whichever is kept, the others must go."""
     landing = [item for item in plugins(evidence) if lands_on(item, node)]
     if not landing:
-        return "take one of them off the node's pool"
+        return "remove one of them from the node's pool"
     last = landing[-1]
     _, release = release_of(last)
     how = (
@@ -79,7 +79,7 @@ def _keep_one(evidence: Evidence, node: NodeView) -> str:
         if release
         else f"kubectl delete daemonset {last.name} --namespace {last.namespace}"
     )
-    return f"keep one; to remove {last}: {how}; then restart the plugin that stays"
+    return f"keep one; to remove {last}: {how}; then restart the remaining plugin"
 
 
 def _shown(node: NodeView) -> str:
@@ -89,7 +89,7 @@ def _shown(node: NodeView) -> str:
 @CHECKS.add(
     "two-nfds",
     title="Node Feature Discovery installed twice",
-    consequence="two masters write and remove the same labels, and plugins that wait for them come and go",
+    consequence="two masters write and remove the same labels, and plugins that select them start and stop",
     link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/getting-started.html",
     needs=("daemonsets", "deployments"),
 )
@@ -100,8 +100,8 @@ def _two_nfds(evidence: Evidence) -> Iterator[Fault]:
         _, release = release_of(others[-1])
         yield fault(
             str(others[-1]),
-            f"Node Feature Discovery runs {len(masters)} times: {first} too",
-            "keep one: set nfd.enabled=false in the release that shall not bring its own"
+            f"Node Feature Discovery runs {len(masters)} times: also {first}",
+            "keep one: set nfd.enabled=false in the other release"
             + (f" (helm get values {release} --namespace {others[-1].namespace})" if release else ""),
             tuple(str(item) for item in masters),
         )
@@ -133,17 +133,17 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
                 _fix_of(failure, part, item).format(
                     pod=pod.view.name, place=f"--namespace {pod.view.namespace}", container=state.name
                 ),
-                (f"it said: {state.message.splitlines()[0]}",) if state.message else (),
+                (f"message: {state.message.splitlines()[0]}",) if state.message else (),
                 why=WITHOUT.get(part, ""),
             )
 
 
 def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
-    """Choose the fix for a failing container: the plugin's parts look at driver and config, the others do not."""
+    """Return the fix for a failing container: driver and config matter for the plugin's parts, not for the others."""
     if failure == "image":
         operated = item.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
         value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
-        return f"kubectl describe pod {{pod}} {{place}} says what the registry answers; a mirror is set by {value}"
+        return f"kubectl describe pod {{pod}} {{place}} shows the registry's answer; to use a mirror, set {value}"
     if failure == "crash" and part in _BESIDES:
         return _READ_BESIDES
     return _READ[failure]
@@ -152,14 +152,14 @@ def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
 _READ: Final = {
     "config": "kubectl logs {pod} {place} -c {container}; the node's label nvidia.com/device-plugin.config must name "
     "an entry of the plugin's ConfigMap",
-    "crash": "kubectl logs {pod} {place} -c {container} --previous; then look at the node's image and driver, and at "
+    "crash": "kubectl logs {pod} {place} -c {container} --previous; then check the node's image and driver, and "
     "its container runtime",
     "mount": "kubectl describe pod {pod} {place}; a ConfigMap or a host path (nvidiaDriverRoot) is missing",
 }
 
 
 _READ_BESIDES: Final = (
-    "kubectl logs {pod} {place} -c {container} --previous says why; kubectl delete pod {pod} {place} starts it again "
+    "kubectl logs {pod} {place} -c {container} --previous shows why; kubectl delete pod {pod} {place} restarts it "
     "at once"
 )
 _BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager")
@@ -180,8 +180,8 @@ _OPERANDS: Final = {
 
 @CHECKS.add(
     "plugin-config-failing",
-    title="config-manager containers that fail, though the label names an entry that exists",
-    consequence="the node keeps its former sharing, or shows no GPU",
+    title="config-manager containers that fail although the label names an existing entry",
+    consequence="the node keeps its former sharing, or advertises no GPU",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
 )
 def _plugin_config_failing(evidence: Evidence) -> Iterator[Fault]:
@@ -191,7 +191,7 @@ def _plugin_config_failing(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "plugin-crashing",
     title="containers of the stack that crash",
-    consequence="the node shows no GPU; mostly there is no driver, or nvidia is not the container runtime",
+    consequence="the node advertises no GPU; usually the driver is missing, or nvidia is not the container runtime",
     link=f"{_ISSUES}/478",
 )
 def _plugin_crashing(evidence: Evidence) -> Iterator[Fault]:
@@ -201,12 +201,12 @@ def _plugin_crashing(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "plugin-on-cpu-nodes",
     title="plugins that fail on nodes without GPUs",
-    consequence="alerts on crashing pods that mean nothing hide those that do",
+    consequence="alerts about these harmless crashes hide the real ones",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/static/nvidia-device-plugin.yml",
     severity="warning",
 )
 def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins that are sent to nodes without GPUs and fail there: static manifests choose no nodes."""
+    """Find plugins that run on nodes without GPUs and fail there: static manifests select no nodes."""
     with_gpus = {node.name for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
         failing = [
@@ -227,7 +227,7 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "plugin-image",
     title="images of the stack that cannot be pulled",
-    consequence="the node shows no GPU",
+    consequence="the node advertises no GPU",
     link="https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff",
 )
 def _plugin_image(evidence: Evidence) -> Iterator[Fault]:
@@ -236,8 +236,8 @@ def _plugin_image(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "plugin-mount",
-    title="pods of the stack whose config maps or host paths are missing",
-    consequence="the pod stays in ContainerCreating, and the node shows no GPU",
+    title="pods of the stack whose ConfigMaps or host paths are missing",
+    consequence="the pod stays in ContainerCreating, and the node advertises no GPU",
     link=f"{_ISSUES}/1371",
 )
 def _plugin_mount(evidence: Evidence) -> Iterator[Fault]:
@@ -246,12 +246,12 @@ def _plugin_mount(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "plugin-silent",
-    title="plugins that run and show no devices",
-    consequence="pods that ask for a GPU stay Pending, though everything looks as if it ran",
+    title="plugins that run but advertise no devices",
+    consequence="pods that request a GPU stay Pending although every pod of the stack runs",
     link=f"{_ISSUES}/1011",
 )
 def _silent(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins that run and show nothing: they wait forever for a driver when failOnInitError is false."""
+    """Find plugins that run and advertise nothing: they wait forever for a driver when failOnInitError is false."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
         for pod in evidence.pods_of(item):
@@ -262,9 +262,9 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
                 continue
             yield fault(
                 f"node {node.name}",
-                f"pod {pod} of {item} is Running and the node shows no devices",
-                f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} (No devices found, waiting: "
-                f"means no driver); with a driver: kubectl rollout restart daemonset/{item.name} --namespace "
+                f"pod {pod} of {item} is Running, but the node advertises no devices",
+                f'kubectl logs {pod.view.name} --namespace {pod.view.namespace} ("No devices found" '
+                f"means no driver); if there is a driver: kubectl rollout restart daemonset/{item.name} --namespace "
                 f"{item.namespace}",
                 (f"allocatable: {_shown(node)}", f"node image: {node.os_image}"),
             )
@@ -272,13 +272,13 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "plugin-pods-refused",
-    title="DaemonSets of the stack whose pods are not made",
+    title="DaemonSets of the stack whose pods are not created",
     consequence="no pod of it runs anywhere",
     link="https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default",
     needs=("nodes", "daemonsets", "pods", "quotas"),
 )
 def _not_made(evidence: Evidence) -> Iterator[Fault]:
-    """Find DaemonSets of the stack whose pods are not even made: a quota, or an admission rule, refuses them."""
+    """Find DaemonSets of the stack whose pods are not even created: a quota, or an admission rule, refuses them."""
     for item in evidence.seen.daemonsets:
         nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
         without = [node.name for node in nodes if not evidence.pods_on(node.name, item)]
@@ -288,17 +288,17 @@ def _not_made(evidence: Evidence) -> Iterator[Fault]:
         priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
         yield fault(
             str(item),
-            f"{item.desired} pods are wanted and none is made"
+            f"{item.desired} pods are desired, none is created"
             if not evidence.pods_of(item)
-            else f"no pod of it is made for {', '.join(without[:_MOST_NAMED])}, where it belongs",
-            f"kubectl describe daemonset {item.name} --namespace {item.namespace} says why; for pods of priority "
-            f"{priority or 'system-node-critical'} a ResourceQuota that allows that class is needed there",
+            else f"no pod is created for {', '.join(without[:_MOST_NAMED])}",
+            f"kubectl describe daemonset {item.name} --namespace {item.namespace} shows why; pods of priority class "
+            f"{priority or 'system-node-critical'} need a ResourceQuota there that allows that class",
             tuple(f"{quota}: {_limits(quota.hard)}" for quota in there),
         )
 
 
 def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
-    """Say whether pods of a DaemonSet are on their way out, so that a node may be without one for a moment."""
+    """Return whether pods of a DaemonSet are terminating, so that a node may be without one for a moment."""
     wanted = ("DaemonSet", daemonset.namespace, daemonset.name)
     return any(
         pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == wanted
@@ -313,8 +313,8 @@ def _limits(hard: object) -> str:
 
 @CHECKS.add(
     "mps-daemon-missing",
-    title="nodes shared by MPS without its control daemon",
-    consequence="the plugin waits for the daemon and shows no GPU",
+    title="nodes that share by MPS but have no MPS control daemon",
+    consequence="the plugin waits for the MPS daemon and advertises no GPU",
     link=f"{_ISSUES}/634",
     needs=("nodes", "daemonsets", "pods", "config-maps"),
 )
@@ -331,10 +331,10 @@ def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
         has_gfd = any(lands_on(item, node) for item in evidence.seen.daemonsets if part_of(item) == "gfd")
         yield fault(
             f"node {node.name}",
-            "its sharing is MPS and no MPS control daemon runs here",
+            "it shares by MPS, but no MPS control daemon runs here",
             "set gfd.enabled=true in the plugin's release: GFD writes the label that the daemon's DaemonSet waits for"
             if not has_gfd
-            else "let an NFD worker and master pass GFD's labels on: kubectl get pods --all-namespaces -o wide "
+            else "NFD's worker and master must publish GFD's labels: kubectl get pods --all-namespaces -o wide "
             f"--field-selector spec.nodeName={node.name}",
             (f"label nvidia.com/mps.capable is {capable}", f"label {CONFIG_LABEL}={node.labels.get(CONFIG_LABEL, '')}"),
         )
@@ -343,7 +343,7 @@ def _mps_missing(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "gfd-without-nfd",
     title="GPU feature discovery without an NFD master",
-    consequence="no labels for product, memory and MIG on any node, and no MPS",
+    consequence="nodes get no labels for product, memory and MIG, and no MPS",
     link=f"{_ISSUES}/712",
     severity="warning",
     needs=("daemonsets", "deployments"),
@@ -355,19 +355,19 @@ def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
             what = f"{masters[0]} is not ready" if masters else "there is no NFD master"
             yield fault(
                 str(item),
-                f"GPU feature discovery runs, and {what} to turn its features into labels",
+                f"GPU feature discovery runs, but {what}, so its features do not become labels",
                 "set nfd.enabled=true in its release"
                 if not masters
                 else f"kubectl scale deployment {masters[0].name} --namespace {masters[0].namespace} --replicas=1"
                 if not masters[0].asked
-                else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}: where all "
-                "nodes carry GPU taints, nfd.master.tolerations must cover them",
+                else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}; if all "
+                "nodes have GPU taints, nfd.master.tolerations must cover them",
             )
 
 
 @CHECKS.add(
     "plugin-version",
-    title="versions of the plugin with known faults",
+    title="plugin versions with known bugs",
     consequence="pods may fail to start",
     link=f"{_ISSUES}/856",
     severity="warning",
@@ -381,7 +381,7 @@ def _bad_version(evidence: Evidence) -> Iterator[Fault]:
             if trouble:
                 yield fault(
                     str(item),
-                    f"image {image} is of a version with a known fault: {trouble}",
+                    f"image {image} has a known bug: {trouble}",
                     "upgrade the release to 0.17.4 or newer",
                 )
                 break
@@ -389,14 +389,14 @@ def _bad_version(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "plugin-not-restarted",
-    title="a plugin of its own beside a MIG manager",
-    consequence="after a change of the MIG cut the node shows the old devices",
+    title="a device plugin that the MIG manager does not restart",
+    consequence="after a MIG change the node advertises the old devices",
     link="https://github.com/NVIDIA/gpu-operator/issues/1704",
     severity="warning",
     needs=("nodes", "daemonsets"),
 )
 def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins beside a MIG manager that does not restart them: it knows the operator's own clients only."""
+    """Find plugins that the MIG manager does not restart: it knows the operator's own clients only."""
     managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
     for item in plugins(evidence) if managers else ():
         labels = {**item.labels, **item.pod_labels}
@@ -406,7 +406,7 @@ def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
         if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
             yield fault(
                 str(item),
-                f"{managers[0]} cuts GPUs of its nodes and does not restart it",
+                f"{managers[0]} changes the MIG layout of its nodes and does not restart it",
                 'add nodeSelector nvidia.com/gpu.deploy.device-plugin: "true" to its release, or restart it after each '
-                f"cut: kubectl rollout restart daemonset/{item.name} --namespace {item.namespace}",
+                f"change: kubectl rollout restart daemonset/{item.name} --namespace {item.namespace}",
             )

@@ -1,7 +1,7 @@
-"""Checks of whose a pool is: marks, names, protection.
+"""Checks of who owns a pool: gpukube's labels, names, protection.
 
-Lives here: pure checks of our marks against live pools and, where there is one, the spec. Must not live here: fields of
-pools (that is `pool plan diff`).
+Lives here: pure checks of these labels on live pools and, if there is one, against the spec. Must not live here: fields
+of pools (that is `pool plan diff`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CHECKS: Final = Checks(needs=("pools",))
 
 @CHECKS.add(
     "marks-twice",
-    title="two live pools with one mark",
-    consequence="a replacement is unfinished: both pools are paid for",
+    title="two live pools with the same gpukube.io labels",
+    consequence="a replacement is unfinished: both pools cost money",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
@@ -41,16 +41,16 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
             spare = next((pool.name for pool in pools if pool.name != name), pools[-1].name)
             yield fault(
                 where=f"pool {evidence.cluster.key}/{name}",
-                seen=f"{len(pools)} live pools carry this mark: {', '.join(pool.name for pool in pools)}",
-                fix=f"delete the one that is not meant, by the cloud's name: gpukube pool delete {spare} -f SPEC",
+                seen=f"{len(pools)} live pools have its gpukube.io labels: {', '.join(pool.name for pool in pools)}",
+                fix=f"delete the superfluous one by its name in the cloud: gpukube pool delete {spare} -f SPEC",
                 evidence=tuple(f"{pool.name}: {OWNER_LABEL}={owner}, {pool.status}" for pool in pools),
             )
 
 
 @CHECKS.add(
     "marks-half",
-    title="pools with one of our two marks",
-    consequence="gpukube takes it for somebody else's and never touches it",
+    title="pools with only one of gpukube's two labels",
+    consequence="gpukube treats the pool as somebody else's and never changes it",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
@@ -61,15 +61,15 @@ def _half(evidence: Evidence) -> Iterator[Fault]:
         there, gone = (OWNER_LABEL, POOL_LABEL) if pool.owner else (POOL_LABEL, OWNER_LABEL)
         yield fault(
             where=f"pool {evidence.cluster.key}/{pool.name}",
-            seen=f"it has the label {there}={pool.owner or pool.pool} and no {gone}",
-            fix=f"add the label {gone} to the pool where the cloud keeps it, or take {there} off",
+            seen=f"it has the label {there}={pool.owner or pool.pool} but no {gone}",
+            fix=f"add the label {gone} to the pool in the cloud, or remove {there}",
         )
 
 
 @CHECKS.add(
     "marks-lost",
-    title="pools whose labels lost our marks",
-    consequence="it is neither scaled, replaced nor deleted until it has them again",
+    title="pools that lost gpukube's labels",
+    consequence="the pool is neither scaled, replaced nor deleted until it has them again",
     link="https://learn.microsoft.com/cli/azure/aks/nodepool#az-aks-nodepool-update",
     severity="warning",
 )
@@ -79,7 +79,7 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
             if has_lost_marks(wanted, pool):
                 yield fault(
                     where=f"pool {wanted.target.where}",
-                    seen=f'the labels of "{pool.name}" lost the marks, and the copy in its tags still has them',
+                    seen=f'"{pool.name}" lost its gpukube.io labels; the copy in its tags still has them',
                     fix=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
                     evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
                 )
@@ -87,8 +87,8 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "protection-mark",
-    title="protection marks that protect nothing",
-    consequence="the pool can be deleted and replaced although somebody meant it not to be",
+    title="protection labels without effect",
+    consequence="the pool can be deleted and replaced although somebody wanted to protect it",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
 )
 def _protection(evidence: Evidence) -> Iterator[Fault]:
@@ -98,17 +98,17 @@ def _protection(evidence: Evidence) -> Iterator[Fault]:
             continue
         yield fault(
             where=f"pool {evidence.cluster.key}/{pool.pool or pool.name}",
-            seen=f'the label {PROTECT_LABEL} is "{value}", which protects nothing',
+            seen=f'the label {PROTECT_LABEL} is "{value}", which has no effect',
             fix=f"write deletionProtection: true in the spec, then {apply_command(pool)}"
             if pool.pool
-            else f"set the label {PROTECT_LABEL}=true on the pool where the cloud keeps it",
+            else f"set the label {PROTECT_LABEL}=true on the pool in the cloud",
         )
 
 
 @CHECKS.add(
     "protection-off",
     title="pools that the spec protects and the cloud does not",
-    consequence="the pool can be deleted and replaced: what counts is the live mark",
+    consequence="the pool can be deleted and replaced: only the live pool's label counts",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
@@ -120,7 +120,7 @@ def _unprotected(evidence: Evidence) -> Iterator[Fault]:
             continue
         yield fault(
             where=f"pool {wanted.target.where}",
-            seen="the spec protects it from deletion, the live pool does not say so",
+            seen="the spec protects it from deletion, but the live pool has no protection label",
             fix=apply_command(pool),
             evidence=(f"no label {PROTECT_LABEL}",),
         )
@@ -128,7 +128,7 @@ def _unprotected(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "name-taken",
-    title="declared pools whose name another pool has",
+    title="declared pools whose name is taken by another pool",
     consequence="the pool cannot be created",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
 )
@@ -146,26 +146,26 @@ def _taken(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=f"pool {target.where}",
             seen=f'its name "{target.name}" is taken by a pool '
-            + (f'of "{other.owner}"' if other.owner else "without our marks"),
+            + (f'of "{other.owner}"' if other.owner else "without gpukube.io labels"),
             fix=adopt + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
             evidence=(f"{other.name}: {other.instance_type}, {other.status}",),
         )
 
 
 def _adopting(wanted: Desired, other: Observed) -> str:
-    """Tell how a pool of the declared name can be taken over, where it can."""
+    """Return how a pool of the declared name can be adopted; "" where it cannot."""
     option = "--adopt"
     if names_another(wanted, other) and other.copy:
         option = "" if wanted.copy_is_fixed else f"--adopt-from {other.copy.owner}"
     if other.owner or not option:
         return ""
-    return f"gpukube pool create -f SPEC --pool {wanted.target.pool} {option} gives it our marks if it matches; or "
+    return f"to adopt it: gpukube pool create -f SPEC --pool {wanted.target.pool} {option}; or "
 
 
 @CHECKS.add(
     "pool-undeclared",
     title="pools of the spec's owner that it does not declare",
-    consequence="it runs and is paid for, and no plan changes it; apply --prune would delete it",
+    consequence="the pool runs and costs money, and no plan changes it; apply --prune would delete it",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
@@ -175,10 +175,10 @@ def _undeclared(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
         if pool.owner not in owners or not pool.pool or (pool.owner, pool.pool) in declared:
             continue
-        first = "take its protection off (deletionProtection: false), then " if pool.protected else ""
+        first = "remove its protection (deletionProtection: false), then " if pool.protected else ""
         yield fault(
             where=f"pool {evidence.cluster.key}/{pool.pool}",
-            seen=f'it carries the mark of "{pool.owner}", and the spec does not declare it',
-            fix=f"write it into the spec; or {first}gpukube pool delete {pool.pool} -f SPEC",
+            seen=f'its owner is "{pool.owner}", but the spec does not declare it',
+            fix=f"declare it in the spec; or {first}gpukube pool delete {pool.pool} -f SPEC",
             evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
         )

@@ -1,4 +1,4 @@
-"""Checks of what the cloud itself says of its cluster and pools: ill, busy, gone from the inside.
+"""Checks of what the cloud itself reports of its cluster and pools: failed, busy, nodes missing.
 
 Lives here: pure checks that hold on every cloud. Must not live here: what one cloud alone knows (its diagnose.py).
 """
@@ -28,8 +28,8 @@ CHECKS: Final = Checks(needs=("cloud", "pools"))
 
 @CHECKS.add(
     "cluster-not-ready",
-    title="clusters that take no work",
-    consequence="no pool of it can be made, changed or used",
+    title="clusters that are not ready",
+    consequence="its pools cannot be created, changed or used",
     link="https://kubernetes.io/docs/concepts/overview/components/#control-plane-components",
     needs=("cloud",),
 )
@@ -38,8 +38,8 @@ def _cluster(evidence: Evidence) -> Iterator[Fault]:
     if facts is not None and not facts.ready:
         yield fault(
             where=f"cluster {evidence.cluster.key}",
-            seen=f"the cloud calls it {facts.status}",
-            fix="start it, or wait until the cloud has finished with it",
+            seen=f"its status in the cloud is {facts.status}",
+            fix="start it, or wait until the cloud has finished",
             evidence=(f"location={facts.location}", f"version={facts.kubernetes_version}"),
         )
 
@@ -53,19 +53,19 @@ def _ill(
         if not isinstance(error, kind) or isinstance(error, other_than):
             continue
         problem = error.diagnostics[0]
-        again = "gpukube pool create -f SPEC takes it up again" if pool.owner else diagnosis.remove(view, pool)
+        again = "gpukube pool create -f SPEC" if pool.owner else diagnosis.remove(view, pool)
         yield fault(
             where=view.name_of(pool),
             seen=f"{pool.status}: {problem.seen}",
             fix=f"{problem.fix}; then {again}" if pool.state == "failed" else problem.fix,
-            evidence=tuple(line for line in (problem.why, f"to see it: {diagnosis.show(view, pool)}") if line),
+            evidence=tuple(line for line in (problem.why, f"details: {diagnosis.show(view, pool)}") if line),
         )
 
 
 @CHECKS.add(
     "pool-quota",
-    title="pools that a quota keeps small",
-    consequence="the pool gets no further nodes until somebody raises the quota",
+    title="pools that are limited by a quota",
+    consequence="the pool gets no further nodes until the quota is raised",
     link="https://github.com/aws/containers-roadmap/issues/2204",
 )
 def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
@@ -74,8 +74,8 @@ def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "pool-capacity",
-    title="pools for which the cloud has no machine",
-    consequence="the pool gets no further nodes here and now",
+    title="pools for which the cloud has no capacity",
+    consequence="the pool gets no further nodes for now",
     link="https://github.com/aws/containers-roadmap/issues/2326",
 )
 def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
@@ -85,7 +85,7 @@ def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "pool-ill",
     title="pools that failed or run with an error",
-    consequence="its nodes are missing or do not work, and may be paid for all the same",
+    consequence="its nodes are missing or do not work, and may still cost money",
     link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
 )
 def _pool_ill(evidence: Evidence) -> Iterator[Fault]:
@@ -104,7 +104,7 @@ def _busy(evidence: Evidence) -> Iterator[Fault]:
         if pool.state == "busy":
             yield fault(
                 where=view.name_of(pool),
-                seen=f"the cloud works on it: {pool.status}",
+                seen=f"the cloud is changing it: {pool.status}",
                 fix=f"wait for it: gpukube pool wait {pool.pool} -f SPEC"
                 if pool.pool
                 else f"wait for it: {diagnosis.show(view, pool)}",
@@ -114,8 +114,8 @@ def _busy(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "pool-deleting",
-    title="deletions that are under way, and what holds them up",
-    consequence="its machines are paid for until they are drained",
+    title="deletions in progress, and the pods that hold them up",
+    consequence="its machines cost money until they are drained",
     link="https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/",
     severity="warning",
 )
@@ -126,7 +126,7 @@ def _deleting(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 where=view.name_of(pool),
                 seen=f"it is being deleted, with {len(held) or 'no'} pods left on its nodes",
-                fix="loosen what keeps its pods (kubectl get poddisruptionbudgets -A), or delete them; to see it: "
+                fix="relax what protects its pods (kubectl get poddisruptionbudgets -A), or delete them; details: "
                 + diagnosis.show(view, pool),
                 evidence=_named(held),
             )
@@ -151,8 +151,8 @@ def _named(pods: list[PodFacts]) -> tuple[str, ...]:
 
 @CHECKS.add(
     "pool-nodes-missing",
-    title="machines that the cloud counts and the cluster does not have",
-    consequence="they are paid for, and no pod can use them",
+    title="machines that did not join the cluster",
+    consequence="they cost money, and no pod can use them",
     link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
     needs=("cloud", "pools", "nodes"),
 )
@@ -164,8 +164,8 @@ def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
         if len(seen) < pool.nodes and pool.status != "Stopped":
             yield fault(
                 where=view.name_of(pool),
-                seen=f"the cloud counts {pool.nodes} nodes, and {len(seen)} are in the cluster",
-                fix=f"look at the machines that did not join: {diagnosis.show(view, pool)}",
+                seen=f"the cloud counts {pool.nodes} nodes; {len(seen)} are in the cluster",
+                fix=f"inspect the machines that did not join: {diagnosis.show(view, pool)}",
                 evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
                 severity="warning" if seen or MOST in pool.fields else "error",
             )

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are told.
+"""All checks, in the order in which they are reported.
 
 A new family is a module with a tuple CHECKS and a line here.
 """

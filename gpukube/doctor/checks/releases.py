@@ -44,8 +44,8 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
         if release.pending:
             yield fault(
                 _named(release),
-                f"revision {release.revision} is {release.status}: whoever wrote it was stopped on the way",
-                "gpukube pool apply -f SPEC repairs it"
+                f"revision {release.revision} is {release.status}: the run that wrote it was interrupted",
+                "gpukube pool apply -f SPEC"
                 if release.namespace == NAMESPACE
                 else f"helm rollback {release.name} --namespace {release.namespace}",
                 (f"last deployed {release.deployed_at}",) if release.deployed_at else (),
@@ -58,7 +58,7 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
                 "gpukube pool apply -f SPEC"
                 if release.namespace == NAMESPACE
                 else f"helm status {release.name} --namespace {release.namespace}, then helm rollback or upgrade",
-                why="what runs may be half of the old and half of the new revision",
+                why="parts of the old and of the new revision may be running",
                 mend=Reconcile() if ours else None,
             )
 
@@ -70,7 +70,7 @@ def _named(release: Release) -> str:
 @CHECKS.add(
     "strategy-overridden",
     title="a chart value migStrategy that overrides the config entries",
-    consequence="nodes show other devices than their config entry says",
+    consequence="nodes advertise other devices than their config entry defines",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details",
     needs=("nodes", "daemonsets", "config-maps"),
 )
@@ -86,12 +86,12 @@ def _overriding(evidence: Evidence) -> Iterator[Fault]:
                 str(plugin),
                 f"MIG_STRATEGY={forced} in its environment overrides {beaten[losing[0]]} of config entry {losing[0]}",
                 _without_strategy(evidence, plugin, beaten[losing[0]]),
-                tuple(f"entry {key} says {beaten[key]}" for key in losing),
+                tuple(f"entry {key} has {beaten[key]}" for key in losing),
             )
 
 
 def _without_strategy(evidence: Evidence, plugin: WorkloadView, asked: str) -> str:
-    """Say how the variable goes: it is a value of the chart, one of the operator's policy, or was set by hand."""
+    """Return how to unset the variable: a value of the chart, one of the operator's policy, or set by hand."""
     if {**plugin.labels, **plugin.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
         patch = json.dumps({"spec": {"mig": {"strategy": asked}}})
         return (
@@ -117,8 +117,8 @@ def _strategy(written: str) -> str:
 
 @CHECKS.add(
     "chart-value-ignored",
-    title="chart values that do nothing",
-    consequence="the release does not do what its values say; the chart has no schema and accepts anything",
+    title="chart values without effect",
+    consequence="the release does not behave as its values suggest; the chart has no schema and accepts anything",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/helm/nvidia-device-plugin/values.yaml",
     severity="warning",
 )
@@ -138,27 +138,33 @@ def _is_set(value: object) -> bool:
 
 
 _IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, str], ...]] = (
-    (_PLUGIN_CHART, ("gfd", "noTimestamp"), _is_set, "is read by no template", "set noTimestamp at the top level"),
-    (_PLUGIN_CHART, ("gfd", "sleepInterval"), _is_set, "is read by no template", "set sleepInterval at the top level"),
+    (_PLUGIN_CHART, ("gfd", "noTimestamp"), _is_set, "is not used by any template", "set noTimestamp at the top level"),
+    (
+        _PLUGIN_CHART,
+        ("gfd", "sleepInterval"),
+        _is_set,
+        "is not used by any template",
+        "set sleepInterval at the top level",
+    ),
     (
         _PLUGIN_CHART,
         ("gfd", "namespaceOverride"),
         _is_set,
-        "is read by no template",
+        "is not used by any template",
         "set namespaceOverride at the top level",
     ),
     (
         _PLUGIN_CHART,
         ("failOnInitError",),
         lambda value: isinstance(value, str),
-        "is a string, and only a boolean is used",
+        "is a string; only a boolean has an effect",
         "helm upgrade ... --set failOnInitError=false (not --set-string)",
     ),
     (
         _PLUGIN_CHART,
         ("affinity",),
         lambda value: value == {},
-        "is {}, which leaves the default affinity as it is",
+        "is {}, which keeps the default affinity",
         "helm upgrade ... --set affinity=null",
     ),
     (
@@ -166,7 +172,7 @@ _IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, st
         ("cdi", "default"),
         lambda value: value is not None,
         "is deprecated and ignored since v25.10",
-        "take it out",
+        "remove it",
     ),
 )
 """Chart, path, when it does nothing, what to say, what to do (rendered charts 0.20.0 and v26.7.0)."""

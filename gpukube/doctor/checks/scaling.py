@@ -1,6 +1,6 @@
-"""Checks of what an autoscaler believes of pools, and of room for the cluster's own pods.
+"""Checks of what an autoscaler expects of pools, and of room for the cluster's own pods.
 
-Lives here: pure checks that hold on every cloud. Must not live here: how one cloud tells its autoscaler (its
+Lives here: pure checks that hold on every cloud. Must not live here: how one cloud informs its autoscaler (its
 diagnose.py).
 """
 
@@ -35,8 +35,8 @@ CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
 
 @CHECKS.add(
     "autoscaler-misled",
-    title="pools from zero whose devices the autoscaler does not know",
-    consequence="pods that ask for these devices stay pending: NotTriggerScaleUp, Insufficient",
+    title="pools that scale from zero with devices the autoscaler does not know",
+    consequence="pods that request these devices stay Pending: NotTriggerScaleUp, Insufficient",
     link="https://github.com/kubernetes/autoscaler/issues/8799",
 )
 def _misled(evidence: Evidence) -> Iterator[Fault]:
@@ -48,21 +48,19 @@ def _misled(evidence: Evidence) -> Iterator[Fault]:
         belief = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
         if belief is None:
             continue
-        told = f"its nodes show {devices_text(belief.real)}, and while it is empty the autoscaler expects "
+        told = f"its nodes advertise {devices_text(belief.real)}; while it is empty, the autoscaler expects "
         yield fault(
             where=view.name_of(pool),
             seen=told + devices_text(belief.foreseen),
             fix=scaler.teach(view, pool, belief.wrong),
-            evidence=tuple(f"{name} is unknown to it" for name in belief.unknown),
+            evidence=tuple(f"the autoscaler does not know {name}" for name in belief.unknown),
             severity="error" if belief.is_blind else "warning",
-            why=""
-            if belief.unknown
-            else "it starts another number of nodes than the pods need, until the first one is there",
+            why="" if belief.unknown else "until the first node exists, it adds a wrong number of nodes",
         )
 
 
 def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
-    """Give what one node shows: of the live nodes the commonest, else what the spec promises; empty when unknown."""
+    """Return what one node advertises: the commonest of the live nodes, else the spec's promise; empty if unknown."""
     shown = [tuple(sorted(node.devices.items())) for node in nodes_of_pool(evidence.seen, pool) if node.devices]
     if shown:
         commonest = dict(Counter(shown).most_common(1)[0][0])
@@ -74,7 +72,7 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
 @CHECKS.add(
     "autoscaler-unready",
     title="autoscaled nodes that the autoscaler counts as unready",
-    consequence="it starts more nodes, and after three such nodes stops scaling at all",
+    consequence="it adds more nodes, and after three such nodes stops scaling",
     link="https://github.com/kubernetes/autoscaler/issues/7050",
     severity="warning",
 )
@@ -91,9 +89,9 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
         if blind:
             yield fault(
                 where=view.name_of(pool),
-                seen=f"{len(blind)} of its nodes show {devices_text(blind[0].devices)} and no {_GPU}: the autoscaler "
-                "takes them for nodes that are not ready",
-                fix="show the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
+                seen=f"{len(blind)} of its nodes advertise {devices_text(blind[0].devices)} and no {_GPU}: the "
+                "autoscaler counts them as not ready",
+                fix="advertise the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
                 "then gpukube pool apply -f SPEC; or give the pool a fixed size",
                 evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in blind[:_MOST_NAMED]),
             )
@@ -102,7 +100,7 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "no-room-for-system-pods",
     title="clusters whose nodes are all tainted",
-    consequence="coredns and its like have nowhere to run, and names do not resolve",
+    consequence="CoreDNS and other system pods cannot run, and names do not resolve",
     link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     needs=("nodes", "pods"),
 )
@@ -121,7 +119,7 @@ def _homeless(evidence: Evidence) -> Iterator[Fault]:
     yield fault(
         where=f"cluster {evidence.cluster.key}",
         seen=f"every one of its {len(evidence.nodes)} nodes has a taint: {', '.join(taints)}",
-        fix="add a pool without GPUs and without taints for the cluster's own pods",
+        fix="add a pool without GPUs and without taints for system pods",
         evidence=tuple(f"pod {pod} is pending" for pod in waiting[:_MOST_NAMED]),
         severity="error" if waiting else "warning",
     )

@@ -1,6 +1,6 @@
-"""Checks of this machine's tools: Helm, and what a kubeconfig runs to get in.
+"""Checks of this machine's tools: Helm, and the command that a kubeconfig runs to sign in.
 
-Lives here: the checks. Must not live here: looking at the tools (local_tools).
+Lives here: the checks. Must not live here: finding the tools (local_tools).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHECKS: Final = Checks(needs=())
 
 
 def access_command(cluster: ClusterRef) -> str:
-    """Give the command that the spec's kubeconfig runs to get in; "" when it needs none, or cannot be read."""
+    """Return the command that the spec's kubeconfig runs to sign in; "" when it needs none, or cannot be read."""
     if not cluster.kubeconfig:
         return ""
     try:
@@ -49,7 +49,7 @@ def _needs_helm(evidence: Evidence) -> bool:
 
 @CHECKS.add(
     "helm-missing",
-    title="a Helm that can be used",
+    title="no usable Helm",
     consequence="the device plugin cannot be installed or changed from this machine",
     link="https://helm.sh/docs/intro/install/",
 )
@@ -79,7 +79,7 @@ def _other(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where="this machine",
             seen=f"{tools.program} is not Helm 3 or 4; {tools.helm} is used",
-            fix="install Helm before it on PATH (https://helm.sh/docs/intro/install) for your plugins and logins",
+            fix="put Helm before it on PATH (https://helm.sh/docs/intro/install) to use your plugins and logins",
         )
 
 
@@ -101,14 +101,14 @@ def _old(evidence: Evidence) -> Iterator[Fault]:
         fix="install a newer one: https://helm.sh/docs/intro/install",
         evidence=(tools.program,),
         severity="error" if too_old and _needs_helm(evidence) else "warning",
-        why="" if too_old else "a run whose answer was lost cannot tell its own revision from another's",
+        why="" if too_old else "after a lost answer, a run cannot recognize its own revision",
     )
 
 
 @CHECKS.add(
     "helm-driver",
-    title="a Helm that keeps its records elsewhere",
-    consequence="releases made by hand are not seen, and a second device plugin may be installed beside them",
+    title="a Helm that stores its releases elsewhere",
+    consequence="releases installed by hand are not found, and a second device plugin may be installed beside them",
     link="https://helm.sh/docs/topics/advanced/#storage-backends",
     severity="warning",
 )
@@ -117,15 +117,15 @@ def _driver(evidence: Evidence) -> Iterator[Fault]:
     if tools is not None and tools.driver not in _OWN_DRIVERS:
         yield fault(
             where="this machine",
-            seen=f"HELM_DRIVER={tools.driver}: your own helm keeps releases where gpukube does not look",
-            fix="unset HELM_DRIVER for GPU charts; gpukube keeps its release in Secrets whatever it says",
+            seen=f"HELM_DRIVER={tools.driver}: your helm stores releases where gpukube does not look",
+            fix="unset HELM_DRIVER for GPU charts; gpukube always stores its release in Secrets",
         )
 
 
 @CHECKS.add(
     "kubeconfig-command",
-    title="commands that a kubeconfig runs and that are not installed",
-    consequence="the cluster cannot be entered",
+    title="kubeconfig commands that are not installed",
+    consequence="gpukube cannot sign in to the cluster",
     link="https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins",
 )
 def _plugin(evidence: Evidence) -> Iterator[Fault]:
@@ -134,7 +134,7 @@ def _plugin(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=f"cluster {evidence.cluster.key}",
             seen=f"its kubeconfig runs {command}, which is not on PATH",
-            fix=f"install {command.rsplit('/')[-1]}, or take kubeconfig: out of the spec: gpukube gets in by the "
-            "cloud's own login",
+            fix=f"install {command.rsplit('/')[-1]}, or remove kubeconfig from the spec: gpukube then signs in with "
+            "the cloud's login",
             evidence=(f"kubeconfig {evidence.cluster.kubeconfig}",),
         )

@@ -1,4 +1,4 @@
-"""Checks of the pods that want GPUs: names nobody offers, requests no node can meet, quotas.
+"""Checks of the pods that request GPUs: names that no node has, requests no node can meet, quotas.
 
 Lives here: pure checks of pods that are there. Must not live here: manifests that are not applied yet.
 """
@@ -45,9 +45,9 @@ def _waiting(evidence: Evidence) -> list[PodFacts]:
 
 
 def _offered(evidence: Evidence, pod: PodFacts | None = None) -> dict[str, int]:
-    """Give for each resource the most devices that one node has; for a pod, one of those that its selector names.
+    """Return for each resource the most devices that one node has; for a pod, one of those that its selector allows.
 
-    A pod that no node of the cluster suits is judged by all of them: its selector is told by pods-pending.
+    A pod that fits no node of the cluster is compared with all of them: pods-pending reports its selector.
     """
     most: dict[str, int] = {}
     suited = [node for node in evidence.nodes if pod is None or not misfits(pod.placement, node.labels, ())]
@@ -59,7 +59,7 @@ def _offered(evidence: Evidence, pod: PodFacts | None = None) -> dict[str, int]:
 
 
 def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
-    """Say why no node can ever meet a request as the cluster is now; "" when one can, or it is only not known."""
+    """Return why no present node can ever meet a request; "" when one can, or it is not known."""
     offered = _offered(evidence, pod)
     if _MISSPELT.match(name) and name not in offered:
         return "name"
@@ -82,13 +82,13 @@ def _hopeless(evidence: Evidence, why: str) -> Iterator[tuple[PodFacts, str, int
 
 def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
     offered = _offered(evidence, pod)
-    shown = ", ".join(f"{name} (up to {count} a node)" for name, count in sorted(offered.items()))
-    return (f"nodes offer {shown or 'no nvidia.com/*'}",)
+    shown = ", ".join(f"{name} (up to {count} per node)" for name, count in sorted(offered.items()))
+    return (f"nodes advertise {shown or 'no nvidia.com/*'}",)
 
 
 @CHECKS.add(
     "pods-ask-gpu-under-mixed",
-    title="pods that ask for nvidia.com/gpu where MIG strategy mixed gives other names",
+    title="pods that request nvidia.com/gpu where MIG strategy mixed uses other names",
     consequence="the pod stays Pending forever",
     link="https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
 )
@@ -97,16 +97,16 @@ def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
         yield fault(
             f"pod {pod}",
-            f"it asks for {name}, and under strategy mixed nodes offer {', '.join(cuts)} instead",
-            f"write {cuts[0]} in its limits, or give the pool strategy: single",
+            f"it requests {name}; with strategy mixed, nodes advertise {', '.join(cuts)} instead",
+            f"request {cuts[0]} in its limits, or set strategy: single in the pool's sharing.mig",
             _names(evidence, pod),
         )
 
 
 @CHECKS.add(
     "pods-ask-absent-profile",
-    title="pods that ask for a MIG profile that no node has",
-    consequence="the pod stays Pending forever: no plugin and no autoscaler cuts GPUs on demand",
+    title="pods that request a MIG profile that no node has",
+    consequence="the pod stays Pending forever: neither a plugin nor an autoscaler creates MIG instances on demand",
     link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
 )
 def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
@@ -115,16 +115,16 @@ def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
         profile = name.removeprefix(_MIG)
         yield fault(
             f"pod {pod}",
-            f"it asks for {name}, and no node that it may go to has that profile",
-            (f"write {' or '.join(cuts)} in its limits, or " if cuts else "")
-            + f"cut a pool so (sharing.mig.profile: {profile}, strategy: mixed): GPUs are not cut on demand",
+            f"it requests {name}, but no node that it can run on has that profile",
+            (f"request {' or '.join(cuts)} in its limits, or " if cuts else "")
+            + f"declare a pool with sharing.mig.profile: {profile} and strategy: mixed",
             _names(evidence, pod),
         )
 
 
 @CHECKS.add(
     "pods-ask-other-name",
-    title="pods that do not know that sharing renames the devices",
+    title="pods that use another device name than the pool's sharing",
     consequence="the pod stays Pending forever",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
 )
@@ -133,15 +133,15 @@ def _renamed(evidence: Evidence) -> Iterator[Fault]:
         other = name.removesuffix(_SHARED) if name.endswith(_SHARED) else f"{name}{_SHARED}"
         yield fault(
             f"pod {pod}",
-            f"it asks for {name}, and the nodes' devices are called {other}",
-            f"write {other} in its limits (renameByDefault of the sharing decides the name)",
+            f"it requests {name}, but the nodes' devices are named {other}",
+            f"request {other} in its limits (renameByDefault of the pool's sharing decides the name)",
             _names(evidence, pod),
         )
 
 
 @CHECKS.add(
     "pods-ask-misspelt-name",
-    title="pods that ask for a resource name that cannot exist",
+    title="pods that request a resource name that cannot exist",
     consequence="the API accepts any name; the pod stays Pending forever",
     link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
 )
@@ -150,15 +150,15 @@ def _misspelt(evidence: Evidence) -> Iterator[Fault]:
         right = re.sub(r"/mig(?=\d)", "/mig-", name).replace("+", ".").replace("/GPU", "/gpu").replace("/gpus", "/gpu")
         yield fault(
             f"pod {pod}",
-            f"it asks for {name}, a name that no plugin advertises",
-            f"write {right} in its limits",
+            f"it requests {name}, a name that no plugin advertises",
+            f"request {right} in its limits",
             _names(evidence, pod),
         )
 
 
 @CHECKS.add(
     "pods-too-large",
-    title="pods that ask for more devices than any node has",
+    title="pods that request more devices than any node has",
     consequence="the pod stays Pending forever, unless a larger node comes",
     link=f"{_DOCS}/configuration/manage-resources-containers/#consuming-extended-resources",
 )
@@ -166,8 +166,8 @@ def _too_large(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, count in _hopeless(evidence, "size"):
         yield fault(
             f"pod {pod}",
-            f"it asks for {count} of {name}, and no node has more than {_offered(evidence, pod)[name]}",
-            "ask for less, or make a pool of machines with more GPUs: a pod gets its devices from one node",
+            f"it requests {count} {name}, but no node has more than {_offered(evidence, pod)[name]}",
+            "request fewer, or create a pool of machines with more GPUs: a pod gets all its devices from one node",
             _names(evidence, pod),
         )
 
@@ -175,7 +175,7 @@ def _too_large(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "pods-pending",
     title="pods that wait for GPUs, and the scheduler's reason",
-    consequence="the pod waits",
+    consequence="the pod stays Pending",
     link=f"{_DOCS}/scheduling-eviction/taint-and-toleration/",
     severity="warning",
 )
@@ -184,10 +184,10 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
         if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
         said = pod.view.unschedulable
-        asked = ", ".join(f"{count} of {name}" for name, count in sorted(pod.view.devices.items()))
+        asked = ", ".join(f"{count} {name}" for name, count in sorted(pod.view.devices.items()))
         yield fault(
             f"pod {pod}",
-            f"it waits for {asked}: {said or 'the scheduler has not looked at it yet'}",
+            f"it waits for {asked}: {said or 'not seen by the scheduler yet'}",
             _way_out(said, pod),
             _names(evidence, pod),
         )
@@ -197,20 +197,20 @@ def _way_out(said: str, pod: PodFacts) -> str:
     if "taint" in said:
         return (
             "add the toleration to the pod: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}, and one for "
-            "each further taint named"
+            "each other taint"
         )
     if "selector" in said or "affinity" in said:
         return (
             f"compare its nodeSelector with kubectl get nodes --show-labels: kubectl get pod {pod.view.name} "
             f"--namespace {pod.view.namespace} --output yaml"
         )
-    return "wait until devices are free, or give the pool more nodes: gpukube pool scale POOL --nodes N"
+    return "wait until devices are free, or add nodes: gpukube pool scale POOL -f SPEC --nodes N"
 
 
 @CHECKS.add(
     "pods-refused-by-node",
-    title="pods that a node refused after they were placed",
-    consequence="the pod has failed and is not placed anew; its controller makes others that fail alike",
+    title="pods that a node rejected after they were scheduled",
+    consequence="the pod has failed and is not scheduled again; its controller creates others that fail too",
     link="https://github.com/NVIDIA/gpu-operator/issues/233",
 )
 def _refused(evidence: Evidence) -> Iterator[Fault]:
@@ -218,8 +218,8 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
         if pod.view.phase == "Failed" and pod.view.devices and pod.reason.startswith((_ADMISSION, _OUT_OF)):
             yield fault(
                 f"pod {pod}",
-                f"node {pod.view.node} refused it: {pod.reason}",
-                f"ask for 1 where devices are shared; then kubectl delete pod {pod.view.name} --namespace "
+                f"node {pod.view.node} rejected it: {pod.reason}",
+                f"request 1 where devices are shared; then kubectl delete pod {pod.view.name} --namespace "
                 f"{pod.view.namespace} (a failed pod stays until it is deleted)",
                 (pod.message,) if pod.message else (),
             )
@@ -227,8 +227,8 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "shared-request-above-one",
-    title="containers that ask for more than one share of a GPU",
-    consequence="two shares are not twice the GPU: it gets no more time, and others less",
+    title="containers that request more than one share of a GPU",
+    consequence="two shares are not twice the GPU: it gets no more time, and others get less",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
     severity="warning",
     needs=("nodes", "daemonsets", "pods", "config-maps"),
@@ -243,8 +243,8 @@ def _twice_the_share(evidence: Evidence) -> Iterator[Fault]:
                 if count > 1 and name in shared:
                     yield fault(
                         f"pod {pod}",
-                        f"one of its containers asks for {count} of {name}, which is shared on node {node.name}",
-                        "write 1, and failRequestsGreaterThanOne: true in the pool's sharing to have it refused",
+                        f"one of its containers requests {count} {name}, which is shared on node {node.name}",
+                        "request 1; failRequestsGreaterThanOne: true in the pool's sharing rejects such pods",
                     )
 
 
@@ -260,7 +260,7 @@ def _shared_names(entry: Mapping[str, object]) -> frozenset[str]:
 @CHECKS.add(
     "quota-exhausted",
     title="ResourceQuotas that allow no further GPU",
-    consequence="controllers cannot make their pods; nothing is Pending, and only events say it",
+    consequence="controllers cannot create their pods; none is Pending, and only events show it",
     link=f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
     severity="warning",
     needs=("quotas",),
@@ -273,14 +273,14 @@ def _quotas(evidence: Evidence) -> Iterator[Fault]:
                 continue
             yield fault(
                 str(quota),
-                f"it allows {hard} of {resource}, and {quota.used.get(name, '0')} are used: no further pod is made",
+                f"it allows {hard} {resource}, and {quota.used.get(name, '0')} are used: no further pod can be created",
                 f"kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
             )
 
 
 @CHECKS.add(
     "quota-other-name",
-    title="ResourceQuotas that limit GPUs by a name that nodes do not offer",
+    title="ResourceQuotas that limit GPUs by a name that nodes do not have",
     consequence="the quota does not count what pods use",
     link=f"{_DOCS}/policy/resource-quotas/#resource-quota-for-extended-resources",
     severity="warning",
@@ -293,7 +293,7 @@ def _quota_names(evidence: Evidence) -> Iterator[Fault]:
         if limited and offered and not limited & set(offered):
             yield fault(
                 str(quota),
-                f"it limits {', '.join(sorted(limited))}, and nodes offer {', '.join(sorted(offered))}",
+                f"it limits {', '.join(sorted(limited))}, but nodes advertise {', '.join(sorted(offered))}",
                 f"add requests.{min(offered)}: kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
                 why="pods of this namespace may take any number of GPUs",
             )

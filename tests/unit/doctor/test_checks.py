@@ -108,4 +108,4 @@ def test_lost_label_when_it_makes_the_cut_then_it_is_told_and_not_offered() -> N
     live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=labels)
     seen = {**GPU_NODE.labels, **labels, "nvidia.com/mig.config": "all-2g.10gb"}
     (found,) = found_in(patient(node("gpu-1", seen, {"nvidia.com/gpu": 8}), live=(live,)))["node-labels-lost"]
-    assert (found.mend, "cuts the GPUs" in found.why) == (None, True)
+    assert (found.mend, "follows the node" in found.why) == (None, True)

@@ -303,7 +303,7 @@ def test_checks_when_listed_then_each_has_a_case() -> None:
 def test_quota_when_azure_says_figures_then_the_remedy_has_them() -> None:
     (found,) = found_in(ILL["a quota of Azure"][1])
     assert "from 0 to 4" in found.finding.fix
-    assert found.finding.fix.endswith("gpukube pool create -f SPEC takes it up again")
+    assert found.finding.fix.endswith("gpukube pool create -f SPEC")
 
 
 def test_capacity_when_the_pool_is_of_nobody_then_the_clouds_own_command_deletes_it() -> None:
@@ -354,7 +354,7 @@ def test_name_when_taken_by_nobody_then_adopting_is_offered_and_else_not() -> No
 def test_pool_when_undeclared_and_protected_then_the_protection_goes_first() -> None:
     labels = {**OLD, "gpukube.io/protect": "true"}
     (found,) = found_in(evidence_of("eks", eks_pool(labels=labels, nodegroupName="old"), desired=(wanted(),)))
-    assert "take its protection off" in found.finding.fix
+    assert "remove its protection" in found.finding.fix
 
 
 def test_drivers_when_two_then_the_release_is_told_what_the_cloud_brings() -> None:

@@ -100,5 +100,5 @@ def test_mend_when_others_write_too_then_tried_again_and_given_up_in_the_end(wan
     live = NODE if isinstance(wanted, LabelNode) else BARE
     once = OneObject(live=live, races=1)
     assert mended(once, wanted) == (str(wanted),)
-    with pytest.raises(ClusterError, match="changed each time"):
+    with pytest.raises(ClusterError, match="changed during each attempt"):
         mended(OneObject(live=live, races=99), wanted)
