@@ -1,6 +1,7 @@
 """The top of the command line, and how a run ends: every error becomes a message and an exit code.
 
-Start-up matters here: this module and the command modules import typer and the standard library only.
+Start-up matters here: this module and the command modules import typer and the standard library only, and of the
+command modules a run imports the one that its line names.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ import shlex
 import sys
 import traceback
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.core import TyperGroup
 
 from gpukube import __version__
-from gpukube.cli import sandbox as sandbox_commands
 from gpukube.cli.advice import meant
-from gpukube.cli.commands import catalog, doctor, explain, init, pool, schema, spec
+from gpukube.cli.lazy import lazy_group
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
 
@@ -37,14 +37,17 @@ app = typer.Typer(
     "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, "
     "129 the terminal was closed, 130 interrupted, 143 terminated.",
 )
-app.add_typer(pool.app, name="pool")
-app.add_typer(catalog.app, name="catalog")
-app.add_typer(sandbox_commands.app, name="sandbox")
-app.add_typer(explain.app, name="explain")
-app.command("doctor")(doctor.doctor)
-app.command("validate")(spec.validate)
-app.command("schema")(schema.schema)
-app.command("init")(init.init)
+MODULES: Final = {
+    "doctor": "gpukube.cli.commands.doctor",
+    "validate": "gpukube.cli.commands.spec",
+    "schema": "gpukube.cli.commands.schema",
+    "init": "gpukube.cli.commands.init",
+    "pool": "gpukube.cli.commands.pool",
+    "catalog": "gpukube.cli.commands.catalog",
+    "sandbox": "gpukube.cli.sandbox",
+    "explain": "gpukube.cli.commands.explain",
+}
+"""The command line, in the order of the help: name of a command or a group -> the module that has it, in its `app`."""
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form
@@ -78,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
         _complete_plainly()
     try:
         line = shlex.join(["gpukube", *arguments])
-        result = _command().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
+        result = command_line().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
         return _usage(error, arguments)
     except GpukubeError as error:
@@ -97,9 +100,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @cache
-def _command() -> TyperGroup:
+def command_line() -> TyperGroup:
     """Build the command line: once, whoever runs how many lines in this process."""
-    return cast("TyperGroup", typer.main.get_command(app))
+    return lazy_group(app, MODULES)
 
 
 def _complete_plainly() -> None:
@@ -117,7 +120,7 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     else:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
-    group = _command().commands["pool"]
+    group = command_line().commands["pool"]
     if line := meant(arguments, group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"

@@ -97,7 +97,7 @@ def tell(answer: dict[str, int]) -> None:
 
 def serve() -> None:
     """Fork on demand and report ends, until standard input is closed."""
-    gpukube.cli.app._command()  # built once, and kept by every fork
+    list(gpukube.cli.app.command_line().commands.values())  # built once, and kept by every fork
     running: dict[int, dict[str, object]] = {}
     while True:
         readable, _, _ = select.select([sys.stdin], [], [], LOOK_EVERY_S if running else None)

@@ -146,6 +146,8 @@ def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loade
 
 
 OFFLINE = {
+    "cli": {"advice", "app", "commands", "formats", "lazy", "options", "output", "rendering", "stderr"},
+    "cli.commands": {"spec"},
     "cluster": {"names", "release"},
     "cluster.release": {"chart_settings", "offline_checks"},
     "engine": {"documents", "offline", "plan"},
@@ -154,6 +156,8 @@ OFFLINE = {
     "catalog": {"learning", "place"},
 }
 LOOKING = {
+    "cli.bodies": {"pool_views"},
+    "cli.commands": {"pool"},
     "cluster": {"helm", "kube", "names", "process", "proof", "release", "state"},
     "cluster.helm": {"chart"},
     "cluster.kube": {"draining", "limits"},

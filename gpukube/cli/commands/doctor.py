@@ -8,7 +8,10 @@ import typer
 
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, takes
 
+app = typer.Typer()
 
+
+@app.command()
 @takes(*SPEC, "clusters", "fix", "yes", "output", "chart", *END, clusters=ADDRESSES)
 def doctor(
     choices: Choices,

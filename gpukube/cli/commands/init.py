@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import typer
+
 from gpukube.cli.options import Choices, option, takes
+
+app = typer.Typer()
 
 
 def _complete_cloud(incomplete: str) -> list[str]:
@@ -58,6 +62,7 @@ class Flags:
     force: bool = option("--force", default=False, help="Overwrite the file.")
 
 
+@app.command()
 @takes()
 def init(_: Choices, flags: Flags) -> None:
     """Write a commented spec to begin with, checked by the rules of `validate`. No cloud is called.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
+app = typer.Typer()
 
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the spec, for editors and other tools.
 

@@ -6,12 +6,15 @@ import typer
 
 from gpukube.cli.options import SPEC, Choices, option, takes
 
+app = typer.Typer()
+
 _FINDINGS = option(
     "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
     help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
 )  # fmt: skip
 
 
+@app.command()
 @takes(*SPEC, "strict", "output", output=_FINDINGS)
 def validate(choices: Choices) -> None:
     """Check specs offline: syntax, fields, GPU rules and the rules of each cloud they name.

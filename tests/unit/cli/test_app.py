@@ -40,7 +40,7 @@ class Command:
 
 
 def end_with(end: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "_command", lambda: Command(end))
+    monkeypatch.setattr(app, "command_line", lambda: Command(end))
 
 
 @pytest.mark.parametrize("name", ENDS)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-import typer.main
 from typer.core import TyperGroup
 
-from gpukube.cli.app import app
+from gpukube.cli.app import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from typer._click.core import Command
 
 ROOT: Final = Path(__file__).parents[3]
-TREE: Final = typer.main.get_command(app)
+TREE: Final = command_line()
 ENDS: Final = re.compile(r"[;,:()\n`\"]| - |\.(?: |$)")
 """What ends a command in a sentence."""
 NAMED: Final = re.compile(r"gpukube(?! import)[\s\"']")
@@ -50,7 +49,6 @@ def texts_of(module: ast.Module) -> Iterator[tuple[int, str]]:
 
 def commands_in(text: str) -> Iterator[list[str]]:
     """Find the commands in a sentence: `gpukube`, a word of the command line, and what follows."""
-    assert isinstance(TREE, TyperGroup)
     for found in re.finditer(r"\bgpukube ([a-z]+)\b(?! =)", text):
         if found.group(1) in TREE.commands:
             yield ENDS.split(text[found.start(1) :], maxsplit=1)[0].split()
