@@ -29,6 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     gc.set_threshold(GARBAGE)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # each package of the environment is searched for one
+    if arguments is None:  # the process is ours
+        from gpukube.cli.deferred import compile_when_called  # noqa: PLC0415 - as below
+
+        compile_when_called()
     from gpukube.cli.app import run  # noqa: PLC0415 - after --version, which must not pay for it
 
     code = run(words)
