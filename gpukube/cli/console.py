@@ -1,4 +1,4 @@
-"""Lines for people on a stream, by rich: colour and breaking where it is a terminal, records where it is not.
+"""Lines for people on a stream: drawn by rich where there is a terminal, colour or a table; else records of plain text.
 
 Colour and live rows only on a terminal (rich honours NO_COLOR and FORCE_COLOR). Must not live here: what the lines say
 (rendering), formats (output).
@@ -7,27 +7,23 @@ Colour and live rows only on a terminal (rich honours NO_COLOR and FORCE_COLOR).
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
 from rich.console import Console
-from rich.text import Text
+from rich.table import Table as DrawnTable
+from rich.text import Text as DrawnText
 
-from gpukube.cli.rendering.lines import Hung, clean
+from gpukube.cli.rendering.text import Hung, Table, Text
+from gpukube.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
 
 PIPE_WIDTH: Final = 200
 LEAST_WIDTH: Final = 16
 """Columns that the body of a line gets at least, however narrow the terminal."""
-
-
-def stderr_console() -> Console:
-    """Make the console for progress; a terminal only where stderr is one and CI does not say otherwise."""
-    return console_on(sys.stderr)
 
 
 def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
@@ -39,25 +35,49 @@ def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
         wrap: Break long lines at words, below their beginning; otherwise a line is a record and kept whole.
     """
     for line in lines:
-        shown = Text(line) if isinstance(line, str) else line
-        if isinstance(shown, Text):
-            shown = Hung(Text(), shown)
-        if isinstance(shown, Hung):
-            shown = _hang(shown, console) if wrap else clean(Text.assemble(shown.prefix, shown.body))
-        if isinstance(shown, Text) and console.color_system is None:  # ten times faster, for fleets in a pipe
-            console.file.write(f"{shown.plain}\n")
+        if isinstance(line, Table):
+            console.print(draw_table(line))
             continue
-        console.print(shown, soft_wrap=isinstance(shown, Text))
+        hung = line if isinstance(line, Hung) else Hung(Text(), Text(line) if isinstance(line, str) else line)
+        shown = _hang(hung, console) if wrap else clean(DrawnText.assemble(draw(hung.prefix), draw(hung.body)))
+        if console.color_system is None:  # ten times faster, for fleets in a pipe
+            console.file.write(f"{shown.plain}\n")
+        else:
+            console.print(shown, soft_wrap=True)
 
 
-def _hang(line: Hung, console: Console) -> Text:
+def draw(text: Text) -> DrawnText:
+    """Make a text that rich can show."""
+    (first, style), *others = text.pieces
+    return DrawnText.assemble(*text.pieces) if others else DrawnText(first, style=style)
+
+
+def draw_table(table: Table) -> DrawnTable:
+    """Make a table that rich can show."""
+    drawn = DrawnTable(box=None, pad_edge=False, padding=(0, table.padding, 0, 0), header_style="bold")
+    for title in table.titles:
+        drawn.add_column(title, overflow="fold")
+    for row in table.rows:  # a string would be read as markup, in which labels[team] says something else
+        drawn.add_row(*(clean(draw(cell)) for cell in row))
+    return drawn
+
+
+def clean(text: DrawnText) -> DrawnText:
+    """Make a text safe to show: what is in no document (progress, questions) was not cleaned before."""
+    cleaned = "\n".join(map(visible, text.plain.split("\n")))
+    if cleaned != text.plain:
+        text.plain = cleaned
+    return text
+
+
+def _hang(line: Hung, console: Console) -> DrawnText:
     """Break a line so that its further rows begin below its body."""
-    indent = line.prefix.cell_len
-    rows = clean(line.body.copy()).wrap(console, max(LEAST_WIDTH, console.width - indent), overflow="fold")
+    prefix = clean(draw(line.prefix))
+    rows = clean(draw(line.body)).wrap(console, max(LEAST_WIDTH, console.width - prefix.cell_len), overflow="fold")
     for row in rows:
         row.rstrip()
-    broken = Text("\n" + " " * indent).join(rows)
-    return Text.assemble(clean(line.prefix.copy()), broken)
+    broken = DrawnText("\n" + " " * prefix.cell_len).join(rows)
+    return DrawnText.assemble(prefix, broken)
 
 
 def console_on(stream: TextIO) -> Console:

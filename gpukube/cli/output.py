@@ -8,21 +8,22 @@ What shows one kind of document, or one format, is imported when it is shown: a 
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from gpukube.cli.formats.data import quoted_json, write_data
+from gpukube.cli.rendering.text import Table, record
 from gpukube.cli.rendering.view import View
 from gpukube.cli.stderr import tell
 from gpukube.errors import SpecError, Where, render_diagnostics
-from gpukube.visible import visible, visible_tree
+from gpukube.visible import visible_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.engine.documents.parts import Document
     from gpukube.errors import Finding
 
@@ -86,6 +87,10 @@ TEXTS: Final[Mapping[str, str]] = {
     "sarif": "formats.sarif:sarif_lines",
 }
 """Formats that are lines of text, whatever the stream: module of `cli`, and its function."""
+
+
+_COLOURED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Variables by which rich is asked for colour in a pipe; it knows their values."""
 
 
 def renderer(kind: str) -> Callable[[Document, View], Iterable[Line]]:
@@ -159,18 +164,19 @@ def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
 
 def _show_to_people(document: Document, stream: TextIO, *, verbose: bool, wide: bool = False) -> None:
     view = View(verbose, _width(stream), wide=wide)
-    lines = iter(renderer(str(document["kind"]))(visible_tree(document), view))
-    if not stream.isatty():  # plain text needs no rich, whose import is a tenth of a validation
-        for line in lines:
-            if not isinstance(line, str):
-                lines = chain([line], lines)
-                break
-            stream.write(f"{visible(line)}\n")
-        else:
-            return
-    from gpukube.cli.console import console_on, write_lines
+    show_lines(renderer(str(document["kind"]))(visible_tree(document), view), stream)
 
-    write_lines(lines, console_on(stream), wrap=stream.isatty())
+
+def show_lines(lines: Iterable[Line], stream: TextIO) -> None:
+    """Write lines for people; rich, a tenth of a validation, is imported where there is something to draw."""
+    is_plain = not stream.isatty() and not any(map(os.environ.get, _COLOURED))
+    for line in lines:
+        if is_plain and not isinstance(line, Table):
+            stream.write(f"{record(line)}\n")
+            continue
+        from gpukube.cli.console import console_on, write_lines
+
+        write_lines([line], console_on(stream), wrap=stream.isatty())
 
 
 def _width(stream: TextIO) -> int:

@@ -16,7 +16,6 @@ import typer
 
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
-from gpukube.cli.console import stderr_console
 from gpukube.cli.ending import Ending
 from gpukube.cli.endpoints import endpoints
 from gpukube.cli.formats.events import logged
@@ -37,8 +36,9 @@ from gpukube.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gpukube.cli.live_rows import LiveRows
     from gpukube.cli.options import Choices
-    from gpukube.cli.progress import LiveRows, PlainLines
+    from gpukube.cli.progress import PlainLines
     from gpukube.engine.saved import SavedPlan
 
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
@@ -72,7 +72,7 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
     specs, prepared = _prepared(choices, saved)
     told = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
     out.warn(told, silenced=len(prepared.silenced))
-    with progress_on(stderr_console()) as listen, logged(choices.events, listen) as listener:
+    with progress_on(sys.stderr) as listen, logged(choices.events, listen) as listener:
         run = _run(choices, prepared, listener, saved)
         ending = Ending(run.clock, run.resume)
         sweep()

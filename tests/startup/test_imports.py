@@ -146,7 +146,7 @@ def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loade
 
 
 OFFLINE = {
-    "cli": {"advice", "app", "commands", "formats", "lazy", "options", "output", "rendering", "stderr"},
+    "cli": {"advice", "app", "commands", "deferred", "formats", "lazy", "options", "output", "rendering", "stderr"},
     "cli.commands": {"spec"},
     "cluster": {"names", "release"},
     "cluster.release": {"chart_settings", "offline_checks"},
@@ -198,7 +198,7 @@ def test_diff_when_no_cluster_is_looked_into_then_nothing_that_looks_there_or_ch
     spec = str(ROOT / "examples" / "eks-timeslicing.yaml")
     modules = loaded("pool", "plan", "diff", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)
     assert beyond(modules, LOOKING) == {}
-    assert not packages(modules) & {"lightkube", "httpx2", "helm_python"}
+    assert not packages(modules) & {"lightkube", "httpx2", "helm_python", "rich"}
 
 
 def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:

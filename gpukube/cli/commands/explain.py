@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typer._click.core import Context
     from typer._click.shell_completion import CompletionItem
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.engine.documents.shapes.explanation import OwnerDocument
     from gpukube.engine.plan.ownership import Explained
@@ -182,9 +182,6 @@ def _is_data(document: Mapping[str, object], choices: Choices) -> bool:
 def _write(lines: Iterable[Line]) -> None:
     import sys
 
-    from rich.console import Console
+    from gpukube.cli import output as out
 
-    from gpukube.cli.console import write_lines
-
-    console = Console(file=sys.stdout, highlight=False, emoji=False)
-    write_lines(lines, console, wrap=sys.stdout.isatty())
+    out.show_lines(lines, sys.stdout)

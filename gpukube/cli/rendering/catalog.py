@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
-from gpukube.cli.rendering.lines import Hung, add_row, finding_lines, number, plural, table_of
+from gpukube.cli.rendering.lines import finding_lines, number, plural
+from gpukube.cli.rendering.text import Hung, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.catalog import (
         CatalogFindDocument,
@@ -172,10 +171,10 @@ def _table(machines: Sequence[MachinePart], view: View) -> Iterator[Line]:
     for column in (*_ROOMY, *(_WIDE if view.wide else ())):
         if not view.width or view.wide or _width([*columns, column], machines) <= view.width:
             columns.append(column)
-    table = table_of([title for title, _ in columns], padding=1)
+    table = Table([title for title, _ in columns], padding=1)
     for machine in machines:
         style = "yellow" if machine["status"] in ("retired", "unknown") or machine["restricted"] else ""
-        add_row(table, *(Text(cell(machine), style=style) for _, cell in columns))
+        table.add_row(*(Text(cell(machine), style=style) for _, cell in columns))
     yield table
 
 
@@ -224,10 +223,10 @@ def _side_by_side(clouds: Sequence[FoundPart], view: View) -> Iterator[Line]:
     for column in _COMPARED_TOO:
         if not view.width or _width([*columns, column], machines) + len("CLOUD ") <= view.width:
             columns.append(column)
-    table = table_of(["CLOUD", *(title for title, _ in columns)], padding=1)
+    table = Table(["CLOUD", *(title for title, _ in columns)], padding=1)
     for cloud in clouds:
         machine = cloud["machine"]
-        add_row(table, cloud["provider"], *(cell(machine) if machine else "-" for _, cell in columns))
+        table.add_row(cloud["provider"], *(cell(machine) if machine else "-" for _, cell in columns))
     yield table
 
 
@@ -314,12 +313,12 @@ def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
             yield Hung(Text(f"  {'mig':<{_FACT}} "), Text("no MIG on this machine"))
         return
     yield ""
-    table = table_of(["PROFILE", "GB", "PER GPU", "PER NODE", "STRATEGY single", "mixed"], padding=1)
+    table = Table(["PROFILE", "GB", "PER GPU", "PER NODE", "STRATEGY single", "mixed"], padding=1)
     for profile in shown:
         resources = profile["resources"]
         cells = ("-", "-") if not profile["available"] else (resources["single"], resources.get("mixed", "-"))
         counts = (profile["memoryGB"], profile["perGpu"], profile["perNode"])
-        add_row(table, profile["name"], *map(str, counts), *cells)
+        table.add_row(profile["name"], *map(str, counts), *cells)
     yield table
     if hidden := len(profiles) - len(shown):
         yield Text(f"{plural(hidden, 'profile')} of the GPU are not available here (-v shows all)", style="dim")

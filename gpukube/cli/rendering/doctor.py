@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
-from gpukube.cli.rendering.lines import Hung, finding_lines, plural
+from gpukube.cli.rendering.lines import finding_lines, plural
+from gpukube.cli.rendering.text import Hung, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
-from gpukube.cli.rendering.lines import Hung
+from gpukube.cli.rendering.text import Hung, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.engine.documents.shapes.explanation import Effect, Faith, FieldDocument, FieldPart
 
 _KINDS: Final = {

@@ -8,18 +8,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
-from rich.text import Text
-
+from gpukube.cli.rendering.text import Hung, Text
 from gpukube.rule_ids import rule_label
-from gpukube.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
+    from gpukube.cli.rendering.text import Line
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange
 
 INDENT: Final = " " * 13
@@ -49,25 +46,6 @@ _NOT_TEXT: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n
 """What plain text inside a flow collection may look like, and the words that YAML would not take for text."""
 _LINE: Final = 100
 """Characters of a difference beyond which long lists are told by their items."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hung:
-    """A line whose further rows, where it must be broken, begin below its body."""
-
-    prefix: Text
-    body: Text
-
-
-Line = str | Text | Table | Hung
-
-
-def clean(text: Text) -> Text:
-    """Make a line safe to show: what is in no document (progress, questions) was not cleaned before."""
-    cleaned = "\n".join(map(visible, text.plain.split("\n")))
-    if cleaned != text.plain:
-        text.plain = cleaned
-    return text
 
 
 def headline(action: str, *words: str) -> Line:
@@ -100,19 +78,6 @@ def finding_lines(found: Iterable[Diagnostic], *, indent: str = "  ") -> Iterato
         for name, text in (("why", finding["why"]), ("fix", finding["fix"])):
             if text:
                 yield Hung(Text(f"{indent}    {name}: "), Text(text))
-
-
-def table_of(titles: Sequence[str], *, padding: int = 2) -> Table:
-    """Make a table that breaks long cells and cuts none."""
-    table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="bold")
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    return table
-
-
-def add_row(table: Table, *cells: str | Text) -> None:
-    """Fill a row. A string would be read as markup, in which labels[team] says something else."""
-    table.add_row(*(clean(Text(cell) if isinstance(cell, str) else cell) for cell in cells))
 
 
 def plural(count: float, noun: str) -> str:

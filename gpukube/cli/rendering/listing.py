@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
-from gpukube.cli.rendering.lines import (
-    Hung,
-    add_row,
-    device_words,
-    finding_lines,
-    gpu_words,
-    number,
-    short,
-    table_of,
-    value_words,
-)
+from gpukube.cli.rendering.lines import device_words, finding_lines, gpu_words, number, short, value_words
+from gpukube.cli.rendering.text import Hung, Table, Text
 from gpukube.gpu.capacity import GPU_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.listing import ListDocument, LivePool, PoolDetail, PoolDocument
 
@@ -132,9 +121,9 @@ def _table(document: ListDocument | PoolDocument, view: View) -> Iterator[Line]:
     else:
         narrow = 0 < view.width < NARROW
         titles = [NARROW_TITLES.get(title, title) if narrow else title for title, _ in columns]
-        table = table_of(titles, padding=1 if narrow else 2)
+        table = Table(titles, padding=1 if narrow else 2)
         for pool in rows:
-            add_row(table, *(cell(pool) for _, cell in columns))
+            table.add_row(*(cell(pool) for _, cell in columns))
         yield table
 
 

@@ -6,14 +6,13 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from gpukube.cli.rendering.lines import Hung, plural
+from gpukube.cli.rendering.lines import plural
+from gpukube.cli.rendering.text import Hung, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.mig import CatalogMigDocument, FragmentPart, MigProfilePart, PackingPart
 

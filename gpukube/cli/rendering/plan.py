@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
     INDENT,
     WIDE,
-    Hung,
-    add_row,
     change_lines,
     difference_lines,
     fact,
@@ -20,8 +16,8 @@ from gpukube.cli.rendering.lines import (
     gpu_words,
     headline,
     node_words,
-    table_of,
 )
+from gpukube.cli.rendering.text import Hung, Table, Text
 from gpukube.cli.rendering.words import (
     cost_words,
     device_change,
@@ -41,9 +37,7 @@ from gpukube.engine.documents.summary import plan_summary
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rich.table import Table
-
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.parts import Request
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
@@ -114,10 +108,10 @@ def _stacked(pools: Iterable[PoolPart], view: View) -> Iterator[Line]:
 
 
 def _cluster_table(cluster: ClusterPart, view: View) -> Iterator[Line]:
-    table = table_of(("  ACTION", "POOL", "TYPE", "NODES", "GPUS A NODE", "DEVICES NOW -> AFTER", "WHY"))
+    table = Table(("  ACTION", "POOL", "TYPE", "NODES", "GPUS A NODE", "DEVICES NOW -> AFTER", "WHY"))
     for pool in cluster["pools"]:
         _add_pool(table, pool)
-    if table.row_count:
+    if table.rows:
         yield table
     for pool in cluster["pools"]:
         lines = list(_details(pool, view, indent=DETAIL, why=False))
@@ -130,8 +124,7 @@ def _add_pool(table: Table, pool: PoolPart) -> None:
     sign, style = ACTION_STYLES[pool["action"]]
     size = node_words(pool["nodes"]) if pool["nodes"] else "-"
     where = f" in {', '.join(pool['zones'])}" if pool["zones"] else ""
-    add_row(
-        table,
+    table.add_row(
         Text(f"  {sign} {pool['action']}", style=style),
         pool["name"],
         pool["instanceType"] or "-",

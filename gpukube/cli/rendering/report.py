@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
-from gpukube.cli.rendering.lines import Hung, change_lines, device_words, finding_lines
+from gpukube.cli.rendering.lines import change_lines, device_words, finding_lines
+from gpukube.cli.rendering.text import Hung, Text
 from gpukube.cli.rendering.words import toleration_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.report import (
         Check,

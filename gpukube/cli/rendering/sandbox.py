@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
+from gpukube.cli.rendering.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
 
 _TYPES = ("vmSize", "instanceType", "machineType")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.text import Text
 
 from gpukube.cli.rendering.doctor import MOST_OF_A_CHECK, render_doctor
-from gpukube.cli.rendering.lines import Hung
+from gpukube.cli.rendering.text import Hung
 from gpukube.cli.rendering.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
 
 
@@ -63,8 +62,7 @@ def document(count: int, *, made: int = 40) -> DoctorDocument:
 
 
 def texts(lines: Iterable[Line]) -> list[str]:
-    shown = [Text.assemble(line.prefix, line.body) if isinstance(line, Hung) else line for line in lines]
-    return [str(line) for line in shown]
+    return [line.plain if isinstance(line, Hung) else str(line) for line in lines]
 
 
 def test_rendering_when_an_ailment_is_shown_then_place_reason_and_remedies_follow() -> None:

@@ -9,18 +9,28 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from rich.console import Console
-from rich.text import Text
 
-from gpukube.cli.console import write_lines
-from gpukube.cli.output import FORMATS, RENDERERS, TEXTS, renderer, require_format, show, show_on_stderr, text_writer
-from gpukube.cli.rendering.lines import Hung, add_row, clean, difference_lines, number, plural, table_of, value_words
+from gpukube.cli.console import PIPE_WIDTH, clean, draw, write_lines
+from gpukube.cli.output import (
+    FORMATS,
+    RENDERERS,
+    TEXTS,
+    renderer,
+    require_format,
+    show,
+    show_lines,
+    show_on_stderr,
+    text_writer,
+)
+from gpukube.cli.rendering.lines import difference_lines, number, plural, value_words
+from gpukube.cli.rendering.text import Hung, Table, Text, record
 from gpukube.engine.documents.listing import list_document
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.schema import SCHEMA_NAMES
 from gpukube.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
-    from gpukube.cli.rendering.lines import Line
+    from gpukube.cli.rendering.text import Line
 
 EMPTY_PLAN = plan_document([], [])
 EMPTY_LIST = list_document([])
@@ -95,20 +105,38 @@ def test_line_when_one_word_is_longer_than_the_row_then_folded_and_whole() -> No
     assert max(map(len, rows)) <= 22
 
 
+def test_lines_when_in_a_pipe_then_the_same_without_rich_and_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    table = Table(("A", "B"))
+    table.add_row("1", Text("two", "bold"))
+    lines: list[Line] = ["plain [red]", Text("x" * 300, "bold"), Hung(Text("a ", "dim"), Text("a\x1b[2J")), table, ""]
+    stream = io.StringIO()
+    show_lines(lines, stream)
+    assert stream.getvalue().splitlines() == written(*lines, width=PIPE_WIDTH, wrap=False)
+
+
+def test_lines_when_colour_is_asked_for_in_a_pipe_then_coloured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = io.StringIO()
+    show_lines([Text("head", "bold")], stream)
+    assert stream.getvalue() == "\x1b[1mhead\x1b[0m\n"
+
+
 HOSTILE = "a\x1b[2Jb\x07c\x9bd"
 
 
 def test_value_when_it_would_steer_the_terminal_then_it_cannot() -> None:
-    table = table_of(("X",))
-    add_row(table, HOSTILE)
+    table = Table(("X",))
+    table.add_row(HOSTILE)
     for shown in (written(HOSTILE), written(Hung(Text(HOSTILE), Text(HOSTILE))), written(table)):
         assert not {"\x1b", "\x07", "\x9b"} & set("".join(shown))
-    assert clean(Text("a\x1b[2Jb\n")).plain == "a<U+001B>[2Jb\n"
+    assert clean(draw(Text("a\x1b[2Jb\n"))).plain == record(Text("a\x1b[2Jb\n")) == "a<U+001B>[2Jb\n"
 
 
 def test_cell_when_it_looks_like_markup_then_it_is_kept() -> None:
-    table = table_of(("FIELD",))
-    add_row(table, "labels[team] [red]x[/red]")
+    table = Table(("FIELD",))
+    table.add_row("labels[team] [red]x[/red]")
     assert written(table)[1].strip() == "labels[team] [red]x[/red]"
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from rich.console import Console
 
-from gpukube.cli.progress import LiveRows, PlainLines, progress_on
+from gpukube.cli.live_rows import LiveRows
+from gpukube.cli.progress import PlainLines, progress_on
 from gpukube.engine.run.events import Event
 
 
@@ -17,7 +19,7 @@ def event(message: str, *, phase: str = "create", pool: str = "a100mig", at: flo
 
 def written(*events: Event) -> list[str]:
     stream = io.StringIO()
-    with PlainLines(Console(file=stream, width=200)) as lines:
+    with PlainLines(stream) as lines:
         for one in events:
             lines(one)
     return stream.getvalue().splitlines()
@@ -78,12 +80,32 @@ def test_rows_when_a_message_is_long_then_cut_to_the_width() -> None:
     assert row.endswith("…")
 
 
-def test_form_when_chosen_then_rows_only_where_they_can_be_redrawn() -> None:
-    assert isinstance(progress_on(Console(file=io.StringIO())), PlainLines)
-    assert isinstance(
-        progress_on(Console(file=io.StringIO(), force_terminal=True, force_interactive=False)), PlainLines
-    )
-    assert isinstance(progress_on(Console(file=io.StringIO(), force_terminal=True, force_interactive=True)), LiveRows)
+class Terminal(io.StringIO):
+    """Where rows could be drawn."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "form"),
+    [
+        (io.StringIO(), {}, PlainLines),
+        (io.StringIO(), {"FORCE_COLOR": "1"}, PlainLines),
+        (Terminal(), {"CI": "true"}, PlainLines),
+        (Terminal(), {"TERM": "dumb"}, PlainLines),
+        (Terminal(), {}, LiveRows),
+    ],
+    ids=["pipe", "coloured pipe", "CI", "dumb terminal", "terminal"],
+)
+def test_form_when_chosen_then_rows_only_where_they_can_be_redrawn(
+    stream: io.StringIO, environ: dict[str, str], form: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"CI": "", "FORCE_COLOR": "", "TERM": "xterm", **environ}.items():
+        monkeypatch.setenv(name, value)
+    if not environ.get("FORCE_COLOR"):
+        monkeypatch.delenv("FORCE_COLOR")
+    assert isinstance(progress_on(stream), form)
 
 
 def tall(rows: int, *events: Event, width: int = 80) -> list[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.text import Text
 
 from gpukube.cli.formats.markdown import markdown
-from gpukube.cli.rendering.lines import Hung
 from gpukube.cli.rendering.report import check_words, render_report
+from gpukube.cli.rendering.text import Hung, Text
 from gpukube.cli.rendering.view import View
 from gpukube.engine.documents.report import report_document
 from tests.unit.cli.test_junit import REPORTS
