@@ -13,10 +13,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.controllers.daemonsets import DaemonSets
+from gpukube.sandbox.kube.controllers.disruptions import Disruptions
+from gpukube.sandbox.kube.controllers.jobs import Jobs
 from gpukube.sandbox.kube.controllers.loops import run_loop
+from gpukube.sandbox.kube.controllers.nodelife import NodeLife
 from gpukube.sandbox.kube.controllers.operator import GpuOperator
-from gpukube.sandbox.kube.controllers.replicas import Deployments, Jobs, ReplicaSets
+from gpukube.sandbox.kube.controllers.replicas import Deployments, ReplicaSets
 from gpukube.sandbox.kube.controllers.scheduler import Scheduler
+from gpukube.sandbox.kube.controllers.statefulsets import StatefulSets
 from gpukube.sandbox.kube.controlplane import ControlPlane
 from gpukube.sandbox.kube.nodes import registration as nodes
 from gpukube.sandbox.kube.nodes.kubelet import Kubelets
@@ -41,7 +45,7 @@ REBOOT_S = 90.0
 """Sandbox seconds of the reboot that a MIG layout costs on AKS."""
 
 _LOG = logging.getLogger(__name__)
-_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, Jobs)
+_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, StatefulSets, Jobs, Disruptions, NodeLife)
 
 
 class KubeCluster:

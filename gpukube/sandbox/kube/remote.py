@@ -16,7 +16,7 @@ from gpukube.sandbox.kube.store.kinds import kind_named
 from gpukube.sandbox.kube.store.objects import name_of, namespace_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableSequence
 
     from gpukube.sandbox.kube.store.objectapi import ObjectApi
     from gpukube.sandbox.kube.store.objects import JsonObject
@@ -70,7 +70,13 @@ class RemoteApi:
         await self._client.aclose()
 
     async def _send(
-        self, method: str, path: str, body: JsonObject | None = None, params: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | None = None,
+        *,
+        params: dict[str, str] | None = None,
+        refusals: MutableSequence[str] | None = None,
     ) -> JsonObject | None:
         headers = _MERGE if method == "PATCH" else {}
         request = self._client.build_request(method, path, json=body, params=params, headers=headers)
@@ -84,6 +90,8 @@ class RemoteApi:
                 await asyncio.sleep(_PAUSE_S)
                 continue
             if answer.status_code in _NOT_DONE:
+                if refusals is not None:
+                    refusals.append(str(answer.json().get("message", "")))
                 return None
             if answer.status_code in _LATER and attempt < _ATTEMPTS - 1:
                 await asyncio.sleep(_PAUSE_S)
@@ -113,11 +121,13 @@ class RemoteApi:
         """Read one object."""
         return await self._send("GET", self._path(plural, namespace, name))
 
-    async def create(self, plural: str, obj: JsonObject) -> JsonObject | None:
+    async def create(
+        self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
+    ) -> JsonObject | None:
         """Create; None when refused."""
         kind = kind_named(plural)
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        return await self._send("POST", self._path(plural, namespace_of(obj)), body)
+        return await self._send("POST", self._path(plural, namespace_of(obj)), body, refusals=refusals)
 
     async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
         """Merge a change into the object."""

@@ -83,7 +83,7 @@ def job(name: str = "probe", image: str = "cuda", **more: object) -> JsonObject:
 
 def ended(bench: Bench, name: str = "probe") -> dict[str, str]:
     told = status(bench.get("jobs", name)).get("conditions") or []
-    return {item["type"]: item["reason"] for item in told}
+    return {item["type"]: item["reason"] for item in told if item["type"] in {"Complete", "Failed"}}
 
 
 async def ready(bench: Bench) -> None:

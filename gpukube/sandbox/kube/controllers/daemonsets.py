@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.kube.controllers.replicas import is_available, new_pod, template_hash
+from gpukube.sandbox.kube.controllers.events import Recorder
+from gpukube.sandbox.kube.controllers.replicas import is_available, make_pod, new_pod, template_hash
 from gpukube.sandbox.kube.controllers.scheduling import is_terminal, matches_node, untolerated
 from gpukube.sandbox.kube.store.defaults import TEMPLATE_GENERATION
 from gpukube.sandbox.kube.store.objects import (
@@ -59,6 +60,7 @@ class DaemonSets:
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
+        self._events = Recorder(api, clock, "daemonset-controller")
         self._changed: dict[str, tuple[str, float]] = {}
 
     async def reconcile(self) -> float | None:
@@ -95,7 +97,8 @@ class DaemonSets:
                 if not may_stay or (is_terminal(pod) and not meta(pod).get("deletionTimestamp")):
                     await self._api.delete("pods", pod)
             if may_start and not present:
-                await self._api.create("pods", _daemon_pod(daemonset, name, revision))
+                pod = _daemon_pod(daemonset, name, revision)
+                await make_pod(self._api, self._events, ("daemonsets", daemonset), pod)
         rolls = self._clock.now() >= begins
         if rolls:
             await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))

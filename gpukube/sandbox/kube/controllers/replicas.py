@@ -1,7 +1,7 @@
-"""Deployments, ReplicaSets and Jobs: controllers that keep a number of pods.
+"""Deployments and ReplicaSets: controllers that keep a number of pods.
 
-Lives here: pods made from templates, roll-outs by a new ReplicaSet, Jobs that run to their end. Must not live here:
-DaemonSets, placing or running pods.
+Lives here: pods made from templates, roll-outs by a new ReplicaSet. Must not live here: DaemonSets, Jobs, StatefulSets,
+placing or running pods.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.clock import timestamp
+from gpukube.sandbox.kube.controllers.events import Recorder
 from gpukube.sandbox.kube.controllers.scheduling import is_ready, is_terminal
 from gpukube.sandbox.kube.store.objects import (
     annotations_of,
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 _POD_HASH = "pod-template-hash"
-_API_VERSIONS = {"DaemonSet": "apps/v1", "Deployment": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1"}
+_API_VERSIONS = {
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+}
 
 
 def template_hash(template: JsonObject) -> str:
@@ -67,6 +73,16 @@ def new_pod(kind: str, owner: JsonObject, marks: dict[str, str]) -> JsonObject:
     }
 
 
+async def make_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObject], pod: JsonObject) -> None:
+    """Create a pod for its owner (plural and object), and tell of it or of why it cannot be."""
+    refusals: list[str] = []
+    made = await api.create("pods", pod, refusals)
+    if made:
+        await events.tell(*owner, "SuccessfulCreate", f"Created pod: {name_of(made)}")
+    for message in refusals:
+        await events.tell(*owner, "FailedCreate", f"Error creating: {message}", warning=True)
+
+
 def is_available(pod: JsonObject) -> bool:
     """Say whether a pod is ready and not on its way out."""
     return is_ready(pod) and not meta(pod).get("deletionTimestamp")
@@ -85,7 +101,7 @@ class ReplicaSets:
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
-        self._clock = clock
+        self._events = Recorder(api, clock, "replicaset-controller")
 
     async def reconcile(self) -> float | None:
         """Bring every ReplicaSet in line."""
@@ -96,10 +112,11 @@ class ReplicaSets:
             ]
             missing = int(spec(owner).get("replicas", 1)) - len(living)
             for _ in range(missing):
-                await self._api.create("pods", new_pod("ReplicaSet", owner, {}))
+                await make_pod(self._api, self._events, ("replicasets", owner), new_pod("ReplicaSet", owner, {}))
             # The youngest and unready go first.
             for pod in sorted(living, key=is_ready)[: max(0, -missing)]:
                 await self._api.delete("pods", pod)
+                await self._events.tell("replicasets", owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
             ready = sum(map(is_ready, living))
             numbers = {
                 "replicas": len(living),
@@ -122,6 +139,7 @@ class Deployments:
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
+        self._events = Recorder(api, clock, "deployment-controller")
 
     async def reconcile(self) -> float | None:
         """Bring every Deployment in line."""
@@ -136,15 +154,24 @@ class Deployments:
         current = next((item for item in sets if labels(item).get(_POD_HASH) == revision), None)
         replicas = int(spec(deployment).get("replicas", 1))
         if current is None:
-            await self._api.create("replicasets", _replica_set(deployment, revision, len(sets) + 1))
+            made = await self._api.create("replicasets", _replica_set(deployment, revision, len(sets) + 1))
+            if made:
+                await self._scaled(deployment, made, 0, replicas)
         elif spec(current).get("replicas") != replicas:
             await self._api.patch("replicasets", current, {"spec": {"replicas": replicas}})
+            await self._scaled(deployment, current, spec(current).get("replicas", 0), replicas)
         ready = status(current or {}).get("readyReplicas", 0)
         older = [item for item in sets if item is not current]
         for item in older:
             if ready >= replicas and spec(item).get("replicas"):
                 await self._api.patch("replicasets", item, {"spec": {"replicas": 0}})
+                await self._scaled(deployment, item, spec(item)["replicas"], 0)
         await self._report(deployment, current, older, ready, replicas)
+
+    async def _scaled(self, deployment: JsonObject, of: JsonObject, before: int, after: int) -> None:
+        direction = "up" if after > before else "down"
+        message = f"Scaled {direction} replica set {name_of(of)} from {before} to {after}"
+        await self._events.tell("deployments", deployment, "ScalingReplicaSet", message)
 
     async def _report(
         self, deployment: JsonObject, current: JsonObject | None, older: list[JsonObject], ready: int, replicas: int
@@ -196,86 +223,4 @@ def _replica_set(deployment: JsonObject, revision: str, number: int) -> JsonObje
             "ownerReferences": [owner_reference("Deployment", deployment)],
         },
         "spec": {"replicas": spec(deployment).get("replicas", 1), "selector": selector, "template": template},
-    }
-
-
-class Jobs:
-    """Runs each Job's pods until enough have succeeded or too many have failed."""
-
-    watches = ("jobs", "pods")
-    stands_for = "kube-controller-manager"
-
-    def __init__(self, api: ObjectApi, clock: Clock) -> None:
-        self._api = api
-        self._clock = clock
-
-    async def reconcile(self) -> float | None:
-        """Bring every Job one step on; gives the time at which the next deadline passes."""
-        pods = await self._api.list("pods")
-        due: list[float] = []
-        for job in await self._api.list("jobs"):
-            if meta(job).get("deletionTimestamp"):
-                continue
-            ended = _ended(job)
-            if ended is None:
-                due += await self._one(job, owned_by(job, pods))
-            elif (kept := spec(job).get("ttlSecondsAfterFinished")) is not None:
-                due += await self._expire(job, owned_by(job, pods), ended + int(kept))
-        return min(due, default=None)
-
-    async def _expire(self, job: JsonObject, pods: list[JsonObject], moment: float) -> list[float]:
-        """Remove a finished Job and its pods when their time has come."""
-        if self._clock.now() < moment:
-            return [moment]
-        for pod in pods:
-            await self._api.delete("pods", pod)
-        await self._api.delete("jobs", job)
-        return []
-
-    async def _one(self, job: JsonObject, pods: list[JsonObject]) -> list[float]:
-        phases = [status(pod).get("phase") for pod in pods]
-        succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
-        active = len(pods) - succeeded - failed
-        wanted, now = int(spec(job).get("completions") or 1), timestamp(self._clock.now())
-        numbers: JsonObject = {"active": active, "succeeded": succeeded, "failed": failed}
-        numbers["startTime"] = status(job).get("startTime") or now
-        limit = spec(job).get("activeDeadlineSeconds")
-        deadline = None if limit is None else _seconds(numbers["startTime"]) + int(limit)
-        if succeeded >= wanted:
-            numbers["conditions"] = [_finished("Complete", "CompletionsReached", now)]
-            numbers["completionTime"] = now
-        elif failed > int(spec(job).get("backoffLimit", 6)):
-            numbers["conditions"] = [_finished("Failed", "BackoffLimitExceeded", now)]
-        elif deadline is not None and self._clock.now() >= deadline:
-            numbers["conditions"] = [_finished("Failed", "DeadlineExceeded", now)]
-            for pod in pods:
-                await self._api.delete("pods", pod)
-        elif not spec(job).get("suspend"):
-            for _ in range(min(int(spec(job).get("parallelism", 1)), wanted - succeeded) - active):
-                await self._api.create("pods", new_pod("Job", job, {}))
-        if any(status(job).get(key) != value for key, value in numbers.items()):
-            await self._api.patch_status("jobs", job, numbers)
-        return [] if deadline is None or "conditions" in numbers else [deadline]
-
-
-def _seconds(moment: str) -> float:
-    return datetime.fromisoformat(moment).timestamp()
-
-
-def _ended(job: JsonObject) -> float | None:
-    """Give the moment a Job finished; None while it has not."""
-    for item in status(job).get("conditions") or ():
-        if item["type"] in {"Complete", "Failed"} and item["status"] == "True":
-            return _seconds(item["lastTransitionTime"])
-    return None
-
-
-def _finished(kind: str, reason: str, now: str) -> JsonObject:
-    return {
-        "type": kind,
-        "status": "True",
-        "reason": reason,
-        "message": "",
-        "lastProbeTime": now,
-        "lastTransitionTime": now,
     }

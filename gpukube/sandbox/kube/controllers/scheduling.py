@@ -34,7 +34,12 @@ def untolerated(
 
 def tolerates(pod_spec: JsonObject, taint: JsonObject) -> bool:
     """Say whether a pod tolerates a taint."""
-    return any(_tolerates(item, taint) for item in pod_spec.get("tolerations") or ())
+    return toleration_of(pod_spec, taint) is not None
+
+
+def toleration_of(pod_spec: JsonObject, taint: JsonObject) -> JsonObject | None:
+    """Give the toleration by which a pod tolerates a taint."""
+    return next((item for item in pod_spec.get("tolerations") or () if _tolerates(item, taint)), None)
 
 
 def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:

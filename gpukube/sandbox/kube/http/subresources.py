@@ -11,10 +11,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gpukube.sandbox.kube.http.requests import Target, read_body, read_options, require_object
 from gpukube.sandbox.kube.store import problems
-from gpukube.sandbox.kube.store.kinds import CORE
-from gpukube.sandbox.kube.store.objects import conditions, labels, spec, status
+from gpukube.sandbox.kube.store.eviction import evict
+from gpukube.sandbox.kube.store.objects import spec, status
 from gpukube.sandbox.kube.store.patches import patch_object
-from gpukube.sandbox.kube.store.selectors import matches_selector
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -63,7 +62,7 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
     if target.part == "log":
         return await _log(cluster, request, target)
     if target.part == "eviction":
-        return JSONResponse(_evict(cluster, target), 201)
+        return JSONResponse(await _evict(cluster, request, target), 201)
     if target.part == "binding":
         return JSONResponse(await _bind(cluster, request, target), 201)
     if target.part == "scale":
@@ -134,40 +133,12 @@ async def _log(cluster: KubeCluster, request: Request, target: Target) -> Respon
     return PlainTextResponse("".join(f"{line}\n" for line in shown))
 
 
-def _evict(cluster: KubeCluster, target: Target) -> JsonObject:
-    store = cluster.store
-    pod = store.get(target.kind, target.namespace, target.name)
-    for budget in store.all_of(CORE["poddisruptionbudgets"], target.namespace):
-        if matches_selector(labels(pod), spec(budget).get("selector")) and _spare(cluster, budget, target) < 1:
-            raise problems.ApiProblem(
-                429,
-                "TooManyRequests",
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                {
-                    "causes": [
-                        {"reason": "DisruptionBudget", "message": f"The disruption budget {budget['metadata']['name']}"}
-                    ]
-                },
-            )
-    store.delete(target.kind, target.namespace, target.name)
+async def _evict(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    body = await read_body(request)
+    asked = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
+    dry_run = read_options(request).dry_run or "All" in (asked.get("dryRun") or ())
+    evict(cluster.store, target.namespace, target.name, grace_s=asked.get("gracePeriodSeconds"), dry_run=dry_run)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def _spare(cluster: KubeCluster, budget: JsonObject, target: Target) -> int:
-    pods = [
-        pod
-        for pod in cluster.store.all_of(CORE["pods"], target.namespace)
-        if matches_selector(labels(pod), spec(budget).get("selector"))
-    ]
-    ready = sum(conditions(pod).get("Ready") == "True" and not pod["metadata"].get("deletionTimestamp") for pod in pods)
-    rules = spec(budget)
-    if "minAvailable" in rules:
-        return ready - _share(rules["minAvailable"], len(pods))
-    return _share(rules.get("maxUnavailable", 0), len(pods)) - (len(pods) - ready)
-
-
-def _share(value: int | str, of: int) -> int:
-    return -(-int(value.rstrip("%")) * of // 100) if isinstance(value, str) else value
 
 
 async def _bind(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:

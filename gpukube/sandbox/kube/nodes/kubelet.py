@@ -7,14 +7,17 @@ Must not live here: what programs do (`programs`), placing pods.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.kube.controllers.events import Recorder
 from gpukube.sandbox.kube.controllers.scheduling import is_terminal, pod_requests
 from gpukube.sandbox.kube.nodes import nfd
 from gpukube.sandbox.kube.nodes.containers import config_maps
 from gpukube.sandbox.kube.nodes.pluginconfig import Crash
 from gpukube.sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
 from gpukube.sandbox.kube.nodes.programs import NotFound, Process, config_label, start
+from gpukube.sandbox.kube.nodes.tales import no_runtime, no_volume, tell_of
 from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.nodes.machines import Machine
     from gpukube.sandbox.kube.nodes.podruns import ContainerRun
+    from gpukube.sandbox.kube.nodes.tales import Tale
     from gpukube.sandbox.kube.store.objectapi import ObjectApi
     from gpukube.sandbox.kube.store.objects import JsonObject
 
@@ -31,7 +35,10 @@ PULL_S = 3.0
 END_S = 1.0
 """Sandbox seconds a deleted pod takes to end."""
 WORK_S = 4.0
-"""Sandbox seconds a pod with an end runs for."""
+"""Sandbox seconds a pod with an end runs for, unless its command sleeps."""
+_SLEEPS = re.compile(r"\bsleep\s+(?:(?P<ever>inf)|(?P<seconds>\d+(?:\.\d+)?)(?P<unit>[smhd]?))")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_FOR_EVER_S = 10.0 * 365 * 86400
 _RELOADING = frozenset({"plugin", "gfd", "mps"})
 _MASTER_CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-master.conf"
 
@@ -54,6 +61,7 @@ class Kubelets:
         self._api = api
         self._clock = clock
         self._logs = logs
+        self._events = Recorder(api, clock, "kubelet")
         self.machines: dict[str, Machine] = {}
 
     async def reconcile(self) -> float | None:
@@ -89,9 +97,12 @@ class Kubelets:
             _admit(machine, machine.pods[uid], pod)
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
+            await tell_of(self._events, run, pod, None)
             return await self._end(machine, run, pod)
         if not is_terminal(pod) and not run.refusal:
             await self._advance(machine, node, pod, run)
+        held_up = None if run.started or now < run.born + PULL_S else await self._held_up(machine, pod)
+        await tell_of(self._events, run, pod, held_up)
         await self._show(machine, run, pod)
         return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
 
@@ -108,7 +119,7 @@ class Kubelets:
     async def _advance(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun) -> None:
         now = self._clock.now()
         if not run.started:
-            if now < run.born + PULL_S or not _has_runtime(machine, pod) or not await self._volumes_there(pod):
+            if now < run.born + PULL_S or await self._held_up(machine, pod):
                 return
             run.started = True
         for item in run.inits:
@@ -126,8 +137,14 @@ class Kubelets:
             if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
                 await self._try(item, self._process(machine, node, pod, run, item), again=True)
 
-    async def _volumes_there(self, pod: JsonObject) -> bool:
-        return all([await self._api.get("configmaps", name, namespace_of(pod)) for name in config_maps(pod)])
+    async def _held_up(self, machine: Machine, pod: JsonObject) -> Tale | None:
+        """Say why the containers of a pod cannot be made; the kubelet tries on."""
+        if spec(pod).get("runtimeClassName") not in {None, *machine.runtimes}:
+            return no_runtime(pod)
+        for name in config_maps(pod):
+            if not await self._api.get("configmaps", name, namespace_of(pod)):
+                return no_volume(pod, name)
+        return None
 
     def _process(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun, item: ContainerRun) -> Process:
         log = self._logs.setdefault((run.uid, item.name), [])
@@ -140,7 +157,7 @@ class Kubelets:
         elif item.state == "waiting":
             await self._try(item, process)
         elif item.state == "running":
-            if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + WORK_S:
+            if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + _takes(item):
                 item.state = "done"
             elif _must_reload(item, run, process.node, now):
                 await self._try(item, process, again=True)
@@ -213,15 +230,19 @@ def _admit(machine: Machine, run: PodRun, pod: JsonObject) -> None:
         )
 
 
-def _has_runtime(machine: Machine, pod: JsonObject) -> bool:
-    """Without it the kubelet cannot create the pod's sandbox ("no runtime for ... is configured"), and tries on."""
-    return spec(pod).get("runtimeClassName") in {None, *machine.runtimes}
-
-
 def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) -> bool:
     if item.role == "config-manager":
         return run.label != config_label(node)
     return 0 < item.retry_at <= now
+
+
+def _takes(item: ContainerRun) -> float:
+    """Say how long a program that ends runs: as long as its command sleeps."""
+    command = " ".join(str(part) for part in [*(item.body.get("command") or ()), *(item.body.get("args") or ())])
+    found = _SLEEPS.search(command)
+    if not found:
+        return WORK_S
+    return _FOR_EVER_S if found["ever"] else max(WORK_S, float(found["seconds"]) * _UNITS[found["unit"]])
 
 
 def _next_steps(run: PodRun, now: float) -> list[float]:
@@ -230,5 +251,5 @@ def _next_steps(run: PodRun, now: float) -> list[float]:
     found = [
         item.retry_at for item in [*run.inits, *run.mains] if item.retry_at and item.state in {"waiting", "running"}
     ]
-    found += [item.since + WORK_S for item in run.mains if item.state == "running"]
+    found += [item.since + _takes(item) for item in run.mains if item.state == "running"]
     return [moment for moment in found if moment > now]

@@ -84,7 +84,8 @@ class PodRun:
         label: Value of the node's config label that the config-manager has acted on.
         reloads: How often the config changed while it ran.
         advertised: Extended resources it has registered.
-        refusal: Why the kubelet did not admit it.
+        refusal: Why the kubelet did not admit it; `refusal_reason` is that in one word.
+        told: Events that were written about it: reason and message.
         end_at: Sandbox time at which a deleted pod is gone; 0 while it lives.
     """
 
@@ -98,6 +99,8 @@ class PodRun:
     reloads: int = 0
     advertised: frozenset[str] = field(default=frozenset())
     refusal: str = ""
+    refusal_reason: str = "UnexpectedAdmissionError"
+    told: set[tuple[str, str]] = field(default_factory=set)
     end_at: float = 0.0
 
     @property
@@ -124,7 +127,7 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
     started = timestamp(run.born)
     if run.refusal:
         message = f"Pod was rejected: {run.refusal}"
-        return {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": message, "startTime": started}
+        return {"phase": "Failed", "reason": run.refusal_reason, "message": message, "startTime": started}
     ready = run.initialised and bool(run.mains) and all(item.state == "running" for item in run.mains)
     phase = _phase(run)
     waiting = "" if ready else "ContainersNotReady"

@@ -104,7 +104,22 @@ async def register(api: ObjectApi, clock: Clock, shape: NodeShape, kubelet_versi
     wanted = node_object(shape, kubelet_version, timestamp(clock.now()))
     node = await api.create("nodes", wanted) or wanted
     await api.patch_status("nodes", node, wanted["status"])
+    await api.create("leases", _lease(node, clock.now()))
     return node
+
+
+def _lease(node: JsonObject, now: float) -> JsonObject:
+    """The node's lease, which `kubectl describe node` shows; nobody renews it, as no machine fails of itself."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(node), "uid": (node.get("metadata") or {}).get("uid")}
+    moment = timestamp(now).replace("Z", ".000000Z")
+    return {
+        "metadata": {
+            "name": name_of(node),
+            "namespace": "kube-node-lease",
+            "ownerReferences": [owner] if owner["uid"] else [],
+        },
+        "spec": {"holderIdentity": name_of(node), "leaseDurationSeconds": 40, "renewTime": moment},
+    }
 
 
 async def become_silent(api: ObjectApi, clock: Clock, name: str) -> None:

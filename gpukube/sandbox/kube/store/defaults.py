@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.store.podrules import check_resources
-from gpukube.sandbox.kube.store.problems import ApiProblem, invalid
+from gpukube.sandbox.kube.store.problems import invalid
 from gpukube.sandbox.kube.store.quantities import is_extended
 from gpukube.sandbox.kube.store.selectors import matches_selector
 
@@ -31,11 +31,6 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
-
-
-CRITICAL = ("system-node-critical", "system-cluster-critical")
-"""Priority classes that GKE admits outside kube-system only where a quota names them (NVIDIA/cloud-native-docs,
-gpu-operator/google-gke)."""
 
 
 def fill_defaults(kind: Kind, obj: JsonObject) -> None:
@@ -135,7 +130,9 @@ def _replicaset(obj: JsonObject) -> None:
 
 def _job(obj: JsonObject) -> None:
     spec = obj.setdefault("spec", {})
-    for key, value in (("completions", 1), ("parallelism", 1), ("backoffLimit", 6), ("suspend", False)):
+    if "parallelism" not in spec:  # with it alone, the Job is a work queue without a number of completions
+        spec.setdefault("completions", 1)
+    for key, value in (("parallelism", 1), ("backoffLimit", 6), ("suspend", False)):
         spec.setdefault(key, value)
     spec.setdefault("completionMode", "NonIndexed")
     uid = str((obj.get("metadata") or {}).get("uid", ""))
@@ -146,6 +143,18 @@ def _job(obj: JsonObject) -> None:
     marks.setdefault("batch.kubernetes.io/job-name", str(obj["metadata"].get("name", "")))
     marks.setdefault("job-name", str(obj["metadata"].get("name", "")))
     _pod_spec(template.setdefault("spec", {}))
+
+
+def _statefulset(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec.setdefault("revisionHistoryLimit", 10)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
 def _namespace(obj: JsonObject) -> None:
@@ -177,6 +186,7 @@ _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
     "Deployment": _deployment,
     "ReplicaSet": _replicaset,
     "Job": _job,
+    "StatefulSet": _statefulset,
     "Namespace": _namespace,
     "Secret": _secret,
     "Service": _service,
@@ -276,8 +286,3 @@ def count_template(kind: Kind, old: JsonObject | None, new: JsonObject) -> None:
         number += old["spec"]["template"] != new["spec"]["template"]
     notes = new["metadata"].get("annotations") or {}
     new["metadata"]["annotations"] = {**notes, TEMPLATE_GENERATION: str(number)}
-
-
-def refuse_pod(message: str, name: str) -> ApiProblem:
-    """403: an admission plugin refuses a pod."""
-    return ApiProblem(403, "Forbidden", f'pods "{name}" is forbidden: {message}', {"name": name, "kind": "pods"})

@@ -16,6 +16,7 @@ from gpukube.sandbox.kube.store.patches import merge_patch
 from gpukube.sandbox.kube.store.selectors import field_test, label_test
 
 if TYPE_CHECKING:
+    from collections.abc import MutableSequence
     from contextlib import AbstractContextManager
 
     from gpukube.sandbox.kube.store.objects import JsonObject
@@ -49,8 +50,10 @@ class ObjectApi(Protocol):
         """Read one object."""
         ...
 
-    async def create(self, plural: str, obj: JsonObject) -> JsonObject | None:
-        """Create; None when the name is taken or the API refuses."""
+    async def create(
+        self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
+    ) -> JsonObject | None:
+        """Create; None when the name is taken or the API refuses, which is then added to `refusals`."""
         ...
 
     async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
@@ -98,11 +101,15 @@ class StoreApi:
         """Read one object."""
         return self._store.find(kind_named(plural), namespace, name)
 
-    async def create(self, plural: str, obj: JsonObject) -> JsonObject | None:
+    async def create(
+        self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
+    ) -> JsonObject | None:
         """Create; None when refused."""
         try:
             return self._store.create(kind_named(plural), obj)
-        except problems.ApiProblem:
+        except problems.ApiProblem as problem:
+            if refusals is not None:
+                refusals.append(problem.message)
             return None
 
     async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.kube.store import apply, defaults, kinds, problems
+from gpukube.sandbox.kube.store.admission import admit_pod
 from gpukube.sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, owner_uids
 
@@ -174,7 +175,7 @@ class Store:
         defaults.check_values(kind, new)
         defaults.count_template(kind, None, new)
         if kind.kind == "Pod":
-            self._admit_pod(new)
+            admit_pod(self, new)
             if self.tolerates_extended_resources:
                 defaults.tolerate_extended_resources(new)
         if manager:
@@ -195,38 +196,6 @@ class Store:
     def suffix(self, length: int = 5) -> str:
         """Invent the end of a generated name."""
         return "".join(self._random.choices(_SUFFIX, k=length))
-
-    def _admit_pod(self, pod: JsonObject) -> None:
-        self._settle_priority(pod)
-        if self.limits_critical_pods:
-            self._limit_critical(pod)
-        account = pod["spec"]["serviceAccountName"]
-        if self.find(kinds.CORE["serviceaccounts"], namespace_of(pod), account) is None:
-            place = f"{namespace_of(pod)}/{account}"
-            message = f'error looking up service account {place}: serviceaccount "{account}" not found'
-            raise defaults.refuse_pod(message, name_of(pod))
-
-    def _settle_priority(self, pod: JsonObject) -> None:
-        priority = pod["spec"].get("priorityClassName")
-        found = self.find(kinds.CORE["priorityclasses"], "", priority) if priority else {}
-        if found is None:
-            raise defaults.refuse_pod(f"no PriorityClass with name {priority} was found", name_of(pod))
-        pod["spec"].setdefault("priority", found.get("value", 0))
-        pod["spec"].setdefault("preemptionPolicy", found.get("preemptionPolicy", "PreemptLowerPriority"))
-
-    def _limit_critical(self, pod: JsonObject) -> None:
-        """Outside kube-system a critical pod needs a quota that names its class.
-
-        Source:
-            docs: concepts/policy/resource-quotas (limit priority class consumption by default).
-        """
-        priority = pod["spec"].get("priorityClassName")
-        if priority not in defaults.CRITICAL or namespace_of(pod) == "kube-system":
-            return
-        quotas = [item for item in self.all_of(kinds.CORE["resourcequotas"]) if namespace_of(item) == namespace_of(pod)]
-        if not any(_is_for_class(quota, priority) for quota in quotas):
-            scopes = f"[{{PriorityClass In [{' '.join(defaults.CRITICAL)}]}}]"
-            raise defaults.refuse_pod(f"insufficient quota to match these scopes: {scopes}", name_of(pod))
 
     def update(
         self, kind: Kind, obj: JsonObject, *, part: str = "", manager: str = "", dry_run: bool = False
@@ -437,8 +406,3 @@ def _differs(old: JsonObject, new: JsonObject) -> bool:
         return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if not hidden(key)}}
 
     return bare(old) != bare(new)
-
-
-def _is_for_class(quota: JsonObject, priority: str) -> bool:
-    scopes = ((quota.get("spec") or {}).get("scopeSelector") or {}).get("matchExpressions") or ()
-    return any(item["scopeName"] == "PriorityClass" and priority in (item.get("values") or ()) for item in scopes)
