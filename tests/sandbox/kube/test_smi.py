@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.sandbox.kube.nodes.devices import allocate, in_use
 from gpukube.sandbox.kube.nodes.machines import Machine
 from gpukube.sandbox.kube.nodes.podruns import start_run
 from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
@@ -14,6 +15,7 @@ from gpukube.sandbox.kube.store.objects import status
 from tests.sandbox.kube.test_life import TOLERATED, Bench, life, plugin
 
 if TYPE_CHECKING:
+    from gpukube.sandbox.kube.nodes.podruns import PodRun
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 WHOLE = GpuShape("T4-16GB", 2)
@@ -29,6 +31,8 @@ def seen(shape: GpuShape, registered: dict[str, int], *asked: dict[str, int]) ->
         body = {"name": "main", "image": "cuda", "resources": {"limits": limits}}
         pod = {"metadata": {"name": "p", "uid": f"u{at}"}, "spec": {"containers": [body]}}
         machine.pods[f"u{at}"] = start_run(pod, 0.0)
+        allocate(machine, machine.pods[f"u{at}"])
+        assert machine.pods[f"u{at}"].refusal == ""
     lines = listing(machine, machine.pods[f"u{len(asked) - 1}"])
     return [line.rpartition("UUID: ")[2].removesuffix(")") for line in lines]
 
@@ -64,10 +68,64 @@ def test_listing_when_an_instance_is_shown_then_numbered_from_zero() -> None:
     machine.register("plugin", {"nvidia.com/mig-1g.5gb": 2}, frozenset())
     body = {"name": "m", "image": "cuda", "resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}
     machine.pods["u"] = start_run({"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [body]}}, 0.0)
+    allocate(machine, machine.pods["u"])
     assert listing(machine, machine.pods["u"]) == [
         "GPU 0: NVIDIA A100 SXM4 40GB (UUID: GPU-n-0)",
         "  MIG 1g.5gb      Device  0: (UUID: MIG-n-0-1)",
     ]
+
+
+def run_of(machine: Machine, uid: str, **parts: list[JsonObject]) -> PodRun:
+    run = machine.pods[uid] = start_run({"metadata": {"name": uid, "uid": uid}, "spec": parts}, 0.0)
+    allocate(machine, run)
+    return run
+
+
+def body(count: int, resource: str = "nvidia.com/gpu", **more: str) -> JsonObject:
+    return {"name": "m", "image": "cuda", "resources": {"limits": {resource: str(count)}}, **more}
+
+
+def test_devices_when_pods_come_and_go_then_nobody_shares_an_exclusive_one() -> None:
+    machine = Machine(NodeShape("n", gpu=ALIKE))
+    name = "nvidia.com/mig-1g.5gb"
+    machine.register("plugin", {name: 2}, frozenset())
+    first, second = (run_of(machine, uid, containers=[body(1, name)]) for uid in "ab")
+    assert (first.held, second.held) == ({name: [(0, 1)]}, {name: [(1, 1)]})
+    third = run_of(machine, "c", containers=[body(1, name)])
+    assert (third.refusal_reason, third.held) == ("UnexpectedAdmissionError", {})
+    assert third.refusal == (
+        f"Allocate failed due to requested number of devices unavailable for {name}. Requested: 1, Available: 0, "
+        "which is unexpected"
+    )
+    first.mains[0].state = "done"
+    assert run_of(machine, "d", containers=[body(1, name)]).held == {name: [(0, 1)]}
+    assert in_use(machine)[name].total() == 2
+
+
+def test_devices_when_an_init_container_has_ended_then_its_devices_are_used_again_but_not_a_sidecars() -> None:
+    machine = Machine(NodeShape("n", gpu=WHOLE))
+    machine.register("plugin", {"nvidia.com/gpu": 2}, frozenset())
+    assert run_of(machine, "a", initContainers=[body(2)], containers=[body(1), body(1)]).held == {
+        "nvidia.com/gpu": [(0, None), (1, None)]
+    }
+    del machine.pods["a"]
+    assert run_of(machine, "b", initContainers=[body(2, restartPolicy="Always")], containers=[body(1)]).refusal
+
+
+def test_devices_when_replicas_are_shared_then_spread_over_the_gpus() -> None:
+    machine = Machine(NodeShape("n", gpu=WHOLE))
+    machine.register("plugin", {"nvidia.com/gpu": 4}, frozenset())
+    runs = [run_of(machine, uid, containers=[body(1)]) for uid in "abcd"]
+    assert [run.held["nvidia.com/gpu"][0][0] for run in runs] == [0, 1, 0, 1]
+    assert run_of(machine, "e", containers=[body(1)]).refusal
+
+
+def test_devices_when_no_plugin_serves_them_then_the_pod_is_not_admitted() -> None:
+    machine = Machine(NodeShape("n", gpu=WHOLE))
+    assert run_of(machine, "a", containers=[body(1)]).refusal_reason == "OutOfnvidia.com/gpu"
+    machine.register("plugin", {"nvidia.com/gpu": 2}, frozenset())
+    machine.unregister(frozenset({"nvidia.com/gpu"}))
+    assert "no healthy devices present" in run_of(machine, "b", containers=[body(1)]).refusal
 
 
 def job(name: str = "probe", image: str = "cuda", **more: object) -> JsonObject:

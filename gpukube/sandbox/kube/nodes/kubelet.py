@@ -11,9 +11,10 @@ import re
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.controllers.events import Recorder
-from gpukube.sandbox.kube.controllers.scheduling import is_terminal, pod_requests
+from gpukube.sandbox.kube.controllers.scheduling import is_terminal
 from gpukube.sandbox.kube.nodes import nfd
 from gpukube.sandbox.kube.nodes.containers import config_maps
+from gpukube.sandbox.kube.nodes.devices import allocate
 from gpukube.sandbox.kube.nodes.pluginconfig import Crash
 from gpukube.sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
 from gpukube.sandbox.kube.nodes.programs import NotFound, Process, config_label, start
@@ -94,7 +95,7 @@ class Kubelets:
             if is_terminal(pod) and not meta(pod).get("deletionTimestamp"):
                 return []
             machine.pods[uid] = start_run(pod, now)
-            _admit(machine, machine.pods[uid], pod)
+            allocate(machine, machine.pods[uid])
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
             await tell_of(self._events, run, pod, None)
@@ -218,16 +219,6 @@ class Kubelets:
                     config = await self._process(machine, node, living[run.uid], run, master).file(_MASTER_CONFIG)
                     await nfd.relabel(self._api, nodes, next(iter(config.values()), ""))
                     return
-
-
-def _admit(machine: Machine, run: PodRun, pod: JsonObject) -> None:
-    """Refuse a pod that asks for more than one of a resource whose plugin allows one (failRequestsGreaterThanOne)."""
-    asked = {name: count for name, count in pod_requests(pod).items() if name in machine.limited and count > 1}
-    for count in asked.values():
-        run.refusal = (
-            "Allocate failed due to rpc error: code = Unknown desc = request for "
-            f"'nvidia.com/gpu: {count}' too large: maximum request size for shared resources is 1, which is unexpected"
-        )
 
 
 def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) -> bool:

@@ -6,7 +6,7 @@ Lives here: the state of containers, crash back-off, the status object. Must not
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.kube.nodes.containers import Role, role_of
@@ -14,6 +14,9 @@ from gpukube.sandbox.kube.store.objects import name_of, namespace_of, spec
 
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
+
+Device: TypeAlias = "tuple[int, int | None]"
+"""A GPU of the machine and an instance in it; None is the whole GPU."""
 
 _FIRST_BACKOFF_S = 10.0
 _LONGEST_BACKOFF_S = 300.0
@@ -84,6 +87,7 @@ class PodRun:
         label: Value of the node's config label that the config-manager has acted on.
         reloads: How often the config changed while it ran.
         advertised: Extended resources it has registered.
+        held: Extended resource -> the devices it was given; one that is shared may be there twice.
         refusal: Why the kubelet did not admit it; `refusal_reason` is that in one word.
         told: Events that were written about it: reason and message.
         end_at: Sandbox time at which a deleted pod is gone; 0 while it lives.
@@ -98,6 +102,7 @@ class PodRun:
     label: str = ""
     reloads: int = 0
     advertised: frozenset[str] = field(default=frozenset())
+    held: dict[str, list[Device]] = field(default_factory=dict)
     refusal: str = ""
     refusal_reason: str = "UnexpectedAdmissionError"
     told: set[tuple[str, str]] = field(default_factory=set)
@@ -107,6 +112,12 @@ class PodRun:
     def initialised(self) -> bool:
         """All init containers have ended well."""
         return all(item.state == "done" for item in self.inits)
+
+    @property
+    def over(self) -> bool:
+        """It has ended, and holds nothing any more."""
+        states = {item.state for item in self.mains}
+        return bool(self.refusal) or "failed" in states or states == {"done"}
 
     def runs(self, role: Role) -> bool:
         """Say whether a container of that role is up."""
