@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpukube.cli.options import SPEC, Choices, takes
+from gpukube.cli.options import SPEC, Choices, option, takes
 from gpukube.errors import CloudError, MissingExtra, SpecError, Where
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ KUBE_TIMEOUT_S = 60.0
 """All clusters are one process on a machine that may be busy: it answers late, never not."""
 
 app = typer.Typer(help="Emulated clouds on loopback: no account, no cost, real wire protocols.", no_args_is_help=True)
+fault_app = typer.Typer(
+    help="Let requests and operations in the sandbox fail, and see what gpukube makes of it.", no_args_is_help=True
+)
+app.add_typer(fault_app, name="fault")
 
 SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="How many times faster time runs.")]
 IdleOption = Annotated[
@@ -37,6 +42,47 @@ IdleOption = Annotated[
         "--idle-timeout", min=0, metavar="MINUTES", help="Stop after so many minutes without a request; 0: never."
     ),
 ]
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    from gpukube.sandbox.faults import KINDS
+
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
+
+
+def _complete_service(incomplete: str) -> list[str]:
+    from gpukube.sandbox.faults import SERVICES
+
+    return [name for name in SERVICES if name.startswith(incomplete)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultOptions:
+    """What a fault strikes, and how; what is not given is left to the sandbox."""
+
+    service: str = option(
+        "--service", default="", metavar="NAME", autocompletion=_complete_service,
+        help="Only one service: aws, arm, gke, kube or charts.",
+    )  # fmt: skip
+    method: str = option("--method", default="", metavar="METHOD", help="Only requests of this HTTP method.")
+    path: str = option(
+        "--path", default="", metavar="REGEX", help="Only requests whose path and query match somewhere."
+    )
+    cluster: str = option("--cluster", default="", metavar="REGEX", help="Only operations on clusters of such a name.")
+    pool: str = option("--pool", default="", metavar="REGEX", help="Only operations on pools of such a name.")
+    nth: int = option("--nth", default=1, min=1, metavar="N", help="The first match that fails (default 1).")
+    times: int = option(
+        "--times", default=1, min=0, metavar="N", help="How many matches fail from there on (default 1); 0: all."
+    )
+    status: int = option("--status", default=0, metavar="STATUS", help="With status: the HTTP status (default 500).")
+    headers: tuple[str, ...] = option(
+        "--header", default=(), metavar="KEY=VALUE", help="With status: a header, such as Retry-After=5; repeatable."
+    )
+    code: str = option("--code", default="", metavar="CODE", help="With status, operation: the cloud's error code.")
+    seconds: float = option(
+        "--seconds", default=0.0, min=0, metavar="S",
+        help="With delay: how much later; of an operation: how much longer, in the sandbox's time.",
+    )  # fmt: skip
 
 
 class Shelter:
@@ -169,6 +215,86 @@ def reset() -> None:
     with _told():
         daemon.reset(_running())
     typer.echo("all clusters deleted")
+
+
+@fault_app.command()
+@takes()
+def add(
+    _: Choices,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            show_default=False,
+            autocompletion=_complete_kind,
+            help="Of requests: status, drop-before, drop-after, delay, hang, hang-after. "
+            "Of operations on node pools: stock-out, quota, operation.",
+        ),
+    ],
+    *,
+    options: FaultOptions,
+) -> None:
+    """Let the next matching request or operation fail; docs/sandbox.md says what each KIND does."""
+    from gpukube.sandbox import daemon
+    from gpukube.sandbox.faults import parse_fault
+
+    fault = _fault(kind, options)
+    try:
+        parse_fault(fault)
+    except ValueError as error:
+        fix = "use a kind and options that docs/sandbox.md lists"
+        raise SpecError(str(error), where=Where("sandbox fault add"), fix=fix, code="sandbox-fault") from error
+    with _told():
+        number = daemon.call(_running(), "POST", "faults", fault)["number"]
+    typer.echo(f"added fault {number}; gpukube sandbox fault clear removes all")
+
+
+def _fault(kind: str, options: FaultOptions) -> dict[str, object]:
+    """Write a fault as the control API reads it."""
+    headers = {}
+    for text in options.headers:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise SpecError(
+                f'"{text}" is no header', where=Where("--header"), fix="write KEY=VALUE", code="sandbox-fault"
+            )
+        headers[name] = value
+    given = {
+        "service": options.service,
+        "method": options.method,
+        "path": options.path,
+        "cluster": options.cluster,
+        "pool": options.pool,
+        "status": options.status,
+        "headers": headers,
+        "code": options.code,
+        "seconds": options.seconds,
+    }
+    chosen = {key: value for key, value in given.items() if value}
+    return {"action": kind, "nth": options.nth, "times": options.times, **chosen}
+
+
+@fault_app.command("list")
+@takes("output", "verbose")
+def list_faults(choices: Choices) -> None:
+    """Show the faults that wait, and how often each has struck."""
+    from gpukube.cli import output as out
+    from gpukube.sandbox import daemon
+
+    out.require_format(choices.output, "SandboxFaults")
+    with _told():
+        document = {"schemaVersion": 0, "kind": "SandboxFaults", "faults": daemon.list_faults(_running())}
+    out.show(document, choices.output, verbose=choices.verbose)
+
+
+@fault_app.command()
+def clear() -> None:
+    """Remove all faults; requests that hang are answered."""
+    from gpukube.sandbox import daemon
+
+    with _told():
+        daemon.clear_faults(_running())
+    typer.echo("all faults removed")
 
 
 def _state_dir() -> Path:

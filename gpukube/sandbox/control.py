@@ -257,11 +257,7 @@ class _Control:
         return {"clusters": len(clusters) + len(google)}
 
     async def list_faults(self, _: Request) -> Json:
-        faults = [
-            {"number": number, "action": fault.action, "seen": fault.seen, "struck": fault.struck}
-            for number, fault in enumerate(self._world.faults.faults)
-        ]
-        return {"faults": faults}
+        return {"faults": [{"number": at, **fault.wire()} for at, fault in enumerate(self._world.faults.faults)]}
 
     async def clear_faults(self, _: Request) -> Json:
         """What hangs is let go."""

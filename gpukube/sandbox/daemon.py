@@ -37,6 +37,7 @@ __all__ = [
     "configure",
     "deny",
     "down",
+    "list_faults",
     "load_info",
     "requests_since",
     "reset",
@@ -356,6 +357,12 @@ def requests_since(info: SandboxInfo, after: int = 0) -> list[Json]:
 def add_fault(info: SandboxInfo, action: str, **parts: object) -> Json:
     """Add a fault; keys as `faults.Fault`, or action "background" with cluster, seconds, state."""
     return call(info, "POST", "faults", {"action": action, **parts})
+
+
+def list_faults(info: SandboxInfo) -> list[Json]:
+    """All faults, with how often each was met (seen) and struck."""
+    found = call(info, "GET", "faults")["faults"]
+    return found if isinstance(found, list) else []
 
 
 def clear_faults(info: SandboxInfo) -> None:

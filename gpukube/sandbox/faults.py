@@ -1,24 +1,46 @@
 """Faults on demand: which request or operation shall go wrong, and how.
 
 Lives here: the description of a fault, matching, counting. Must not live here: sockets (`traffic`), life cycles, how
-AKS words its failures (`aks.failures`).
+a cloud words its failures (`failures` of each). Standard library only: the command line completes kinds from here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Final, Literal, get_args
 
-from gpukube.sandbox.aks.failures import planned_failure
-from gpukube.sandbox.aks.lifecycle import Failure
+Json = dict[str, object]
 
-if TYPE_CHECKING:
-    from gpukube.sandbox.aks.answers import Json
-    from gpukube.sandbox.aks.clusters import Cluster
+Action = Literal[
+    "status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation", "stock-out", "quota"
+]
+KINDS: Final[dict[str, str]] = {
+    "status": "answer with an HTTP status, without reaching the service",
+    "drop-before": "cut the connection before the service gets the request",
+    "drop-after": "cut the connection after the service has done it: a lost answer",
+    "delay": "answer later",
+    "hang": "do not answer until the faults are cleared; who gives up before has sent nothing",
+    "hang-after": "do the request, but do not answer until the faults are cleared",
+    "stock-out": "let an operation on a node pool fail: no machines of the type",
+    "quota": "let an operation on a node pool fail: the quota is too small",
+    "operation": "let an operation on a node pool fail with a code, or take longer",
+}
+"""Action -> what it does, for people."""
+SERVICES: Final = ("any", "aws", "arm", "gke", "kube", "charts")
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
-Action = Literal["status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation"]
+_OPERATIONS: Final = frozenset({"operation", "stock-out", "quota"})
+_CODES: Final[dict[tuple[str, str], str]] = {
+    ("stock-out", "aws"): "InsufficientInstanceCapacity",
+    ("stock-out", "arm"): "AllocationFailed",
+    ("stock-out", "gke"): "GCE_STOCKOUT",
+    ("quota", "aws"): "VcpuLimitExceeded",
+    ("quota", "arm"): "QuotaExceeded",
+    ("quota", "gke"): "GCE_QUOTA_EXCEEDED",
+}
+"""Action and cloud -> the code by which that cloud's `failures` knows it."""
 
 
 @dataclass(slots=True)
@@ -26,7 +48,8 @@ class Fault:
     """One fault.
 
     Attributes:
-        service: "arm", "aws", "gke", "charts", "kube" or "any".
+        action: Key of `KINDS`.
+        service: One of `SERVICES`; of an operation the cloud's.
         method: HTTP method, "" for any.
         path: Regular expression searched in path and query.
         nth: First match that it strikes, counted from 1.
@@ -36,9 +59,9 @@ class Fault:
         message: Error text; a fitting one when empty.
         body: Whole body of action "status", instead of code and message.
         headers: Headers of action "status", such as Retry-After.
-        seconds: Action "delay": wall seconds. Action "operation": sandbox seconds that it takes longer.
-        cluster: Action "operation": regular expression for the cluster's name; likewise `pool` and `kind`.
-        after_nodes: Action "operation": machines that still come.
+        seconds: Action "delay": wall seconds. Of an operation: sandbox seconds that it takes longer.
+        cluster: Of an operation: regular expression for the cluster's name; likewise `pool` and `kind`.
+        after_nodes: Of an operation: machines that still come.
     """
 
     action: Action
@@ -61,6 +84,11 @@ class Fault:
     struck: int = 0
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def is_of_operations(self) -> bool:
+        """Whether it strikes operations on node pools, and no requests."""
+        return self.action in _OPERATIONS
+
     def strikes(self) -> bool:
         """Count a match; whether this one is hit."""
         self.seen += 1
@@ -76,37 +104,91 @@ class Fault:
         message = self.message or f"Injected fault: {self.status}."
         return {"error": {"code": code, "message": message}}
 
+    def wire(self) -> Json:
+        """As the control API shows it: what was given, and how often it has been met."""
+        given = {
+            _WIRE_NAMES.get(one.name, one.name): getattr(self, one.name)
+            for one in fields(self)
+            if one.name in _TYPES and (one.name in _ALWAYS or getattr(self, one.name) != _usual(one.name))
+        }
+        return {**given, "seen": self.seen, "struck": self.struck}
+
+
+_OF_REQUESTS: Final = frozenset({"action", "service", "method", "path", "nth", "times"})
+_OF_OPERATIONS: Final = frozenset(
+    {"action", "service", "cluster", "pool", "kind", "nth", "times", "message", "seconds", "after_nodes"}
+)
+_KEYS: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys(("drop-before", "drop-after", "hang", "hang-after"), _OF_REQUESTS),
+    "status": _OF_REQUESTS | {"status", "code", "message", "body", "headers"},
+    "delay": _OF_REQUESTS | {"seconds"},
+    "operation": _OF_OPERATIONS | {"code"},
+    "stock-out": _OF_OPERATIONS,
+    "quota": _OF_OPERATIONS,
+}
+"""Action -> the keys that mean something for it; others would have no effect, so they are refused."""
+_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    "action": str, "service": str, "method": str, "path": str, "nth": int, "times": int, "status": int, "code": str,
+    "message": str, "body": dict, "headers": dict, "seconds": (int, float), "cluster": str, "pool": str, "kind": str,
+    "after_nodes": int,
+}  # fmt: skip
+_LEAST: Final = {"nth": 1, "times": 0, "status": 200, "seconds": 0, "after_nodes": 0}
+_MOST_STATUS: Final = 599
+_ALWAYS: Final = ("action", "service", "nth", "times")
+_WIRE_NAMES: Final = {"after_nodes": "afterNodes"}
+_FIELDS: Final = {name: wire for wire, name in _WIRE_NAMES.items()}
+
 
 def parse_fault(document: object) -> Fault:
     """Read a fault from JSON; keys as the attributes of `Fault`, in camelCase.
 
     Raises:
-        ValueError: Unknown key, unknown action, wrong type, or a pattern that does not compile.
+        ValueError: An unknown action, key, service or method, a key that the action does not use, a wrong type, a
+            number out of its bounds, or a pattern that does not compile.
     """
     if not isinstance(document, dict) or document.get("action") not in get_args(Action):
-        message = f"a fault is an object with an action out of {', '.join(get_args(Action))}"
+        named = document.get("action") if isinstance(document, dict) else document
+        message = f"{named!r} is no kind of fault; there are {', '.join(get_args(Action))}"
         raise ValueError(message)
+    action = str(document["action"])
     values: dict[str, object] = {}
     for key, value in document.items():
-        name = "after_nodes" if key == "afterNodes" else key
-        if name not in _TYPES or not isinstance(value, _TYPES[name]):
-            message = f"fault has a wrong or unknown key {key!r}"
+        name = _FIELDS.get(key, key)
+        if name not in _KEYS[action]:
+            known = sorted(_WIRE_NAMES.get(one, one) for one in _KEYS[action] - {"action"})
+            message = f"a fault {action!r} takes no {key!r}; it takes {', '.join(known)}"
             raise ValueError(message)
+        if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
+            message = f"{key} is {value!r}, which is of a wrong type"
+            raise ValueError(message)  # noqa: TRY004 - the caller's mistake, reported like the others
         values[name] = value
+    fault = Fault(**values)  # type: ignore[arg-type] # each value was checked against _TYPES
+    _check_values(fault)
+    return fault
+
+
+def _check_values(fault: Fault) -> None:
+    fault.method = fault.method.upper()
+    for name, known in (("service", SERVICES), ("method", ("", *METHODS))):
+        if getattr(fault, name) not in known:
+            message = f"there is no {name} {getattr(fault, name)!r}; there are {', '.join(filter(None, known))}"
+            raise ValueError(message)
+    for name, least in _LEAST.items():
+        if getattr(fault, name) < least:
+            message = f"{_WIRE_NAMES.get(name, name)} is {getattr(fault, name)}; it must be {least} or more"
+            raise ValueError(message)
+    if fault.status > _MOST_STATUS:
+        message = f"status is {fault.status}; it must be {_MOST_STATUS} or less"
+        raise ValueError(message)
+    if fault.action == "delay" and not fault.seconds:
+        message = "a fault 'delay' needs seconds"
+        raise ValueError(message)
     for name in ("path", "cluster", "pool", "kind"):
         try:
-            re.compile(str(values.get(name, "")))
+            re.compile(getattr(fault, name))
         except re.error as error:
             message = f"{name} is no regular expression: {error}"
             raise ValueError(message) from error
-    return Fault(**values)  # type: ignore[arg-type] # each value was checked against _TYPES
-
-
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "action": str, "service": str, "method": str, "path": str, "nth": int, "times": int, "status": int, "code": str,
-    "message": str, "body": dict, "headers": dict, "seconds": (int, float), "cluster": str, "pool": str, "kind": str,
-    "after_nodes": int,
-}  # fmt: skip
 
 
 class FaultBook:
@@ -131,37 +213,38 @@ class FaultBook:
         matching = [
             fault
             for fault in self.faults
-            if fault.action != "operation"
+            if not fault.is_of_operations
             and fault.service in {"any", service}
-            and fault.method.upper() in {"", method}
+            and fault.method in {"", method}
             and re.search(fault.path, target)
         ]
         struck = [fault for fault in matching if fault.strikes()]
         delays = [fault for fault in struck if fault.action == "delay"]
         return delays + [fault for fault in struck if fault.action != "delay"][:1]
 
-    def for_operation(self, cluster: Cluster, pool: str, kind: str, size: str) -> Failure | None:
-        """What shall go wrong with an operation that is about to start.
+    def operation(self, service: str, cluster: str, pool: str, kind: str) -> Fault | None:
+        """The fault that strikes an operation that is about to start, with a code that the cloud knows; else None.
 
-        Raises:
-            Refusal: The failure is one that the service notices at once.
+        Args:
+            service: The cloud: "aws", "arm", "gke".
+            cluster: Name.
+            pool: Name.
+            kind: What is done to the pool, as the cloud calls it.
         """
-        fault = self.operation(cluster.name, pool, kind)
-        if fault is None:
-            return None
-        if not fault.code:
-            return Failure(None, delay_s=fault.seconds)
-        detail = planned_failure(fault.code, fault.message, cluster, pool, size)
-        return Failure(detail, fault.after_nodes, fault.seconds)
-
-    def operation(self, cluster: str, pool: str, kind: str) -> Fault | None:
-        """The fault that strikes an operation of any cloud, which is about to start; None when none does."""
         for fault in self.faults:
-            if fault.action == "operation" and _names(fault, cluster, pool, kind) and fault.strikes():
-                return fault
+            is_here = fault.is_of_operations and fault.service in {"any", service}
+            if is_here and _names(fault, cluster, pool, kind) and fault.strikes():
+                return replace(fault, code=_CODES.get((fault.action, service), fault.code))
         return None
 
 
 def _names(fault: Fault, cluster: str, pool: str, kind: str) -> bool:
     pairs = ((fault.cluster, cluster), (fault.pool, pool), (fault.kind, kind))
     return all(re.search(pattern, text) for pattern, text in pairs)
+
+
+def _usual(name: str) -> object:
+    return getattr(_PLAIN, name)
+
+
+_PLAIN: Final = Fault("status")

@@ -10,10 +10,12 @@ import base64
 import json
 import secrets
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.addons import apply_static_plugin
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions
+from gpukube.sandbox.aks.failures import planned_failure
 from gpukube.sandbox.aks.lifecycle import seed_pool
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, with_defaults
 from gpukube.sandbox.aks.service import AksService, cluster_key
@@ -32,6 +34,7 @@ from gpukube.sandbox.traffic import RequestLog
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from gpukube.sandbox.aks.lifecycle import Failure
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.gke.clusters import Cluster as GkeCluster
     from gpukube.sandbox.gke.making import GkeRequest
@@ -69,8 +72,8 @@ class World:
         self.clock = PacedClock(speed)
         self.faults = FaultBook()
         self.log = RequestLog()
-        self.aks = AksService(self.clock, self.faults.for_operation, Throttle(self.clock))
-        self.eks = EksService(self.clock, self.faults.operation)
+        self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock))
+        self.eks = EksService(self.clock, partial(self.faults.operation, "aws"))
         self.gke = GkeDoor(self.clock, self.faults, self.log)
         self.kube_apps: dict[str, ASGIApp] = {}
         self.kube_base = ""
@@ -78,6 +81,9 @@ class World:
         self._making = asyncio.Lock()
         self.origin: list[str] = []
         self.saved: dict[str, SavedWorld] = {}
+
+    def _plan_aks(self, cluster: Cluster, pool: str, kind: str, size: str) -> Failure | None:
+        return planned_failure(self.faults.operation("arm", cluster.name, pool, kind), cluster, pool, size)
 
     async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
         """Give the cluster, made with one system pool when it is not there; and whether it was made now."""

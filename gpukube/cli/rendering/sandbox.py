@@ -1,4 +1,4 @@
-"""The emulated clusters for people."""
+"""The emulated clusters and the faults that wait there, for people."""
 
 from __future__ import annotations
 
@@ -26,3 +26,19 @@ def render_sandbox(document: Mapping[str, Any], view: View) -> Iterator[Line]:
             yield f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {machine}"
             for node in pool["nodes"] if view.verbose else ():
                 yield f"    node {node}"
+
+
+def render_faults(document: Mapping[str, Any], view: View) -> Iterator[Line]:
+    """Show each fault with what it strikes, and how often it has struck."""
+    del view
+    if not document["faults"]:
+        yield "no faults"
+    for fault in document["faults"]:
+        rest = {key: value for key, value in fault.items() if key not in ("number", "action", "seen", "struck")}
+        strikes = " ".join(f"{key}={_plain(value)}" for key, value in rest.items())
+        yield Text.assemble(f"{fault['number']}  ", (fault["action"], "bold"), f"  {strikes}")
+        yield f"   {fault['seen']} matched, {fault['struck']} struck"
+
+
+def _plain(value: object) -> str:
+    return ",".join(f"{key}:{item}" for key, item in value.items()) if isinstance(value, dict) else f"{value}"

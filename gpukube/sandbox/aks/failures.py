@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpukube.sandbox.aks.answers import Refusal, error_detail
+from gpukube.sandbox.aks.lifecycle import Failure
 from gpukube.sandbox.aks.sizes import find_size
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.aks.clusters import Cluster
+    from gpukube.sandbox.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +96,11 @@ _OUTER = {"LowPriorityQuotaExceeded": "QuotaExceeded", "RegionalQuotaExceeded": 
 _NESTED = frozenset({"RequestDisallowedByPolicy", "AuthorizationFailed", "MissingSubscriptionRegistration"})
 
 
-def planned_failure(code: str, message: str, cluster: Cluster, pool: str, size: str) -> Json:
-    """The error that an operation on a pool ends with.
+def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str) -> Failure | None:
+    """What a fault makes of an operation that is about to start.
 
     Args:
-        code: Key of `FAILURES`, or any other code.
-        message: Text to use instead of the table's.
+        fault: Its code is a key of `FAILURES`, or any other; its message is used instead of the table's.
         cluster: Where.
         pool: Its name.
         size: Its vmSize.
@@ -108,12 +108,18 @@ def planned_failure(code: str, message: str, cluster: Cluster, pool: str, size: 
     Raises:
         Refusal: The service notices this failure at once.
     """
+    if fault is None:
+        return None
+    if not fault.code:
+        return Failure(None, delay_s=fault.seconds)
+    code = fault.code
     known = FAILURES.get(code, KnownFailure(f"Injected failure {code}."))
-    text = message or _filled(known.message, cluster, pool, size)
+    text = fault.message or _filled(known.message, cluster, pool, size)
     if known.status:
         shape: Literal["flat", "nested"] = "nested" if code in _NESTED else "flat"
         raise Refusal(known.status, code, text, shape=shape)
-    return error_detail(_OUTER.get(code, code), text, inner=known.inner, target=known.target)
+    detail = error_detail(_OUTER.get(code, code), text, inner=known.inner, target=known.target)
+    return Failure(detail, fault.after_nodes, fault.seconds)
 
 
 def _filled(template: str, cluster: Cluster, pool: str, size_name: str) -> str:

@@ -298,7 +298,7 @@ class GkeService:
         ]
 
     def _plan(self, cluster: Cluster, place: Place, kind: wire.Operation.Type, pool: wire.NodePool) -> Failure | None:
-        return planned_failure(self.faults.operation(cluster.name, pool.name, kind.name), place, pool)
+        return planned_failure(self.faults.operation("gke", cluster.name, pool.name, kind.name), place, pool)
 
     def _change(  # noqa: PLR0913 - the parts of one operation
         self,

@@ -45,7 +45,7 @@ def written(*lines: Line, width: int = 40, wrap: bool = True) -> list[str]:
 def test_kinds_when_listed_then_each_has_formats_a_screen_and_a_schema() -> None:
     explanations = {"OwnerExplanation", "FieldExplanation"}  # with screens of their own
     assert FORMATS.keys() - explanations == RENDERERS.keys()
-    assert FORMATS.keys() - {"Sandbox"} == SCHEMA_NAMES.keys() - {"Event"}
+    assert FORMATS.keys() - {"Sandbox", "SandboxFaults"} == SCHEMA_NAMES.keys() - {"Event"}
     assert all(callable(renderer(kind)) for kind in RENDERERS)
     assert all(callable(text_writer(output)) for output in TEXTS)
     for formats in FORMATS.values():
