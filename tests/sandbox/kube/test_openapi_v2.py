@@ -21,8 +21,8 @@ from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.kube.http.openapi_v2 import document, encoded
 from gpukube.sandbox.kube.http.openapi_wire import encode_document
 from gpukube.sandbox.kube.store.kinds import BUILT_IN, NODE_FEATURE
-from gpukube.sandbox.kube.store.patches import MERGE_KEYS
 from gpukube.sandbox.kube.store.schema import findings
+from gpukube.sandbox.kube.store.structure import PATCHES
 from tests.clients import client
 
 from .clients import run_client
@@ -243,8 +243,9 @@ def test_document_when_server_checks_a_field_then_its_type_is_declared_and_else_
 def test_document_when_a_patch_merges_the_list_then_the_merge_key_is_the_server_s(model: str, field: str) -> None:
     entry: dict[str, dict[str, str]] = definitions()[f"io.k8s.api.{model}"]["properties"]  # type: ignore[assignment]  # plain data
 
-    assert entry[field]["x-kubernetes-patch-merge-key"] == MERGE_KEYS[field][0]
-    assert entry[field]["x-kubernetes-patch-strategy"].startswith("merge")
+    strategy, key = PATCHES[model.rpartition(".")[2], field]
+    assert entry[field]["x-kubernetes-patch-merge-key"] == key
+    assert entry[field]["x-kubernetes-patch-strategy"] == strategy
 
 
 def test_encode_when_the_table_lacks_a_field_then_it_is_not_left_out_silently() -> None:

@@ -12,7 +12,7 @@ from gpukube.sandbox.clock import ManualClock
 from gpukube.sandbox.kube.http import watching
 from gpukube.sandbox.kube.http.watching import WatchQuery, watch
 from gpukube.sandbox.kube.store.kinds import CORE
-from gpukube.sandbox.kube.store.patches import json_patch, merge_patch, strategic_merge
+from gpukube.sandbox.kube.store.patches import json_patch, merge_patch, patch_object
 from gpukube.sandbox.kube.store.problems import ApiProblem
 from gpukube.sandbox.kube.store.schema import check_applied, check_sent, findings
 from gpukube.sandbox.kube.store.selectors import field_test, label_test, matches_selector
@@ -21,6 +21,7 @@ from gpukube.sandbox.kube.store.store import Store
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
 
+STRATEGIC = "application/strategic-merge-patch+json"
 MAPS, PODS, SETS, SPACES = (CORE[name] for name in ("configmaps", "pods", "daemonsets", "namespaces"))
 
 
@@ -224,7 +225,9 @@ def test_apply_when_another_manager_set_the_field_then_409_as_helm_shows_it() ->
     live = held.get(SETS, "default", "ds")
     held.update(
         SETS,
-        strategic_merge(live, {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "b:1"}]}}}}),
+        patch_object(
+            live, {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "b:1"}]}}}}, STRATEGIC, SETS
+        ),
         manager="kubectl-set",
     )
 
@@ -311,19 +314,6 @@ def test_findings_when_object_is_good_then_none() -> None:
 
 def test_merge_patch_when_null_then_removed() -> None:
     assert merge_patch({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}) == {"a": {"c": 2}}
-
-
-def test_strategic_merge_when_list_has_a_key_then_items_merge_and_deletions_apply() -> None:
-    old = {"containers": [{"name": "a", "image": "1", "tty": True}, {"name": "b"}], "args": ["x"]}
-    patch = {
-        "containers": [{"name": "a", "image": "2"}, {"name": "b", "$patch": "delete"}, {"name": "c"}],
-        "args": ["y"],
-    }
-
-    assert strategic_merge(old, patch) == {
-        "containers": [{"name": "a", "image": "2", "tty": True}, {"name": "c"}],
-        "args": ["y"],
-    }
 
 
 def test_json_patch_when_operations_fit_then_applied_and_when_not_then_422() -> None:

@@ -191,7 +191,7 @@ class _Api:
             )
             return _answer(obj, 201 if created else 200)
         old = self._store.get(kind, target.namespace, target.name)
-        new = patch_object(old, body, form)
+        new = patch_object(old, body, form, kind)
         warnings = check_sent(kind.group, kind.kind, new, options.validation)
         stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import functools
 import json
-import types
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from gpukube.sandbox.kube.http.openapi_wire import encode_document
-from gpukube.sandbox.kube.store.schema import field_hints, model_of
+from gpukube.sandbox.kube.store.schema import field_hints, model_of, required_hint
+from gpukube.sandbox.kube.store.structure import PATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,59 +29,6 @@ _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _JSON = "application/json"
 
 _SCALARS: dict[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
-
-_PATCHES: dict[tuple[str, str], tuple[str, str]] = {
-    ("Container", "env"): ("merge", "name"),
-    ("Container", "ports"): ("merge", "containerPort"),
-    ("Container", "volumeDevices"): ("merge", "devicePath"),
-    ("Container", "volumeMounts"): ("merge", "mountPath"),
-    ("DeploymentSpec", "strategy"): ("retainKeys", ""),
-    ("EphemeralContainer", "env"): ("merge", "name"),
-    ("EphemeralContainer", "ports"): ("merge", "containerPort"),
-    ("EphemeralContainer", "volumeDevices"): ("merge", "devicePath"),
-    ("EphemeralContainer", "volumeMounts"): ("merge", "mountPath"),
-    ("NodeSpec", "podCIDRs"): ("merge", ""),
-    ("NodeStatus", "addresses"): ("merge", "type"),
-    ("ObjectMeta", "finalizers"): ("merge", ""),
-    ("ObjectMeta", "ownerReferences"): ("merge", "uid"),
-    ("PodDisruptionBudgetSpec", "selector"): ("replace", ""),
-    ("PodSpec", "containers"): ("merge", "name"),
-    ("PodSpec", "ephemeralContainers"): ("merge", "name"),
-    ("PodSpec", "hostAliases"): ("merge", "ip"),
-    ("PodSpec", "imagePullSecrets"): ("merge", "name"),
-    ("PodSpec", "initContainers"): ("merge", "name"),
-    ("PodSpec", "resourceClaims"): ("merge,retainKeys", "name"),
-    ("PodSpec", "schedulingGates"): ("merge", "name"),
-    ("PodSpec", "topologySpreadConstraints"): ("merge", "topologyKey"),
-    ("PodSpec", "volumes"): ("merge,retainKeys", "name"),
-    ("PodStatus", "hostIPs"): ("merge", "ip"),
-    ("PodStatus", "podIPs"): ("merge", "ip"),
-    ("PodStatus", "resourceClaimStatuses"): ("merge,retainKeys", "name"),
-    ("ServiceAccount", "secrets"): ("merge", "name"),
-    ("ServiceSpec", "ports"): ("merge", "port"),
-    **{
-        (f"{kind}Status", "conditions"): ("merge", "type")
-        for kind in (
-            "DaemonSet",
-            "Deployment",
-            "Job",
-            "Namespace",
-            "Node",
-            "PersistentVolumeClaim",
-            "Pod",
-            "PodDisruptionBudget",
-            "ReplicaSet",
-            "ReplicationController",
-            "Service",
-            "StatefulSet",
-        )
-    },
-}
-"""Type and field -> patch strategy and merge key; older kubectl makes its patches by these alone.
-
-Without them a container taken out of a manifest would stay in the object.
-Source: the patchStrategy and patchMergeKey tags of k8s.io/api and k8s.io/apimachinery, types.go.
-"""
 
 
 def encoded(kinds: Iterable[Kind], accept: str) -> tuple[bytes, str]:
@@ -139,14 +86,14 @@ def _declare(model: type, definitions: JsonObject) -> None:
 
 
 def _patch_marks(model: type, field: str) -> dict[str, str]:
-    strategy, key = _PATCHES.get((model.__name__, field), ("", ""))
+    strategy, key = PATCHES.get((model.__name__, field), ("", ""))
     marks = {"x-kubernetes-patch-strategy": strategy, "x-kubernetes-patch-merge-key": key}
     return {name: value for name, value in marks.items() if value}
 
 
 def _schema(hint: Any) -> JsonObject:  # noqa: ANN401 -- any type hint
     """Say in JSON Schema what the server checks of a value; empty where it takes anything."""
-    hint = _required(hint)
+    hint = required_hint(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": _schema(get_args(hint)[0])}
     if hint is dict:
@@ -157,19 +104,11 @@ def _schema(hint: Any) -> JsonObject:  # noqa: ANN401 -- any type hint
 
 
 def _parts(hint: Any) -> Iterator[type]:  # noqa: ANN401 -- any type hint
-    hint = _required(hint)
+    hint = required_hint(hint)
     if get_origin(hint) is list:
         yield from _parts(get_args(hint)[0])
     elif _is_model(hint):
         yield hint
-
-
-def _required(hint: Any) -> Any:  # noqa: ANN401 -- any type hint in and out
-    """Take the None out of an optional hint; leave a choice of several types as it is."""
-    if get_origin(hint) not in {Union, types.UnionType}:
-        return hint
-    choices = [arg for arg in get_args(hint) if arg is not type(None)]
-    return choices[0] if len(choices) == 1 else hint
 
 
 def _is_model(hint: Any) -> bool:  # noqa: ANN401 -- any type hint

@@ -79,12 +79,21 @@ async def _status(cluster: KubeCluster, request: Request, target: Target) -> Jso
     body = await read_body(request)
     if request.method == "PUT":
         sent = require_object(body, target)
-        return store.update(target.kind, sent, part="status", dry_run=options.dry_run)
+        return store.update(target.kind, sent, part="status", manager=options.manager, dry_run=options.dry_run)
     form = request.headers.get("content-type", "").split(";")[0]
     if form == "application/apply-patch+yaml":
-        form = "application/merge-patch+json"
-    new = patch_object(old, body, form)
-    return store.update(target.kind, new, part="status", dry_run=options.dry_run)
+        config = require_object(body, target)
+        applied, _ = store.apply(
+            target.kind,
+            config,
+            manager=options.manager,
+            part="status",
+            force=options.force,
+            dry_run=options.dry_run,
+        )
+        return applied
+    new = patch_object(old, body, form, target.kind)
+    return store.update(target.kind, new, part="status", manager=options.manager, dry_run=options.dry_run)
 
 
 async def _scale(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:

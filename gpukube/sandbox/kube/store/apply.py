@@ -1,254 +1,286 @@
-"""Server-side apply and the book of who owns which field.
+"""Server-side apply, and who owns which field.
 
-Lives here: field sets as managedFields keep them, applying with conflicts, and what an update takes from others.
-Must not live here: reading and writing the store.
+Lives here: managedFields, applying with conflicts and pruning, and what an update takes from others. Must not live
+here: sets of fields (`fieldsets`), reading and writing the store.
 
-Source: docs reference/using-api/server-side-apply; sigs.k8s.io/structured-merge-diff.
+Source: docs reference/using-api/server-side-apply; sigs.k8s.io/structured-merge-diff v6, merge/update.go, whose steps
+these are; k8s.io/apimachinery pkg/util/managedfields.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from gpukube.sandbox.kube.store.patches import merge_key_of, strategic_merge
+from gpukube.sandbox.kube.store.fieldsets import (
+    FieldPath,
+    compare,
+    field_set,
+    from_fields,
+    merge,
+    remove,
+    spell,
+    to_fields,
+    with_named_fields,
+)
+from gpukube.sandbox.kube.store.objects import annotations_of, meta
 from gpukube.sandbox.kube.store.problems import field_conflict
+from gpukube.sandbox.kube.store.structure import tidied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube.sandbox.kube.store.structure import Structure
 
-FieldPath: TypeAlias = tuple[str, ...]
-"""Steps as in fieldsV1: "f:name", 'k:{"name":"x"}', "." for the list item itself."""
-
-_UNTRACKED_META = frozenset(
+_UNTRACKED: frozenset[FieldPath] = frozenset(
     {
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "managedFields",
-        "selfLink",
-        "generateName",
+        ("f:apiVersion",),
+        ("f:kind",),
+        ("f:metadata",),
+        *(
+            ("f:metadata", f"f:{name}")
+            for name in (
+                "name",
+                "namespace",
+                "creationTimestamp",
+                "selfLink",
+                "uid",
+                "clusterName",
+                "generation",
+                "managedFields",
+                "resourceVersion",
+            )
+        ),
     }
 )
+_ALWAYS_WRITTEN: frozenset[FieldPath] = frozenset(
+    {
+        ("f:roleRef",),
+        ("f:spec",),
+        ("f:spec", "f:containers"),
+        ("f:spec", "f:strategy"),
+        ("f:spec", "f:template"),
+        ("f:spec", "f:template", "f:metadata"),
+        ("f:spec", "f:template", "f:spec"),
+        ("f:spec", "f:template", "f:spec", "f:containers"),
+        ("f:spec", "f:updateStrategy"),
+    }
+)
+"""Fields that Go writes of an empty object too, so that who fills them has not added them."""
+_BEFORE_FIRST_APPLY = "before-first-apply"
+"""Owner of what was there before anybody's fields were tracked."""
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True)
-class _Owner:
+class _Id:
     manager: str
     operation: str
+    api_version: str  # "" for Apply: a manager applies under one name in all versions
+    part: str
+
+    def described(self) -> str:
+        part = f' with subresource "{self.part}"' if self.part else ""
+        return f'"{self.manager}"{part}' + (f" using {self.api_version}" if self.operation == "Update" else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    fields: frozenset[FieldPath]
     api_version: str
     time: str
-    fields: frozenset[FieldPath]
-
-    def with_fields(self, fields: Iterable[FieldPath]) -> _Owner:
-        return _Owner(self.manager, self.operation, self.api_version, self.time, frozenset(fields))
 
 
-def _leaves(obj: JsonObject) -> dict[FieldPath, Any]:
-    found: dict[FieldPath, Any] = {}
-    for key, value in obj.items():
-        if key in {"apiVersion", "kind", "status"}:
-            continue
-        if key == "metadata":
-            value = {name: item for name, item in value.items() if name not in _UNTRACKED_META}  # noqa: PLW2901 -- narrowed
-            if not value:
-                continue
-        _collect(value, (f"f:{key}",), key, found)
-    return found
+_Owners = dict[_Id, _Owned]
 
 
-def _collect(value: Any, path: FieldPath, field: str, found: dict[FieldPath, Any]) -> None:  # noqa: ANN401 -- any JSON
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            _collect(item, (*path, f"f:{key}"), key, found)
-    elif isinstance(value, list) and value and (keys := merge_key_of(field, value)):
-        for item in value:
-            step = "k:" + json.dumps({key: item[key] for key in keys if key in item}, separators=(",", ":"))
-            found[*path, step, "."] = None
-            _collect(item, (*path, step), "", found)
-    elif value is not None:
-        found[path] = value
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Who writes what kind of object, and when.
 
-
-def _owners(obj: JsonObject) -> list[_Owner]:
-    return [
-        _Owner(
-            entry.get("manager", ""),
-            entry.get("operation", "Update"),
-            entry.get("apiVersion", ""),
-            entry.get("time", ""),
-            frozenset(_paths(entry.get("fieldsV1") or {})),
-        )
-        for entry in (obj.get("metadata") or {}).get("managedFields") or ()
-        if not entry.get("subresource")
-    ]
-
-
-def _paths(trie: JsonObject, prefix: FieldPath = ()) -> Iterable[FieldPath]:
-    for step, below in trie.items():
-        if below:
-            yield from _paths(below, (*prefix, step))
-        else:
-            yield (*prefix, step)
-
-
-def _write_owners(obj: JsonObject, owners: Iterable[_Owner]) -> None:
-    entries: list[JsonObject] = []
-    for owner in owners:
-        if not owner.fields:
-            continue
-        trie: JsonObject = {}
-        for path in sorted(owner.fields):
-            at = trie
-            for step in path:
-                at = at.setdefault(step, {})
-        entries.append(
-            {
-                "manager": owner.manager,
-                "operation": owner.operation,
-                "apiVersion": owner.api_version,
-                "time": owner.time,
-                "fieldsType": "FieldsV1",
-                "fieldsV1": trie,
-            }
-        )
-    obj["metadata"]["managedFields"] = entries
-
-
-def record_update(old: JsonObject | None, new: JsonObject, manager: str, time: str) -> None:
-    """Write into `new` who owns what after a create, replace or patch by `manager`.
-
-    What changed belongs to that manager and to nobody else. A write may bring a book of its own; an empty
-    one is none.
+    Attributes:
+        manager: Field manager.
+        structure: Of the object's type.
+        time: Written into managedFields.
+        part: Subresource, "" for the object.
+        has_status: The status has a subresource of its own, so that no other write owns it.
     """
-    before, after = _leaves(old or {}), _leaves(new)
-    touched = {path for path, value in after.items() if path not in before or before[path] != value}
-    lost = touched | (before.keys() - after.keys())
-    owners = _owners(new) or _owners(old or {})
-    kept = [
-        owner.with_fields(owner.fields - lost)
-        for owner in owners
-        if owner.manager != manager or owner.operation != "Update"
-    ]
-    mine = next((owner for owner in owners if owner.manager == manager and owner.operation == "Update"), None)
-    fields = ((mine.fields if mine else frozenset()) & after.keys()) | touched
-    if touched or mine:
-        stamp = time if touched or not mine else mine.time
-        kept.append(_Owner(manager, "Update", str(new.get("apiVersion", "")), stamp, frozenset(fields)))
-    _write_owners(new, kept)
+
+    manager: str
+    structure: Structure
+    time: str
+    part: str = ""
+    has_status: bool = True
+
+    def tracked(self, fields: frozenset[FieldPath]) -> frozenset[FieldPath]:
+        """Take out what this write cannot set."""
+        if self.part == "status":
+            return frozenset(path for path in fields if path[0] == "f:status")
+        return frozenset(path for path in fields if path[0] != "f:status") if self.has_status else fields
 
 
-def apply_config(live: JsonObject | None, config: JsonObject, manager: str, *, force: bool, time: str) -> JsonObject:
+def record_update(old: JsonObject | None, new: JsonObject, write: Write) -> None:
+    """Write into `new` who owns what after a create, replace or patch.
+
+    What changed belongs to that manager and to nobody else. A write may bring managedFields of its own; an empty list
+    ends their tracking.
+    """
+    sent = meta(new).get("managedFields")
+    new["metadata"].pop("managedFields", None)
+    if sent in ([], [{}]) and old is not None:
+        return
+    owners = _read_owners(sent if sent and sent != [{}] else meta(old or {}).get("managedFields"))
+    mine = _Id(write.manager, "Update", str(new.get("apiVersion", "")), write.part)
+    changed = _take(old or {}, new, owners, write)
+    if old is None:
+        changed = _added_to_nothing(changed, write)
+    if changed := changed - _UNTRACKED:
+        before = owners.get(mine)
+        fields = changed | (before.fields if before else frozenset())
+        owners[mine] = _Owned(fields, mine.api_version, write.time)
+    _write_owners(new, owners, old)
+
+
+def _added_to_nothing(added: frozenset[FieldPath], write: Write) -> frozenset[FieldPath]:
+    return added - _ALWAYS_WRITTEN if isinstance(write.structure.hint, type) else added
+
+
+def _take(old: JsonObject, new: JsonObject, owners: _Owners, write: Write) -> frozenset[FieldPath]:
+    """Take what a write changed from all owners, and return it."""
+    change = compare(_bare(old), _bare(new), write.structure)
+    changed, removed = (write.tracked(paths) for paths in (change.modified | change.added, change.removed))
+    for owner, owned in list(owners.items()):
+        left = owned.fields - changed - removed
+        owners[owner] = replace(owned, fields=left)
+        if not left:
+            del owners[owner]
+    return changed
+
+
+def apply_config(live: JsonObject | None, config: JsonObject, write: Write, *, force: bool) -> JsonObject:
     """Apply a configuration, creating the object when `live` is None; gives the new object.
 
     Args:
         live: The stored object.
         config: What the manager wants to own; metadata.managedFields must not be in it.
-        manager: Name of the field manager.
+        write: Who applies it.
         force: Take fields from other managers instead of refusing.
-        time: Written into the book.
 
     Raises:
         ApiProblem: 409 with one cause per field that another manager owns with another value.
     """
-    wanted = _leaves(config)
+    structure = write.structure
+    owners = _read_owners(meta(live or {}).get("managedFields"))
     version = str(config.get("apiVersion", ""))
-    owners = _owners(live or {})
-    current = _leaves(live or {})
-    others = [owner for owner in owners if owner.manager != manager or owner.operation != "Apply"]
-    clashes = {
-        (owner.manager, owner.api_version, path)
-        for owner in others
-        for path in owner.fields & wanted.keys()
-        if current.get(path) != wanted[path]
-    }
-    if clashes and not force:
-        raise field_conflict(sorted((who, what, _spell(path)) for who, what, path in clashes))
-    taken = {path for _, _, path in clashes}
-    others = [owner.with_fields(owner.fields - taken) for owner in others]
-    previous = next(
-        (o.fields for o in owners if o.manager == manager and o.operation == "Apply"), frozenset[FieldPath]()
-    )
-    merged: JsonObject = strategic_merge(live or {}, _without_nulls(config))
-    merged = copy.deepcopy(merged)
-    # metadata always stays: its name is part of every configuration, and not in the book.
-    held = _with_structs(frozenset(wanted).union(*(owner.fields for owner in others))) | {("f:metadata",)}
-    # Whole list items first: without their key fields they could not be found any more. A struct before its fields.
-    for path in sorted(_with_structs(previous) - held, key=lambda path: (path[-1] != ".", len(path))):
-        _remove(merged, path)
-    _write_owners(merged, [*others, _Owner(manager, "Apply", version, time, frozenset(wanted))])
-    if live is not None and _same_but_times(live, merged):
-        merged["metadata"]["managedFields"] = live["metadata"]["managedFields"]
-    return merged
+    if live is not None and not owners:
+        first = _Id(_BEFORE_FIRST_APPLY, "Update", version, "")
+        added = write.tracked(compare({}, _bare(live), structure).added)
+        owners[first] = _Owned(_added_to_nothing(added, write) - _UNTRACKED, version, write.time)
+    config = _without_nulls(config)
+    bare = _bare(live or {})
+    mine = _Id(write.manager, "Apply", "", write.part)
+    last = owners.pop(mine, None)
+    applied = write.tracked(field_set(config, structure))
+    merged: JsonObject = merge(bare, config, structure)
+    if last:
+        merged = _prune(
+            merged, last.fields, frozenset(applied).union(*(owned.fields for owned in owners.values())), structure
+        )
+    changed = write.tracked(_changed(bare, merged, structure))
+    conflicts = {owner: owned.fields & changed for owner, owned in owners.items() if owned.fields & changed}
+    if conflicts and not force and not _is_migration(live, write, frozenset().union(*conflicts.values())):
+        listed = [(owner.described(), spell(path)) for owner, paths in conflicts.items() for path in paths]
+        raise field_conflict(sorted(listed))
+    _take(bare, merged, owners, write)
+    owners[mine] = _Owned(applied - _UNTRACKED, version, write.time)
+    if write.manager == "kubectl" and annotations_of(merged).get(_LAST_APPLIED):
+        merged["metadata"]["annotations"][_LAST_APPLIED] = _last_applied(config)
+    result: JsonObject = tidied(merged, structure)
+    _write_owners(result, owners, live)
+    return result
 
 
-def _with_structs(paths: Iterable[FieldPath]) -> frozenset[FieldPath]:
-    """Add the structs above the fields: one that its manager sends no more, and nobody else has a field of, goes whole.
-
-    What the API server has filled in below it goes with it: livenessProbe.grpc leaves no `{}` when httpGet comes.
-
-    Source:
-        sigs.k8s.io/structured-merge-diff merge/update.go, prune; fieldpath/set.go, EnsureNamedFieldsAreMembers.
-    """
-    given = frozenset(paths)
-    above = {path[:size] for path in given for size in range(1, len(path)) if path[size - 1].startswith("f:")}
-    return given | above
+def _changed(old: JsonObject, new: JsonObject, structure: Structure) -> frozenset[FieldPath]:
+    change = compare(old, new, structure)
+    return change.modified | change.added
 
 
-def _same_but_times(live: JsonObject, merged: JsonObject) -> bool:
-    def bare(obj: JsonObject) -> list[JsonObject]:
-        return [{**entry, "time": ""} for entry in obj["metadata"].get("managedFields") or ()]
+def _prune(
+    merged: JsonObject, last: frozenset[FieldPath], claimed: frozenset[FieldPath], structure: Structure
+) -> JsonObject:
+    """Remove what its manager applied last time and nobody claims now."""
+    before = with_named_fields(last, structure)
+    pruned = remove(merged, before, structure)
+    everything = with_named_fields(field_set(merged, structure), structure)
+    kept = with_named_fields(field_set(pruned, structure), structure)
+    pruned = remove(merged, everything - (kept | with_named_fields(claimed, structure)), structure)
+    kept = with_named_fields(field_set(pruned, structure), structure)
+    result: JsonObject = remove(merged, (everything - kept) & before, structure)
+    return result
 
-    return sorted(map(json.dumps, bare(live))) == sorted(map(json.dumps, bare(merged)))
+
+def _is_migration(live: JsonObject | None, write: Write, conflicts: frozenset[FieldPath]) -> bool:
+    """Whether kubectl takes over only what it has applied itself, before it did so on the server."""
+    text = annotations_of(live or {}).get(_LAST_APPLIED)
+    if write.manager != "kubectl" or not text:
+        return False
+    try:
+        return conflicts <= field_set(json.loads(text), write.structure)
+    except ValueError:
+        return False
+
+
+def _last_applied(config: JsonObject) -> str:
+    config = copy.deepcopy(config)
+    annotations_of(config).pop(_LAST_APPLIED, None)
+    return json.dumps(config, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def _bare(obj: JsonObject) -> JsonObject:
+    if "managedFields" not in meta(obj):
+        return obj
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
+
+
+def _read_owners(entries: list[JsonObject] | None) -> _Owners:
+    owners: _Owners = {}
+    for entry in entries or ():
+        operation, version = entry.get("operation", "Update"), entry.get("apiVersion", "")
+        known = _Id(
+            entry.get("manager", ""), operation, "" if operation == "Apply" else version, entry.get("subresource", "")
+        )
+        owners[known] = _Owned(from_fields(entry.get("fieldsV1") or {}), version, entry.get("time", ""))
+    return owners
+
+
+def _write_owners(obj: JsonObject, owners: _Owners, live: JsonObject | None) -> None:
+    """Write managedFields; the old ones where nothing but a time is new, so that a write without effect is none."""
+    entries: list[JsonObject] = [
+        {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": owned.api_version,
+            "time": owned.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": to_fields(owned.fields),
+        }
+        | ({"subresource": owner.part} if owner.part else {})
+        for owner, owned in owners.items()
+        if owned.fields
+    ]
+    entries.sort(key=lambda entry: (entry["operation"], entry["time"], entry["manager"], entry["apiVersion"]))
+    before = meta(live or {}).get("managedFields") or []
+    timeless = [
+        sorted(json.dumps({**entry, "time": ""}, sort_keys=True) for entry in some) for some in (before, entries)
+    ]
+    if timeless[0] == timeless[1]:
+        entries = before
+    if entries:
+        obj["metadata"]["managedFields"] = entries
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
-
-
-def _spell(path: FieldPath) -> str:
-    told = ""
-    for step in path:
-        if step.startswith("f:"):
-            told += f".{step[2:]}"
-        elif step.startswith("k:"):
-            keys = json.loads(step[2:])
-            told += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys.items()) + "]"
-    return told
-
-
-def _remove(obj: JsonObject, path: FieldPath) -> None:
-    at: Any = obj
-    trail: list[tuple[Any, Any]] = []
-    for step in path:
-        if step == ".":
-            container, item = trail[-1]
-            container.remove(item)
-            return
-        if step.startswith("k:"):
-            keys = json.loads(step[2:])
-            item = next((i for i in at or () if all(i.get(k) == v for k, v in keys.items())), None)
-            if item is None:
-                return
-            trail.append((at, item))
-            at = item
-        else:
-            key = step[2:]
-            if not isinstance(at, dict) or key not in at:
-                return
-            trail.append((at, key))
-            at = at[key]
-    container, key = trail[-1]
-    if isinstance(container, dict):
-        del container[key]

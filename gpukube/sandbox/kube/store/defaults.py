@@ -45,17 +45,20 @@ def _pod_spec(spec: JsonObject) -> None:
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("schedulerName", "default-scheduler")
     spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("securityContext", {})
     if spec.get("serviceAccountName"):
         spec.setdefault("serviceAccount", spec["serviceAccountName"])
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         tag = str(container.get("image", "")).rpartition(":")[2]
         container.setdefault("imagePullPolicy", "Always" if tag == "latest" else "IfNotPresent")
         container.setdefault("terminationMessagePath", "/dev/termination-log")
+        container.setdefault("terminationMessagePolicy", "File")
+        container.setdefault("resources", {})
+        for port in container.get("ports") or ():
+            port.setdefault("protocol", "TCP")
         for probe in (container.get(name) for name in _PROBES):
             if probe:
                 _fill_probe(probe)
-        for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
-            container["resources"].setdefault("requests", {}).setdefault(name, limit)
 
 
 def _fill_probe(probe: JsonObject) -> None:
@@ -87,6 +90,9 @@ def tolerate_extended_resources(pod: JsonObject) -> None:
 def _pod(obj: JsonObject) -> None:
     spec = obj.setdefault("spec", {})
     _pod_spec(spec)
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        for name, limit in (container["resources"].get("limits") or {}).items():
+            container["resources"].setdefault("requests", {}).setdefault(name, limit)
     spec.setdefault("serviceAccountName", "default")
     spec.setdefault("enableServiceLinks", True)
     tolerations = spec.setdefault("tolerations", [])
@@ -118,7 +124,9 @@ def _deployment(obj: JsonObject) -> None:
     strategy = spec.setdefault("strategy", {})
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        strategy.setdefault("rollingUpdate", {"maxUnavailable": "25%", "maxSurge": "25%"})
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
     _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
 
 
@@ -163,6 +171,10 @@ def _namespace(obj: JsonObject) -> None:
     obj.setdefault("status", {"phase": "Active"})
 
 
+def _node(obj: JsonObject) -> None:
+    obj.setdefault("spec", {})
+
+
 def _secret(obj: JsonObject) -> None:
     obj.setdefault("type", "Opaque")
     given = obj.pop("stringData", None) or {}
@@ -175,9 +187,23 @@ def _service(obj: JsonObject) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port["port"])
+
+
+def give_address(kind: Kind, obj: JsonObject) -> None:
+    """Give a Service its address, in place: the API server does so after it has noted who owns which field."""
+    spec = obj.get("spec") or {}
+    if kind.kind != "Service" or spec["type"] == "ExternalName":
+        return
     place = f"{obj['metadata'].get('namespace')}/{obj['metadata'].get('name')}"
     digest = hashlib.sha256(place.encode()).digest()
     spec.setdefault("clusterIP", f"10.0.{digest[0]}.{digest[1]}")
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
 _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
@@ -188,6 +214,7 @@ _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
     "Job": _job,
     "StatefulSet": _statefulset,
     "Namespace": _namespace,
+    "Node": _node,
     "Secret": _secret,
     "Service": _service,
 }
@@ -217,6 +244,10 @@ def check_values(kind: Kind, obj: JsonObject) -> None:
             )
     if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job"}:
         _check_template(kind, name, obj["spec"])
+    strategy = (obj.get("spec") or {}).get("strategy") or {}
+    if kind.kind == "Deployment" and strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
+        message = "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"
+        raise invalid(kind.kind, name, message, kind.group)
     if kind.kind == "Pod":
         if not (obj.get("spec") or {}).get("containers"):
             raise invalid(kind.kind, name, "spec.containers: Required value", kind.group)

@@ -82,17 +82,17 @@ def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
     return ApiProblem(409, "Conflict", message, {"name": name, "kind": plural})
 
 
-def field_conflict(causes: Sequence[tuple[str, str, str]]) -> ApiProblem:
+def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
     """409: server-side apply met fields of other managers.
 
     Args:
-        causes: Manager, apiVersion and field path of each conflict.
+        causes: Manager as messages describe it, and field path, of each conflict.
 
     Source: k8s.io/apimachinery managedfields/internal/conflict.go.
     """
     listed = [
-        {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}" using {version}', "field": field}
-        for manager, version, field in causes
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
+        for manager, field in causes
     ]
     by_manager: dict[str, list[str]] = {}
     for cause in listed:
@@ -123,10 +123,24 @@ def unauthorized() -> ApiProblem:
     return ApiProblem(401, "Unauthorized", "Unauthorized")
 
 
+_CAUSES = {
+    "Required": "FieldValueRequired",
+    "Invalid": "FieldValueInvalid",
+    "Forbidden:": "FieldValueForbidden",
+    "Duplicate": "FieldValueDuplicate",
+    "Unsupported": "FieldValueNotSupported",
+}
+"""First word of a message after its field -> reason; kubectl prints the causes, not the message."""
+
+
 def invalid(kind: str, name: str, message: str, group: str = "") -> ApiProblem:
-    """422: a value is not allowed."""
+    """422: a value is not allowed; the message is "field: reason"."""
     shown = f"{kind}.{group}" if group else kind
-    return ApiProblem(422, "Invalid", f'{shown} "{name}" is invalid: {message}', {"name": name, "kind": kind})
+    field, _, fault = message.partition(": ")
+    reason = _CAUSES.get(fault.partition(" ")[0], "FieldValueInvalid")
+    details: JsonObject = {"name": name, "kind": kind} | ({"group": group} if group else {})
+    details["causes"] = [{"reason": reason, "message": fault, "field": field}]
+    return ApiProblem(422, "Invalid", f'{shown} "{name}" is invalid: {message}', details)
 
 
 def bad_request(message: str) -> ApiProblem:

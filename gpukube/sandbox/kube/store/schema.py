@@ -46,6 +46,14 @@ def field_hints(model: type) -> dict[str, Any]:
     return {name.rstrip("_"): hint for name, hint in get_type_hints(model).items()}
 
 
+def required_hint(hint: Any) -> Any:  # noqa: ANN401 -- any type hint in and out
+    """Take the None out of an optional hint; leave a choice of several types as it is."""
+    if get_origin(hint) not in {Union, types.UnionType}:
+        return hint
+    choices = [arg for arg in get_args(hint) if arg is not type(None)]
+    return choices[0] if len(choices) == 1 else hint
+
+
 def findings(group: str, kind: str, obj: JsonObject) -> list[tuple[str, str]]:
     """List field path and fault ("unknown", or the type that was expected) of what the type does not declare."""
     model = model_of(group, kind)
@@ -58,11 +66,7 @@ def findings(group: str, kind: str, obj: JsonObject) -> list[tuple[str, str]]:
 def _walk(value: Any, hint: Any, path: str, found: list[tuple[str, str]]) -> None:  # noqa: ANN401 -- any JSON, any type
     if value is None:
         return
-    if get_origin(hint) in {Union, types.UnionType}:
-        choices = [arg for arg in get_args(hint) if arg is not type(None)]
-        if len(choices) > 1:
-            return
-        hint = choices[0]
+    hint = required_hint(hint)
     if get_origin(hint) is list:
         if not isinstance(value, list):
             found.append((path, "list"))

@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.kube.store import apply, defaults, kinds, problems
 from gpukube.sandbox.kube.store.admission import admit_pod
+from gpukube.sandbox.kube.store.apply import Write
 from gpukube.sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, owner_uids
+from gpukube.sandbox.kube.store.structure import structure_of, tidied
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.store.objects import JsonObject
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 _REMEMBERED = 4000
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_WITHOUT_GENERATION = frozenset(
+    {"LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Service"}
+)
+"""Types with a spec whose changes the API server does not count."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 Verb = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -156,7 +162,8 @@ class Store:
         Raises:
             ApiProblem: 404 without its namespace, 409 when the name is taken, 422 and 403 for what is refused.
         """
-        new = copy.deepcopy(obj)
+        write = self._write(kind, manager) if manager else None
+        new: JsonObject = tidied(obj, write.structure) if write else copy.deepcopy(obj)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         details = new.setdefault("metadata", {})
         self._settle_name(kind, details)
@@ -167,7 +174,7 @@ class Store:
         details["creationTimestamp"] = self.now()
         for key in ("resourceVersion", "deletionTimestamp", "selfLink"):
             details.pop(key, None)
-        if "spec" in new:
+        if kind.custom or ("spec" in new and kind.kind not in _WITHOUT_GENERATION):
             details["generation"] = 1
         if kind.kind != "Pod" and "status" in kind.subresources and not kind.custom:
             new.pop("status", None)
@@ -178,8 +185,9 @@ class Store:
             admit_pod(self, new)
             if self.tolerates_extended_resources:
                 defaults.tolerate_extended_resources(new)
-        if manager:
-            apply.record_update(None, new, manager, self.now())
+        if write:
+            apply.record_update(None, new, write)
+        defaults.give_address(kind, new)
         return new if dry_run else self._commit(kind, "ADDED", new, None)
 
     def _settle_name(self, kind: Kind, details: JsonObject) -> None:
@@ -214,9 +222,11 @@ class Store:
         uid = meta(obj).get("uid")
         if uid and uid != old["metadata"]["uid"]:
             raise problems.changed_meanwhile(kind.plural, name_of(obj), kind.group)
+        write = self._write(kind, manager, part) if manager else None
+        obj = tidied(obj, write.structure) if write else obj
         new = self._status_of(old, obj) if part == "status" else self._rest_of(kind, old, obj)
-        if manager and part != "status" and _differs(old, new):
-            apply.record_update(old, new, manager, self.now())
+        if write:
+            apply.record_update(old, new, write)
         return self._put(kind, old, new, dry_run=dry_run)
 
     def _status_of(self, old: JsonObject, obj: JsonObject) -> JsonObject:
@@ -236,26 +246,45 @@ class Store:
             if "status" in old:
                 new["status"] = old["status"]
         defaults.fill_defaults(kind, new)
+        defaults.give_address(kind, new)
         defaults.check_values(kind, new)
         defaults.check_change(kind, old, new)
         defaults.count_template(kind, old, new)
-        if "spec" in new and new["spec"] != old.get("spec"):
-            new["metadata"]["generation"] = int(old["metadata"].get("generation", 0)) + 1
+        if "generation" in old["metadata"] and new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1
         return new
 
-    def apply(
-        self, kind: Kind, config: JsonObject, *, manager: str, force: bool = False, dry_run: bool = False
+    def apply(  # noqa: PLR0913 -- the options of the API's apply, by name
+        self,
+        kind: Kind,
+        config: JsonObject,
+        *,
+        manager: str,
+        part: str = "",
+        force: bool = False,
+        dry_run: bool = False,
     ) -> tuple[JsonObject, bool]:
-        """Server-side apply; gives the object and whether it was created.
+        """Server-side apply, to the object or to its status; gives the object and whether it was created.
 
         Raises:
             ApiProblem: 409 for fields of other managers, 404, 422.
         """
         live = self.find(kind, namespace_of(config), name_of(config))
-        merged = apply.apply_config(live, config, manager, force=force, time=self.now())
+        merged = apply.apply_config(live, config, self._write(kind, manager, part), force=force)
         if live is None:
             return self.create(kind, merged, dry_run=dry_run), True
-        return self._put(kind, live, self._rest_of(kind, live, merged), dry_run=dry_run), False
+        new = self._status_of(live, merged) if part == "status" else self._rest_of(kind, live, merged)
+        new["metadata"].pop("managedFields", None)
+        new["metadata"] |= {key: value for key, value in meta(merged).items() if key == "managedFields"}
+        return self._put(kind, live, new, dry_run=dry_run), False
+
+    def _write(self, kind: Kind, manager: str, part: str = "") -> Write:
+        definition = None
+        if kind.custom:
+            definition = self.find(kinds.CORE["customresourcedefinitions"], "", f"{kind.plural}.{kind.group}")
+        return Write(
+            manager, structure_of(kind, definition), self.now(), part, has_status="status" in kind.subresources
+        )
 
     def _put(self, kind: Kind, old: JsonObject, new: JsonObject, *, dry_run: bool) -> JsonObject:
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -398,11 +427,3 @@ class Store:
 
 def _custom_subresources(version: JsonObject) -> tuple[str, ...]:
     return tuple(version.get("subresources") or ())
-
-
-def _differs(old: JsonObject, new: JsonObject) -> bool:
-    def bare(obj: JsonObject) -> JsonObject:
-        hidden: Callable[[str], bool] = {"managedFields", "resourceVersion"}.__contains__
-        return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if not hidden(key)}}
-
-    return bare(old) != bare(new)
