@@ -21,6 +21,7 @@ from gpukube.sandbox.aks.market import resource_skus, retail_prices
 from gpukube.sandbox.aks.preconditions import Preconditions
 from gpukube.sandbox.aks.service import Answer
 from gpukube.sandbox.aks.versions import require_api_version
+from gpukube.sandbox.pages import WrongToken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +45,7 @@ class Call:
 
     Attributes:
         parts: Segments of the path that name things, in order.
-        skip: Entries that the pages before this one had.
+        page: Token of the page, "" for the first.
         query: All of the query, for what takes filters.
     """
 
@@ -53,7 +54,7 @@ class Call:
     body: object
     api_version: str
     preconditions: Preconditions
-    skip: int = 0
+    page: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -128,9 +129,8 @@ async def _read(request: Request) -> Call:
     preconditions = Preconditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
     parts = tuple(part for part in request.url.path.split("/") if part)
     version = request.query_params.get("api-version", "")
-    skip = request.query_params.get("$skiptoken", "0")
-    pages = int(skip) if skip.isdigit() else 0
-    return Call(request.method, parts, body, version, preconditions, pages, dict(request.query_params))
+    page = request.query_params.get("$skiptoken", "")
+    return Call(request.method, parts, body, version, preconditions, page, dict(request.query_params))
 
 
 def _reply(status: int, body: object, headers: dict[str, str]) -> Response:
@@ -220,13 +220,20 @@ def _take_token(service: AksService, cluster: Cluster, call: Call, api: str) -> 
             service.throttle.take("other", f"{cluster.subscription}/{call.method}/{api}".lower())
 
 
+def _list_pools(service: AksService, cluster: Cluster, call: Call) -> Answer:
+    try:
+        return service.list_pools(cluster, call.page)
+    except WrongToken as error:  # the code is unconfirmed
+        raise front_door(400, "InvalidSkipToken", "The skip token is invalid.") from error
+
+
 def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
     return service.put_pool(cluster, call.parts[9], call.body, call.api_version, call.preconditions)
 
 
 _CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
     ("GET", ""): lambda service, cluster, _: Answer(200, cluster.wire(service.clock.now())),
-    ("GET", "agentpools"): lambda service, cluster, call: service.list_pools(cluster, call.skip),
+    ("GET", "agentpools"): _list_pools,
     ("GET", "agentpools/*"): lambda service, cluster, call: service.get_pool(cluster, call.parts[9]),
     ("PUT", "agentpools/*"): _put_pool,
     ("DELETE", "agentpools/*"): lambda service, cluster, call: service.delete_pool(

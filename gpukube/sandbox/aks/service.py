@@ -20,6 +20,7 @@ from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
 from gpukube.sandbox.aks.rules import check_changes, check_name, check_pool
 from gpukube.sandbox.aks.schema import check_shape
 from gpukube.sandbox.aks.upgrades import check_upgrade
+from gpukube.sandbox.pages import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -40,14 +41,14 @@ class Answer:
     Attributes:
         operation: The operation it started, for the headers.
         polls_again: The status of an operation that still runs.
-        next_page: How many entries the next page leaves out; 0 = this was the last.
+        next_page: Token of the next page; "" = this was the last.
     """
 
     status: int
     body: object = None
     operation: Operation | None = None
     polls_again: bool = False
-    next_page: int = 0
+    next_page: str = ""
 
 
 @dataclass(slots=True)
@@ -133,11 +134,11 @@ class AksService:
 
     # Pools
 
-    def list_pools(self, cluster: Cluster, skip: int = 0) -> Answer:
+    def list_pools(self, cluster: Cluster, token: str = "") -> Answer:
         """Pools of a cluster: all in one page, or `page_size` of them and where to go on."""
         pools = [pool.wire(cluster.id) for pool in cluster.pools.values()]
-        end = skip + self.page_size if self.page_size else len(pools)
-        return Answer(200, {"value": pools[skip:end]}, next_page=end if end < len(pools) else 0)
+        page, following = cut("agentPools", pools, token, self.page_size or len(pools))
+        return Answer(200, {"value": list(page)}, next_page=following)
 
     def get_pool(self, cluster: Cluster, name: str) -> Answer:
         """One pool."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.wire.identity import SECRET, SESSION, access_key
 from gpukube.sandbox.eks.wire.query import numbered, structures, when
+from gpukube.sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -88,9 +89,12 @@ def _role(arn: str, principal: str, created: float) -> Json:
 
 def _list_roles(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     roles = list(_roles(service, caller.account).values())
-    start, size = int(params.get("Marker", "0")), int(params.get("MaxItems", "100"))
-    more: Json = {"Marker": str(start + size)} if start + size < len(roles) else {}
-    return {"Roles": {"member": roles[start : start + size]}, "IsTruncated": bool(more), **more}
+    try:
+        page, following = cut("ListRoles", roles, params.get("Marker", ""), int(params.get("MaxItems", "100")))
+    except WrongToken as error:
+        raise Refusal("ValidationError", "Invalid Marker.") from error
+    more: Json = {"Marker": following} if following else {}
+    return {"Roles": {"member": list(page)}, "IsTruncated": bool(more), **more}
 
 
 def _require_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:

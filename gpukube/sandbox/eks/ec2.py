@@ -12,6 +12,7 @@ from gpukube.sandbox.eks.reservations import reservation_json
 from gpukube.sandbox.eks.templatedata import TAG_SPECIFICATIONS, TEMPLATE_DATA
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.wire.query import numbered, read_members, structures, when, xml_members
+from gpukube.sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -331,10 +332,11 @@ def _no_filter(name: str) -> Refusal:
 
 def _page(found: Sequence[_T], params: Mapping[str, str], usual: int) -> tuple[Sequence[_T], str | None]:
     """One page of results and the token of the next."""
-    asked, token = params.get("MaxResults", ""), params.get("NextToken", "0")
+    asked = params.get("MaxResults", "")
     if asked and (not asked.isdigit() or int(asked) < 1):
         raise Refusal("InvalidParameterValue", f"Value ({asked}) for parameter maxResults is invalid.")
-    if not token.isdigit():
-        raise Refusal("InvalidNextToken", "The token is not valid.")
-    start, size = int(token), int(asked or usual)
-    return found[start : start + size], str(start + size) if start + size < len(found) else None
+    try:
+        page, following = cut(params.get("Action", ""), found, params.get("NextToken", ""), int(asked or usual))
+    except WrongToken as error:
+        raise Refusal("InvalidNextToken", "The token is not valid.") from error
+    return page, following or None

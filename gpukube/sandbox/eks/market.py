@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.eks.instances import TYPES, InstanceType
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.wire.query import numbered, when
+from gpukube.sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,9 +65,12 @@ def get_products(caller: Caller, body: object) -> Json:
         terms[str(entry.get("Field"))] = str(entry.get("Value"))
     region = terms.get("regionCode", "us-east-1")
     found = [product for one in TYPES.values() if (product := _product(one, region)) and _fits(product, terms)]
-    start, size = _number(asked.get("NextToken"), 0), min(_number(asked.get("MaxResults"), _MOST), _MOST)
-    more = {"NextToken": str(start + size)} if start + size < len(found) else {}
-    page = found[start : start + size]
+    size = min(_number(asked.get("MaxResults"), _MOST), _MOST)
+    try:
+        page, following = cut("GetProducts", found, str(asked.get("NextToken") or ""), size)
+    except WrongToken as error:
+        raise Refusal("InvalidNextTokenException", "The pagination token is invalid. Try again without it.") from error
+    more = {"NextToken": following} if following else {}
     return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product) for product in page], **more}
 
 
@@ -119,9 +123,13 @@ def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]
     ]
     if systems and "Linux/UNIX" not in systems:
         entries = []
-    start, size = _number(params.get("NextToken"), 0), _number(params.get("MaxResults"), 1000)
-    more = str(start + size) if start + size < len(entries) else ""
-    return {"spotPriceHistorySet": {"item": entries[start : start + size]}, "nextToken": more}
+    try:
+        page, following = cut(
+            "DescribeSpotPriceHistory", entries, params.get("NextToken", ""), _number(params.get("MaxResults"), 1000)
+        )
+    except WrongToken as error:
+        raise Refusal("InvalidNextToken", "The token is not valid.") from error
+    return {"spotPriceHistorySet": {"item": list(page)}, "nextToken": following}
 
 
 def _number(value: object, usual: int) -> int:

@@ -31,6 +31,7 @@ from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateStore, Templat
 from gpukube.sandbox.eks.updates import apply_config, config_params
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
 from gpukube.sandbox.eks.wire.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
+from gpukube.sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -300,19 +301,18 @@ class EksService:
     # What they share
 
     def _page(self, key: str, names: list[str], limit: str, token: str) -> Json:
-        """One page; the token is where the next one begins.
+        """One page.
 
         Raises:
             Refusal: 400 InvalidParameterException for a size out of 1 to 100, or a token of another kind.
         """
         if limit and not (limit.isdigit() and 1 <= int(limit) <= 100):  # noqa: PLR2004 - botocore: min 1, max 100
             raise bad_parameter(f"maxResults {limit} must be between 1 and 100")
-        if token and not token.isdigit():
-            raise bad_parameter("Invalid next token")
-        start, size = int(token or 0), min(int(limit or self.page_size), self.page_size)
-        end = start + size
-        more: Json = {"nextToken": str(end)} if end < len(names) else {}
-        return {key: names[start:end], **more}
+        try:
+            page, following = cut(key, names, token, min(int(limit or self.page_size), self.page_size))
+        except WrongToken as error:
+            raise bad_parameter("Invalid next token") from error
+        return {key: list(page), **({"nextToken": following} if following else {})}
 
     def _require_active(self, cluster: EksCluster) -> None:
         if cluster.status != "ACTIVE":

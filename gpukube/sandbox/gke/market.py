@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpukube.sandbox.gke.accelerators import ACCELERATORS
 from gpukube.sandbox.gke.machines import all_machines
 from gpukube.sandbox.gke.wire.answers import Json, Refusal, bad, missing
+from gpukube.sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.sandbox.gke.machines import Machine
+
+_T = TypeVar("_T")
 
 REGIONS = ("us-central1", "europe-west4")
 _ZONES = "abc"
@@ -180,28 +183,26 @@ def _machine(machine: Machine) -> Json:
 def _aggregated(scopes: list[tuple[str, str, list[Json]]], query: Mapping[str, str], kind: str) -> Json:
     """One page of an aggregated list: every scope is named on every page, empty ones with a warning."""
     flat = [(scope, item) for scope, _, items in scopes for item in items]
-    start, size = _start(query), _size(query.get("maxResults", ""))
-    page = flat[start : start + size]
+    page, following = _cut(kind, flat, query, _size(query.get("maxResults", "")))
     named: Json = {}
     for scope, _, _ in scopes:
         own = [item for at, item in page if at == scope]
         empty: Json = {"warning": {"code": "NO_RESULTS_ON_PAGE", "message": f"No results for scope '{scope}'."}}
         named[scope] = {kind: own} if own else empty
-    more = {"nextPageToken": str(start + size)} if start + size < len(flat) else {}
+    more = {"nextPageToken": following} if following else {}
     return {"kind": f"compute#{kind.removesuffix('s')}AggregatedList", "items": named, **more}
 
 
 def _paged(items: list[Json], query: Mapping[str, str], key: str, asked: str) -> Json:
-    start, size = _start(query), _size(asked)
-    following = str(start + size) if start + size < len(items) else ""
-    return {key: items[start : start + size], "nextPageToken": following}
+    page, following = _cut(key, items, query, _size(asked))
+    return {key: list(page), "nextPageToken": following}
 
 
-def _start(query: Mapping[str, str]) -> int:
-    token = query.get("pageToken", "") or "0"
-    if not token.isdigit():
-        raise bad("Invalid value for field 'pageToken'.")
-    return int(token)
+def _cut(of: str, items: Sequence[_T], query: Mapping[str, str], size: int) -> tuple[Sequence[_T], str]:
+    try:
+        return cut(of, items, query.get("pageToken", ""), size)
+    except WrongToken as error:
+        raise bad("Invalid value for field 'pageToken'.") from error
 
 
 def _size(asked: str) -> int:

@@ -176,8 +176,11 @@ def test_list_when_pages_are_small_then_the_sdk_follows_the_links(arm: Arm) -> N
     daemon.configure(arm.info, pageSize=2)
     assert [pool.name for pool in arm.sdk.agent_pools.list(GROUP, NAME)] == ["nodepool1", "gpu1", "gpu2", "gpu3"]
     assert len(daemon.requests_since(arm.info)) > 2
-    last = arm.http.get(f"{CLUSTER_PATH}/agentPools", params={"api-version": API, "$skiptoken": "2"}).json()
+    first = arm.http.get(f"{CLUSTER_PATH}/agentPools", params={"api-version": API}).json()
+    last = arm.http.get(first["nextLink"]).json()
     assert ([pool["name"] for pool in last["value"]], "nextLink" in last) == (["gpu2", "gpu3"], False)
+    wrong = arm.http.get(f"{CLUSTER_PATH}/agentPools", params={"api-version": API, "$skiptoken": "2"})
+    assert wrong.status_code == 400
 
 
 @pytest.mark.parametrize("key", ["vmSize", "gpuInstanceProfile"])

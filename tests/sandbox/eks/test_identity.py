@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import boto3
 import httpx
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from gpukube.sandbox import daemon
-from gpukube.sandbox.eks.wire.identity import SECRET, is_bearer_for
+from gpukube.sandbox.eks.wire.answers import Refusal
+from gpukube.sandbox.eks.wire.identity import SECRET, Signed, access_key, check_signed, is_bearer_for
 from tests.sandbox.eks.aws import ACCOUNT, NAME, REGION, Aws
 from tests.sandbox.eks.tokens import bearer, encoded, presigned
 from tests.waiting import PATIENCE_S
@@ -54,6 +59,65 @@ def test_key_when_not_of_the_sandbox_then_refused_as_each_service_does(
         getattr(client, call)()
     assert caught.value.response["Error"]["Code"] == code
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+SIGNATURES = {
+    "eks": ("list_clusters", "InvalidSignatureException"),
+    "pricing": ("get_products", "InvalidSignatureException"),
+    "sts": ("get_caller_identity", "SignatureDoesNotMatch"),
+    "iam": ("list_roles", "SignatureDoesNotMatch"),
+    "autoscaling": ("describe_auto_scaling_groups", "SignatureDoesNotMatch"),
+    "ec2": ("describe_subnets", "AuthFailure"),
+}
+
+
+@pytest.mark.parametrize("service", SIGNATURES)
+def test_secret_when_it_is_wrong_then_refused_as_each_service_does(sandbox: SandboxInfo, service: str) -> None:
+    call, code = SIGNATURES[service]
+    session = boto3.Session(access_key(ACCOUNT), "wrong", region_name=REGION)
+    once = Config(retries={"total_max_attempts": 1})
+    client = session.client(service, endpoint_url=sandbox.aws_url, config=once)  # type: ignore[call-overload] # by name
+    with pytest.raises(ClientError) as caught:
+        getattr(client, call)(**({"ServiceCode": "AmazonEC2"} if service == "pricing" else {}))
+    assert caught.value.response["Error"]["Code"] == code
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+
+
+SENT: dict[str, tuple[str, str, bytes]] = {
+    "plain": ("GET", "/clusters", b""),
+    "escapes in the path": ("DELETE", "/tags/arn%3Aaws%3Aeks%2Fa%20b?tagKeys=x%20y&tagKeys=a%2Bb", b""),
+    "a query in another order": ("GET", "/clusters?nextToken=b%3D&maxResults=1&empty=", b""),
+    "a body": ("POST", "/clusters/train/node-groups", b'{"nodegroupName": "\xc3\xa9"}'),
+}
+
+
+def signed_by_botocore(name: str, secret: str = SECRET) -> Signed:
+    method, target, body = SENT[name]
+    request = AWSRequest(method, f"http://127.0.0.1:4000{target}", data=body, headers={"x-two": " a  b "})
+    SigV4Auth(Credentials(access_key(ACCOUNT), secret), "eks", REGION).add_auth(request)
+    headers = {key.lower(): value for key, value in request.headers.items()} | {"host": "127.0.0.1:4000"}
+    path, _, query = target.partition("?")
+    return Signed(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_signature_when_botocore_made_it_then_right_until_anything_is_changed(name: str) -> None:
+    good = signed_by_botocore(name)
+    check_signed(good)
+    other = {**good.headers, "x-two": "other"}
+    unsigned = {**good.headers, "authorization": good.headers["authorization"].replace("host;", "")}
+    for wrong in (
+        signed_by_botocore(name, secret="x" * 40),
+        replace(good, method="PUT"),
+        replace(good, path=f"{good.path}/x"),
+        replace(good, query=f"{good.query}&a=b"),
+        replace(good, body=b"other"),
+        replace(good, headers=other),
+        replace(good, headers=unsigned),
+        replace(good, headers={"authorization": good.headers["authorization"]}),
+    ):
+        with pytest.raises(Refusal, match="signature we calculated"):
+            check_signed(wrong)
 
 
 def test_request_when_not_signed_then_403(sandbox: SandboxInfo) -> None:

@@ -1,7 +1,7 @@
 """Who is asking: the dummy access keys of the sandbox, and signatures of version 4.
 
-Lives here: keys, the account behind a key, the check of presigned addresses and of a cluster's bearer token. Must not
-live here: anything that could take a real credential for good.
+Lives here: keys, the account behind a key, the check of signed requests, of presigned addresses and of a cluster's
+bearer token. Must not live here: anything that could take a real credential for good.
 
 Every account has keys of its own: `AKIAGPUK` (or `ASIAGPUK`, from AssumeRole) and the twelve digits of the account,
 twenty characters as real ones; the secret is the same for all.
@@ -83,8 +83,8 @@ def access_key(account: str, *, session: bool = False) -> str:
 def read_caller(headers: Mapping[str, str], query: Mapping[str, str]) -> Caller:
     """Who signed a request, by its Authorization header or its presigned address.
 
-    The signature of a header is not computed: no request could do harm here. Keys that are not the sandbox's are
-    refused, so that a real one never seems to work.
+    Keys that are not the sandbox's are refused, so that a real one never seems to work; the signature is for
+    `check_signed` and `check_presigned`.
 
     Raises:
         Refusal: 403 MissingAuthenticationToken or UnrecognizedClientException.
@@ -107,6 +107,64 @@ def _caller(key: str, token: str, region: str, service: str) -> Caller:
     return Caller(known[2], region, service, key, role)
 
 
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What of a request is signed.
+
+    Attributes:
+        path: As sent, with its escapes.
+        query: As sent.
+        headers: Names in lower case.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def check_signed(request: Signed) -> None:
+    """Check the signature in the Authorization header of a request.
+
+    Raises:
+        Refusal: 403 InvalidSignatureException; the secret or the request is another than what was signed.
+
+    Source:
+        docs: IAM/latest/UserGuide/reference_sigv-create-signed-request; botocore auth.py SigV4Auth.
+    """
+    parts = dict(
+        re.findall(r"(Credential|SignedHeaders|Signature)=([^,\s]+)", request.headers.get("authorization", ""))
+    )
+    names = parts.get("SignedHeaders", "").split(";")
+    if "host" not in names or any(name not in request.headers for name in names):
+        raise _mismatch()
+    canonical = "\n".join(
+        (
+            request.method,
+            quote(request.path or "/", safe="/~"),  # its escapes are escaped once more, as everywhere but at S3
+            _canonical_query(parse_qsl(request.query, keep_blank_values=True)),
+            *(f"{name}:{' '.join(request.headers[name].split())}" for name in names),
+            "",
+            ";".join(names),
+            hashlib.sha256(request.body).hexdigest(),
+        )
+    )
+    scope = parts.get("Credential", "").partition("/")[2]
+    text = _string_to_sign(request.headers.get("x-amz-date", ""), scope, canonical)
+    if not hmac.compare_digest(_sign(scope, text), parts.get("Signature", "")):
+        raise _mismatch()
+
+
+def _canonical_query(pairs: list[tuple[str, str]]) -> str:
+    encoded = sorted((quote(key, safe="-_.~"), quote(value, safe="-_.~")) for key, value in pairs)
+    return "&".join(f"{key}={value}" for key, value in encoded)
+
+
+def _string_to_sign(moment: str, scope: str, canonical: str) -> str:
+    return "\n".join(("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+
+
 def check_presigned(address: str, headers: Mapping[str, str]) -> Caller:
     """Check a presigned GET as STS does.
 
@@ -115,7 +173,7 @@ def check_presigned(address: str, headers: Mapping[str, str]) -> Caller:
         headers: Names in lower case -> value of the headers that were signed, besides the host.
 
     Raises:
-        Refusal: 403; the signature does not fit, or is not of this sandbox's keys.
+        Refusal: 403 InvalidSignatureException, or as `read_caller`.
     """
     parts = urlsplit(address)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -128,11 +186,7 @@ def check_presigned(address: str, headers: Mapping[str, str]) -> Caller:
         (
             "GET",
             parts.path or "/",
-            "&".join(
-                f"{quote(key, safe='-_.~')}={quote(value, safe='-_.~')}"
-                for key, value in sorted(query.items())
-                if key != "X-Amz-Signature"
-            ),
+            _canonical_query([(key, value) for key, value in query.items() if key != "X-Amz-Signature"]),
             *(f"{name}:{values[name]}" for name in signed.split(";")),
             "",
             signed,
@@ -141,7 +195,7 @@ def check_presigned(address: str, headers: Mapping[str, str]) -> Caller:
     )
     moment = query.get("X-Amz-Date", "")
     scope = query["X-Amz-Credential"].partition("/")[2]
-    text = "\n".join(("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+    text = _string_to_sign(moment, scope, canonical)
     if not hmac.compare_digest(_sign(scope, text), query.get("X-Amz-Signature", "")):
         raise _mismatch()
     return caller
@@ -152,7 +206,7 @@ def _mismatch() -> Refusal:
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access "
         "Key and signing method. Consult the service documentation for details."
     )
-    return Refusal("SignatureDoesNotMatch", message, status=403)
+    return Refusal("InvalidSignatureException", message, status=403)
 
 
 def _sign(scope: str, text: str) -> str:

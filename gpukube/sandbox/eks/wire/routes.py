@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from gpukube.sandbox.eks import account, ec2, market
 from gpukube.sandbox.eks.wire.answers import Json, Refusal
-from gpukube.sandbox.eks.wire.identity import Caller, check_presigned, read_caller
+from gpukube.sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
 from gpukube.sandbox.eks.wire.query import xml_answer, xml_error
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _QUERY = {
     "autoscaling": account.AUTOSCALING,
 }
 _UNKNOWN_KEY = {"ec2": "AuthFailure", "sts": "InvalidClientTokenId", "iam": "InvalidClientTokenId"}
+_WRONG_SIGNATURE = {"ec2": "AuthFailure"}
+"""The query services say SignatureDoesNotMatch, but for EC2, and the JSON ones InvalidSignatureException."""
 _REST = "application/json"
 _PRICING = "pricing"
 
@@ -89,10 +91,9 @@ class AwsApp:
         service = _service_of(request)
         try:
             caller = read_caller(request.headers, request.query_params)
+            _check_signature(request, raw)
             if service in _QUERY:
                 params = dict(parse_qsl(raw.decode() or request.url.query, keep_blank_values=True))
-                if "X-Amz-Signature" in request.query_params:
-                    _check_presigned(request)
                 result = self._query(service, caller, params)
                 content = xml_answer(service, params["Action"], result, identity)
                 return Response(content, 200, {"x-amzn-requestid": identity}, media_type="text/xml")
@@ -181,16 +182,24 @@ def _read(request: Request, caller: Caller, raw: bytes) -> _Call:
             body = json.loads(raw)
         except ValueError:
             raise Refusal("SerializationException", "The request body is not JSON") from None
-    path = request.scope.get("raw_path", b"").decode().partition("?")[0] or request.url.path
-    parts = tuple(unquote(part) for part in path.split("/") if part)
+    parts = tuple(unquote(part) for part in _raw_path(request).split("/") if part)
     query = request.query_params
     lists = {key: query.getlist(key) for key in query}
     return _Call(caller, (request.method, *parts), dict(query), lists, body)
 
 
-def _check_presigned(request: Request) -> None:
-    headers = {key.lower(): value for key, value in request.headers.items()}
-    check_presigned(str(request.url), headers)
+def _check_signature(request: Request, raw: bytes) -> None:
+    headers = dict(request.headers)
+    if "X-Amz-Signature" in request.query_params:
+        check_presigned(str(request.url), headers)
+        return
+    check_signed(Signed(request.method, _raw_path(request), request.url.query, headers, raw))
+
+
+def _raw_path(request: Request) -> str:
+    """The path with its escapes, as it was sent."""
+    sent: bytes = request.scope.get("raw_path", b"")
+    return sent.decode().partition("?")[0] or request.url.path
 
 
 def _prices(request: Request, call: _Call) -> Json:
@@ -210,9 +219,11 @@ def _not_emulated(call: _Call) -> Refusal:
 
 def _refused(service: str, refusal: Refusal, identity: str) -> Response:
     if service in _QUERY:
-        code = (
-            _UNKNOWN_KEY.get(service, refusal.code) if refusal.code == "UnrecognizedClientException" else refusal.code
-        )
+        code = refusal.code
+        if code == "UnrecognizedClientException":
+            code = _UNKNOWN_KEY.get(service, code)
+        elif code == "InvalidSignatureException":
+            code = _WRONG_SIGNATURE.get(service, "SignatureDoesNotMatch")
         content = xml_error(service, code, refusal.message, refusal.status, identity)
         headers = {"x-amzn-requestid": identity}
         return Response(content, refusal.status, headers, media_type="text/xml")
