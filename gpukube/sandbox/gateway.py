@@ -1,4 +1,4 @@
-"""One https port for the Kubernetes APIs of all clusters, told apart by a path prefix.
+"""One https port for the Kubernetes APIs of all clusters, told apart by a path prefix, or by the token without one.
 
 Lives here: finding the cluster of a request, and Entra tokens. Must not live here: the Kubernetes API (`kube`).
 """
@@ -42,18 +42,35 @@ class KubeGateway:
             response = await _review(Request(scope, receive), self._world.eks.clusters.get(asked))
             await response(scope, receive, send)
             return
-        key = asked if asked in self._world.kube_apps else asked.lower()  # names of EKS clusters have a case
-        app = self._world.kube_apps.get(key) if parts[1:2] == ["clusters"] else None
+        if parts[1:2] == ["clusters"]:
+            key = asked if asked in self._world.kube_apps else asked.lower()  # names of EKS clusters have a case
+            below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
+        else:  # kubectl get --raw takes the server's host alone
+            key, below = self._cluster_of(scope["headers"]), scope["path"]
+        app = self._world.kube_apps.get(key)
         if app is None:
             status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
-            response = JSONResponse(status | {"message": "no such cluster in the sandbox"}, 404)
+            message = "no such cluster in the sandbox"
+            if self._world.kube_apps and parts[1:2] != ["clusters"]:
+                prefixes = ", ".join(f"/clusters/{known}" for known in sorted(self._world.kube_apps))
+                message = f"the token does not tell which cluster; begin the path with one of {prefixes}"
+            response = JSONResponse(status | {"message": message}, 404)
             await response(scope, receive, send)
             return
-        below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
         raw = below.encode()
         headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key))
         headers = _with_aws_token(headers, self._world.eks.clusters.get(key))
         await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
+
+    def _cluster_of(self, headers: list[tuple[bytes, bytes]]) -> str:
+        """Find the one cluster that a request without a prefix can be for; "" where there are several."""
+        bearer = dict(headers).get(b"authorization", b"").decode("latin-1").partition(" ")[2]
+        world = self._world
+        if len(world.kube_apps) == 1:
+            return next(iter(world.kube_apps))
+        theirs = [key for key, app in world.kube_apps.items() if app.state.cluster.token == bearer]
+        theirs += [key for key, eks in world.eks.clusters.items() if is_bearer_for(bearer, eks.name, eks.account)]
+        return theirs[0] if len(theirs) == 1 else ""
 
 
 def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster | None) -> list[tuple[bytes, bytes]]:

@@ -32,7 +32,7 @@ from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.traffic import RequestLog
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.applications import Starlette
 
     from gpukube.sandbox.aks.lifecycle import Failure
     from gpukube.sandbox.eks.clusters import EksCluster
@@ -75,7 +75,7 @@ class World:
         self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock))
         self.eks = EksService(self.clock, partial(self.faults.operation, "aws"))
         self.gke = GkeDoor(self.clock, self.faults, self.log)
-        self.kube_apps: dict[str, ASGIApp] = {}
+        self.kube_apps: dict[str, Starlette] = {}
         self.kube_base = ""
         self._ca_pem = ca_pem
         self._making = asyncio.Lock()

@@ -17,6 +17,7 @@ from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
 from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.kube.repository import CHART, VERSIONS, archive_name, chart_archive, repository_routes
+from gpukube.sandbox.kube.store.problems import SANDBOX_USER
 from tests.clients import client
 from tests.waiting import wait_for
 
@@ -440,3 +441,29 @@ def test_lightkube_when_listing_and_watching_then_typed_objects(fleet: Served, k
 
     assert made.metadata.uid
     assert (event, watched.metadata.name) == ("ADDED", "cm")
+
+
+@pytest.mark.clients("kubectl")
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("pod.spec.tolerations", "FIELD: tolerations <[]Toleration>"),
+        ("node.spec.taints.effect", "FIELD: effect <string>"),
+        ("deployment.spec.strategy.rollingUpdate.maxSurge", "FIELD: maxSurge <IntOrString>"),
+        ("pod.spec.containers.resources.limits", "FIELD: limits <map[string]Quantity>"),
+    ],
+)
+def test_kubectl_when_asked_to_explain_then_the_published_types_are_shown(
+    served: Served, kubeconfig: Path, path: str, expected: str
+) -> None:
+    text = kubectl(kubeconfig, "explain", path)
+
+    assert expected in text
+    assert "<empty>" not in text
+
+
+@pytest.mark.clients("kubectl")
+def test_kubectl_when_asked_who_and_how_then_answered(served: Served, kubeconfig: Path) -> None:
+    assert SANDBOX_USER in kubectl(kubeconfig, "auth", "whoami")
+    assert kubectl(kubeconfig, "get", "--raw", "/readyz") == "ok"
+    assert "/apis/apps" in kubectl(kubeconfig, "get", "--raw", "/")

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gpukube.sandbox.kube.http import discovery, openapi_v2, subresources, tables
+from gpukube.sandbox.kube.http import discovery, openapi_v2, openapi_v3, subresources, tables
 from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
 from gpukube.sandbox.kube.http.watching import WatchQuery, watch
 from gpukube.sandbox.kube.store import problems
@@ -37,8 +37,10 @@ _WATCH_S = 1800.0
 
 
 def make_app(cluster: KubeCluster) -> Starlette:
-    """Make the application that serves a cluster's API; may be mounted under any path."""
-    return Starlette(routes=[Route("/{path:path}", _Api(cluster).serve, methods=_METHODS)])
+    """Make the application that serves a cluster's API (its `state.cluster`); may be mounted under any path."""
+    app = Starlette(routes=[Route("/{path:path}", _Api(cluster).serve, methods=_METHODS)])
+    app.state.cluster = cluster
+    return app
 
 
 class _Api:
@@ -79,6 +81,11 @@ class _Api:
         if parts == ["openapi", "v2"]:
             body, form = openapi_v2.encoded(self._store.kinds.values(), accept)
             return Response(body, media_type=form)
+        if parts[:2] == ["openapi", "v3"]:
+            described = openapi_v3.encoded(self._store, parts[2:])
+            if described is None:
+                raise problems.no_such_path()
+            return Response(described, media_type="application/json")
         found = self._document(parts)
         if found is not None and not found:
             raise problems.no_such_path()
@@ -87,6 +94,8 @@ class _Api:
     def _document(self, parts: list[str]) -> JsonObject | None:
         kinds = list(self._store.kinds.values())
         match parts:
+            case []:
+                return discovery.paths(kinds)
             case ["version"]:
                 return discovery.version_info(self._cluster.kubernetes_version)
             case ["api"]:
@@ -98,7 +107,7 @@ class _Api:
             case ["apis", group, version]:
                 return discovery.resource_list(kinds, group, version)
             case _:
-                return discovery.openapi(kinds, parts) if parts[:1] in ([], ["openapi"]) else None
+                return {} if parts[0] == "openapi" else None
 
     def _require_allowed(self, verb: str, target: Target) -> None:
         kind = target.kind

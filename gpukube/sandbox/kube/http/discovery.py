@@ -1,6 +1,7 @@
-"""What the API says about itself: version, groups, resources, OpenAPI.
+"""What the API says about itself: version, groups, resources.
 
-Lives here: discovery documents built from the table of types. Must not live here: requests on objects.
+Lives here: discovery documents built from the table of types. Must not live here: requests on objects, OpenAPI
+(`openapi_v2`, `openapi_v3`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ _SUBRESOURCES: dict[str, tuple[str, list[str]]] = {
     "eviction": ("Eviction", ["create"]),
     "binding": ("Binding", ["create"]),
 }
-_PATCH_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
 def version_info(version: str) -> JsonObject:
@@ -44,12 +44,21 @@ def version_info(version: str) -> JsonObject:
     }
 
 
+def paths(kinds: Iterable[Kind]) -> JsonObject:
+    """Answer /: what can be asked here."""
+    found = {"/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
+    for group, versions in versions_by_group(kinds).items():
+        found |= {f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)} if group else {"/api/v1"}
+    return {"paths": sorted(found)}
+
+
 def core_versions() -> JsonObject:
     """Answer /api."""
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
 
 
-def _groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
+def versions_by_group(kinds: Iterable[Kind]) -> dict[str, list[str]]:
+    """Map each group to the versions served of it."""
     found: dict[str, list[str]] = {}
     for kind in kinds:
         versions = found.setdefault(kind.group, [])
@@ -61,7 +70,7 @@ def _groups(kinds: Iterable[Kind]) -> dict[str, list[str]]:
 def group_list(kinds: Iterable[Kind], only: str = "") -> JsonObject:
     """Answer /apis, or /apis/<group> when one is named (empty when it does not exist)."""
     groups = []
-    for group, versions in _groups(kinds).items():
+    for group, versions in versions_by_group(kinds).items():
         named = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
         if group:
             groups.append({"name": group, "versions": named, "preferredVersion": named[0]})
@@ -102,7 +111,7 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> JsonObject
 def aggregated(kinds: Collection[Kind], *, core: bool) -> JsonObject:
     """Answer /api or /apis in one document (apidiscovery.k8s.io/v2)."""
     items = []
-    for group, versions in _groups(kinds).items():
+    for group, versions in versions_by_group(kinds).items():
         if core is (group == ""):
             described = [
                 {"version": version, "freshness": "Current", "resources": _described(kinds, group, version)}
@@ -137,61 +146,3 @@ def _foreign(part: str) -> dict[str, str]:
     if part == "scale":
         return {"group": "autoscaling", "version": "v1"}
     return {"group": "policy", "version": "v1"} if part == "eviction" else {}
-
-
-def _place(group: str, version: str) -> str:
-    return f"apis/{group}/{version}" if group else f"api/{version}"
-
-
-def openapi(kinds: Collection[Kind], parts: list[str]) -> JsonObject:
-    """Answer a path below /openapi/v3; empty for what does not exist."""
-    match parts:
-        case ["openapi", "v3"]:
-            return _openapi_root(kinds)
-        case ["openapi", "v3", "api", version]:
-            return _openapi_document(kinds, "", version)
-        case ["openapi", "v3", "apis", group, version]:
-            return _openapi_document(kinds, group, version)
-        case _:
-            return {}
-
-
-def _openapi_root(kinds: Iterable[Kind]) -> JsonObject:
-    """Answer /openapi/v3."""
-    places = [_place(group, version) for group, versions in _groups(kinds).items() for version in versions]
-    return {"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}}
-
-
-def _openapi_document(kinds: Collection[Kind], group: str, version: str) -> JsonObject:
-    """Answer /openapi/v3/<place>: per type the patch operation, from which clients learn what the server validates.
-
-    Helm 4 and kubectl look for the `fieldValidation` parameter and `x-kubernetes-group-version-kind`; schemas are open.
-    """
-    mine = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
-    if not mine:
-        return {}
-    parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _PATCH_PARAMETERS]
-    paths: JsonObject = {}
-    schemas: JsonObject = {}
-    for kind in mine:
-        identity = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-        scope = "namespaces/{namespace}/" if kind.namespaced else ""
-        operation = {
-            "operationId": f"patch{kind.version.capitalize()}{kind.kind}",
-            "parameters": parameters,
-            "responses": {"200": {"description": "OK"}},
-            "x-kubernetes-action": "patch",
-            "x-kubernetes-group-version-kind": identity,
-        }
-        paths[f"/{_place(group, version)}/{scope}{kind.plural}/{{name}}"] = {"patch": operation}
-        schemas[f"io.k8s.{group or 'core'}.{version}.{kind.kind}"] = {
-            "type": "object",
-            "x-kubernetes-preserve-unknown-fields": True,
-            "x-kubernetes-group-version-kind": [identity],
-        }
-    return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": version},
-        "paths": paths,
-        "components": {"schemas": schemas},
-    }

@@ -77,7 +77,11 @@ _MESSAGES: dict[str, _Fields] = {
     "Preconditions": {1: ("uid", "string"), 2: ("resourceVersion", "string")},
     "Eviction": {1: ("metadata", "ObjectMeta"), 2: ("deleteOptions", "DeleteOptions")},
     "SelfSubjectAccessReview": {1: ("metadata", "ObjectMeta"), 2: ("spec", "AccessSpec")},
-    "AccessSpec": {1: ("resourceAttributes", "ResourceAttributes")},
+    "SelfSubjectReview": {1: ("metadata", "ObjectMeta")},
+    "SelfSubjectRulesReview": {1: ("metadata", "ObjectMeta"), 2: ("spec", "RulesSpec")},
+    "RulesSpec": {1: ("namespace", "string")},
+    "AccessSpec": {1: ("resourceAttributes", "ResourceAttributes"), 2: ("nonResourceAttributes", "PathAttributes")},
+    "PathAttributes": {1: ("path", "string"), 2: ("verb", "string")},
     "ResourceAttributes": {
         1: ("namespace", "string"),
         2: ("verb", "string"),

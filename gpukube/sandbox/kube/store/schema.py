@@ -30,7 +30,8 @@ _MODULES: dict[str, str] = {
 }
 """Group -> module of lightkube.models; groups not listed are not checked."""
 
-_STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"})
+STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"})
+"""Fields that are maps of strings; of other maps the models do not know what is in them."""
 
 
 @functools.cache
@@ -52,6 +53,11 @@ def required_hint(hint: Any) -> Any:  # noqa: ANN401 -- any type hint in and out
         return hint
     choices = [arg for arg in get_args(hint) if arg is not type(None)]
     return choices[0] if len(choices) == 1 else hint
+
+
+def is_optional(hint: Any) -> bool:  # noqa: ANN401 -- any type hint
+    """Whether a field may be absent."""
+    return type(None) in get_args(hint)
 
 
 def findings(group: str, kind: str, obj: JsonObject) -> list[tuple[str, str]]:
@@ -96,7 +102,7 @@ def _walk_object(value: Any, model: type, path: str, found: list[tuple[str, str]
 def _walk_map(value: Any, path: str, found: list[tuple[str, str]]) -> None:  # noqa: ANN401 -- any JSON
     if not isinstance(value, dict):
         found.append((path, "map"))
-    elif path.rsplit(".", 1)[-1] in _STRING_MAPS:
+    elif path.rsplit(".", 1)[-1] in STRING_MAPS:
         found.extend((f"{path}.{key}", "string") for key, item in value.items() if not isinstance(item, str | None))
 
 

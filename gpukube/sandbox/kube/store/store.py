@@ -279,12 +279,13 @@ class Store:
         return self._put(kind, live, new, dry_run=dry_run), False
 
     def _write(self, kind: Kind, manager: str, part: str = "") -> Write:
-        definition = None
-        if kind.custom:
-            definition = self.find(kinds.CORE["customresourcedefinitions"], "", f"{kind.plural}.{kind.group}")
-        return Write(
-            manager, structure_of(kind, definition), self.now(), part, has_status="status" in kind.subresources
-        )
+        structure = structure_of(kind, self.definition_of(kind))
+        return Write(manager, structure, self.now(), part, has_status="status" in kind.subresources)
+
+    def definition_of(self, kind: Kind) -> JsonObject | None:
+        """Give the CustomResourceDefinition of a type; None for a built-in one."""
+        definitions = kinds.CORE["customresourcedefinitions"]
+        return self.find(definitions, "", f"{kind.plural}.{kind.group}") if kind.custom else None
 
     def _put(self, kind: Kind, old: JsonObject, new: JsonObject, *, dry_run: bool) -> JsonObject:
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
