@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.addons import apply_static_plugin
+from gpukube.sandbox.aks.autoscaling import AksGroups
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions
 from gpukube.sandbox.aks.failures import planned_failure
 from gpukube.sandbox.aks.lifecycle import seed_pool
@@ -92,6 +93,7 @@ class World:
             if key in self.aks.clusters:
                 return self.aks.clusters[key], False
             cluster = self.aks.clusters[key] = await self._start_cluster(key, wanted)
+            cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults.for_operation))
             sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
             pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
             cluster.pools[SYSTEM_POOL] = pool

@@ -179,9 +179,14 @@ async def _shrink(job: Job, wanted: int) -> None:
 
 async def _remove(job: Job, name: str) -> None:
     """Take a machine away; an abort in between must leave no node without its machine."""
-    job.pool.nodes.remove(name)
-    job.pool.outdated.discard(name)
-    await asyncio.shield(job.cluster.kube.remove_node(name))
+    await forget(job.cluster, job.pool, name)
+
+
+async def forget(cluster: Cluster, pool: Pool, name: str) -> None:
+    """Take a machine away with its node."""
+    pool.nodes.remove(name)
+    pool.outdated.discard(name)
+    await asyncio.shield(cluster.kube.remove_node(name))
 
 
 async def _grow(job: Job) -> None:
@@ -242,6 +247,12 @@ async def seed_pool(cluster: Cluster, pool: Pool) -> None:
     """Give a pool that has always been there its machines, booted already."""
     while len(pool.nodes) < _wanted(pool):
         await _add_machine(cluster, pool, 0.0)
+
+
+async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> None:
+    """Bring up machines one after the other."""
+    for _ in range(count):
+        await _add_machine(cluster, pool, pace.boot_s)
 
 
 async def _add_machine(cluster: Cluster, pool: Pool, boot_s: float) -> None:

@@ -56,6 +56,12 @@ def node_name(cluster: str, pool: str, index: int) -> str:
     return f"aks-{pool}-{digest:08d}-vmss{text}"
 
 
+def scale_set_name(cluster: str, pool: str) -> str:
+    """Name of the pool's scale set, which its members' names begin with."""
+    name = node_name(cluster, pool, 0)
+    return name[: name.rindex("vmss") + 4]
+
+
 def node_labels(pool_name: str, pool: Json, node_group: str) -> dict[str, str]:
     """Every label that the pool gives its nodes: the user's and the cloud's."""
     size = _size_of(pool)
@@ -127,7 +133,7 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
     labels = node_labels(pool_name, pool, place.node_group)
     labels["topology.disk.csi.azure.com/zone"] = zone if zone != "0" else ""
     labels |= {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": place.location}
-    scale_set = name[: name.rindex("vmss") + 4]
+    scale_set = scale_set_name(place.cluster, pool_name)
     return NodeShape(
         name=name,
         pool=pool_name,

@@ -262,10 +262,18 @@ async def _launch(job: Job) -> Failure | None:
 
 
 async def _grow_later(job: Job) -> None:
+    await scale_out(job)
+
+
+async def scale_out(job: Job) -> Failure | None:
+    """Launch what the group lacks; gives why it did not come, which its health then shows too."""
     failure = await _launch(job)
     group = job.group
     if group.status == "ACTIVE" and failure:
         job.settle("DEGRADED", failure)
+    elif group.status == "DEGRADED" and not failure:
+        job.settle("ACTIVE")  # a scale-out that succeeds heals it (aws/containers-roadmap#2326)
+    return failure
 
 
 def _zones(job: Job) -> list[str]:
@@ -301,8 +309,13 @@ async def _shrink(job: Job, wanted: int, *, at_once: bool = False) -> None:
 
 
 async def _remove(job: Job, name: str) -> None:
-    job.group.nodes.remove(name)
-    await asyncio.shield(job.cluster.kube.remove_node(name))
+    await asyncio.shield(forget(job.cluster, job.group, name))
+
+
+async def forget(cluster: EksCluster, group: NodeGroup, name: str) -> None:
+    """Take one instance away with its node."""
+    group.nodes.remove(name)
+    await cluster.kube.remove_node(name)
 
 
 async def _remove_all(job: Job, names: list[str]) -> None:

@@ -158,7 +158,19 @@ async def run_cancel(job: Job) -> None:
 
 
 def _wanted(pool: Pool) -> dict[str, int]:
-    return dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
+    """Say how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
+    told = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
+    scaling = pool.wire.autoscaling
+    if not scaling.enabled or not pool.made:
+        return told
+    sizes = {zone: len(pool.nodes.get(zone, ())) for zone in pool.wire.locations}
+    if not scaling.total_max_node_count:
+        return {zone: min(max(size, scaling.min_node_count), scaling.max_node_count) for zone, size in sizes.items()}
+    while sum(sizes.values()) < scaling.total_min_node_count:
+        sizes[min(sizes, key=lambda zone: (sizes[zone], zone))] += 1
+    while sum(sizes.values()) > scaling.total_max_node_count:
+        sizes[max(sizes, key=lambda zone: (sizes[zone], zone))] -= 1
+    return sizes
 
 
 async def _retouch(job: Job) -> None:
@@ -190,7 +202,7 @@ async def _grow(job: Job) -> None:
     for made, zone in enumerate(missing):
         if job.fails() and job.failure and made >= job.failure.after_nodes:
             break
-        await _add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
+        await add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
         job.operation.done = (made + 1, len(missing))
         await job.clock.sleep(job.pace.between_nodes_s)
     await _fail_if_planned(job)
@@ -216,7 +228,7 @@ async def _roll(job: Job) -> None:
             raise _Failed
         if not surges:
             await _remove(job, zone, name)
-        await _add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
+        await add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
         await job.clock.sleep(job.pace.boot_s)
         await job.cluster.kube.joined(job.pool.all_nodes())
         if surges:
@@ -233,10 +245,11 @@ async def seed_pool(cluster: Cluster, pool: Pool, place: Place) -> None:
     """Give a pool that has always been there its machines, booted already."""
     for zone, count in _wanted(pool).items():
         while len(_of(pool, zone)) < count:
-            await _add_machine(cluster, pool, place, zone, 0.0)
+            await add_machine(cluster, pool, place, zone, 0.0)
 
 
-async def _add_machine(cluster: Cluster, pool: Pool, place: Place, zone: str, boot_s: float) -> None:
+async def add_machine(cluster: Cluster, pool: Pool, place: Place, zone: str, boot_s: float) -> None:
+    """Bring up one machine."""
     name = next_name(place, pool, zone)
     _of(pool, zone).append(name)
     await cluster.kube.add_node(node_shape(place, pool.wire, name, zone, boot_s))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.addons import apply_managed_plugin, apply_static_plugin
+from gpukube.sandbox.gke.autoscaling import GkeGroups
 from gpukube.sandbox.gke.clusters import Cluster, ClusterOptions
 from gpukube.sandbox.gke.lifecycle import seed_pool
 from gpukube.sandbox.gke.pools import Pool, fill_defaults
@@ -78,6 +79,7 @@ async def make_cluster(
         created=service.clock.now(),
         options=wanted.options,
     )
+    kube.autoscale(GkeGroups(cluster, service.clock, service.faults.operation))
     service.clusters[wanted.key] = cluster
     await apply_managed_plugin(kube)
     if wanted.options.foreign_plugin:

@@ -12,6 +12,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.kube.autoscaler.scaler import Autoscaler
 from gpukube.sandbox.kube.controllers.daemonsets import DaemonSets
 from gpukube.sandbox.kube.controllers.disruptions import Disruptions
 from gpukube.sandbox.kube.controllers.jobs import Jobs
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.autoscaler.groups import Groups
     from gpukube.sandbox.kube.store.objectapi import ObjectApi
 
 __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
@@ -93,6 +95,7 @@ class KubeCluster:
         self._remote: RemoteApi | None = None
         self._kubelets = Kubelets(self.api, clock, self._logs)
         self._nudge: Callable[[], None] = lambda: None
+        self._groups: Groups | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -109,6 +112,7 @@ class KubeCluster:
         twin._logs = copy.deepcopy(self._logs)
         twin._kubelets = Kubelets(twin.api, self.clock, twin._logs)
         twin._kubelets.machines.update(copy.deepcopy(self._kubelets.machines))
+        twin._groups = copy.deepcopy(self._groups, memo)
         return twin
 
     def tolerate_extended_resources(self) -> None:
@@ -125,16 +129,26 @@ class KubeCluster:
         """Start the controllers; needs a running event loop."""
         if self._plane:
             await self._start_plane(self._plane)
-        major, minor = map(int, self.kubernetes_version.split(".")[:2])
-        for controller in (
-            *(kind(self.api, self.clock) for kind in _CONTROLLERS),
-            Scheduler(self.api, self.clock, (major, minor)),
-        ):
+        scheduler = Scheduler(self.api, self.clock, self._minor)
+        for controller in (*(kind(self.api, self.clock) for kind in _CONTROLLERS), scheduler):
             if not (self._plane and self._plane.has(controller.stands_for)):
                 self._run(type(controller).__name__, self._loop(controller.watches, controller.reconcile))
+        if self._groups:
+            self.autoscale(self._groups)
         operator = GpuOperator(self.api, self.clock, self._kubelets.machines)
         self._run("GpuOperator", self._loop(GpuOperator.watches, operator.reconcile))
         self._run("Kubelets", self._loop(Kubelets.watches, self._kubelets.reconcile, kubelets=True))
+
+    @property
+    def _minor(self) -> tuple[int, int]:
+        major, minor = self.kubernetes_version.split(".")[:2]
+        return int(major), int(minor)
+
+    def autoscale(self, groups: Groups) -> None:
+        """Start an autoscaler over these node groups; a copy of the cluster has it too."""
+        self._groups = groups
+        scaler = Autoscaler(self.api, self.clock, groups, self._minor, self._run)
+        self._run("Autoscaler", self._loop(scaler.watches, scaler.reconcile))
 
     async def _start_plane(self, plane: ControlPlane) -> None:
         await plane.start()
