@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 MIG, SLICED = "a100mig", "t4shared"
 CONFIG = "nvidia.com/device-plugin.config"
-CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 OTHER_TAINT = {"key": "dedicated", "value": "other", "effect": "NoSchedule"}
 
 
@@ -81,6 +80,16 @@ class Fault:
 
 def _label(pool: str, **labels: str | None) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.label_nodes(pool, **labels)
+
+
+def _cordon(pool: str, *, off: bool) -> Callable[[Cluster], object]:
+    def change(cluster: Cluster) -> None:
+        for node in cluster.nodes(pool):
+            assert node.metadata is not None
+            patch = {"spec": {"unschedulable": off}}
+            cluster.client.patch(Node, str(node.metadata.name), patch, patch_type=PatchType.MERGE)
+
+    return change
 
 
 def _taint(pool: str, *taints: Body) -> Callable[[Cluster], object]:
@@ -252,7 +261,7 @@ FAULTS: dict[str, Fault] = {
         lambda cluster: cluster.patch_daemonset({"spec": {"template": {"spec": {"nodeSelector": None}}}}),
     ),
     "foreign taint": Fault("plugin-not-tolerating", _taint(SLICED, GPU_TAINT, OTHER_TAINT), _taint(SLICED, GPU_TAINT)),
-    "cordoned": Fault("node-cordoned", _taint(SLICED, GPU_TAINT, CORDON), _taint(SLICED, GPU_TAINT), "warning"),
+    "cordoned": Fault("node-cordoned", _cordon(SLICED, off=True), _cordon(SLICED, off=False), "warning"),
     "no taint": Fault("gpu-node-untainted", _taint(SLICED), _taint(SLICED, GPU_TAINT), "warning"),
     "static manifest": Fault("two-advertisers", _create(STATIC_PLUGIN), _remove_static),
     "second NFD": _made("two-nfds", SECOND_NFD),

@@ -94,6 +94,7 @@ class Job:
             pool.properties["count"] = len(pool.nodes)  # an autoscaled pool shows its machines
         pool.touch()
         self.operation.end("Failed" if error else "Succeeded", self.clock.now(), error)
+        self.cluster.kube.regrouped()
 
 
 async def run_change(job: Job) -> None:

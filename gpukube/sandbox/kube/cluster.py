@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.autoscaler.groups import Groups
-    from gpukube.sandbox.kube.store.objectapi import ObjectApi
+    from gpukube.sandbox.kube.store.objectapi import Bell, ObjectApi
 
 __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
 
@@ -94,7 +94,7 @@ class KubeCluster:
         self._plane = ControlPlane(assets, token, reviewer) if assets else None
         self._remote: RemoteApi | None = None
         self._kubelets = Kubelets(self.api, clock, self._logs)
-        self._nudge: Callable[[], None] = lambda: None
+        self._bells: dict[str, Bell] = {}
         self._groups: Groups | None = None
 
     @property
@@ -132,12 +132,13 @@ class KubeCluster:
         scheduler = Scheduler(self.api, self.clock, self._minor)
         for controller in (*(kind(self.api, self.clock) for kind in _CONTROLLERS), scheduler):
             if not (self._plane and self._plane.has(controller.stands_for)):
-                self._run(type(controller).__name__, self._loop(controller.watches, controller.reconcile))
+                name = type(controller).__name__
+                self._run(name, self._loop(name, controller.watches, controller.reconcile))
         if self._groups:
             self.autoscale(self._groups)
         operator = GpuOperator(self.api, self.clock, self._kubelets.machines)
-        self._run("GpuOperator", self._loop(GpuOperator.watches, operator.reconcile))
-        self._run("Kubelets", self._loop(Kubelets.watches, self._kubelets.reconcile, kubelets=True))
+        self._run("GpuOperator", self._loop("GpuOperator", GpuOperator.watches, operator.reconcile))
+        self._run("Kubelets", self._loop("Kubelets", Kubelets.watches, self._kubelets.reconcile))
 
     @property
     def _minor(self) -> tuple[int, int]:
@@ -148,7 +149,11 @@ class KubeCluster:
         """Start an autoscaler over these node groups; a copy of the cluster has it too."""
         self._groups = groups
         scaler = Autoscaler(self.api, self.clock, groups, self._minor, self._run)
-        self._run("Autoscaler", self._loop(scaler.watches, scaler.reconcile))
+        self._run("Autoscaler", self._loop("Autoscaler", scaler.watches, scaler.reconcile))
+
+    def regrouped(self) -> None:
+        """Let the autoscaler look: a node group came, or its limits changed."""
+        self._ring("Autoscaler")
 
     async def _start_plane(self, plane: ControlPlane) -> None:
         await plane.start()
@@ -158,12 +163,16 @@ class KubeCluster:
         self._kubelets = Kubelets(self.api, self.clock, self._logs)
 
     async def _loop(
-        self, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]], *, kubelets: bool = False
+        self, name: str, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]]
     ) -> None:
         with self.api.watching(*watches) as bell:
-            if kubelets:
-                self._nudge = bell.ring
+            self._bells[name] = bell
             await run_loop(bell, self.clock, reconcile, self._report)
+
+    def _ring(self, name: str) -> None:
+        """Wake a controller for something that no object tells."""
+        if bell := self._bells.get(name):
+            bell.ring()
 
     async def stop(self) -> None:
         """Stop the controllers and every node; the objects stay readable."""
@@ -212,7 +221,7 @@ class KubeCluster:
         machine = self._kubelets.machines[shape.name] = Machine(shape)
         machine.start()
         await nodes.become_ready(self.api, self.clock, shape.name)
-        self._nudge()
+        self._ring("Kubelets")
 
     def _report(self, failure: Exception) -> None:
         self.failures.append(failure)

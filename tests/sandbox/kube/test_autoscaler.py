@@ -129,6 +129,20 @@ def test_autoscaler_when_pods_wait_then_the_fitting_group_grows_as_far_as_needed
     life(story)
 
 
+def test_autoscaler_when_a_group_comes_after_the_pod_then_it_is_used() -> None:
+    async def story(bench: Bench) -> None:
+        cloud = Cloud(bench)
+        bench.cluster.autoscale(cloud)
+        bench.put("pods", work("x"))
+        await bench.wait(600)
+        cloud.kinds["late"] = Kind(T4)
+        bench.cluster.regrouped()
+        await bench.wait(100)
+        assert spec(bench.get("pods", "x"))["nodeName"] == "late-0"
+
+    life(story)
+
+
 @pytest.mark.parametrize(
     ("pod", "kinds", "reasons"),
     [

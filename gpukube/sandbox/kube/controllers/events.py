@@ -7,8 +7,8 @@ Source: k8s.io/client-go tools/record (EventCorrelator: same object, reason and 
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.kube.store.kinds import CORE
@@ -38,6 +38,8 @@ class Recorder:
         self._clock = clock
         self._component = component
         self._told: dict[tuple[str, str, str], tuple[JsonObject, int]] = {}
+        self._last = 0
+        self._residue = crc32(component.encode()) % 1000  # two components tell of one object at the same moment
 
     async def tell(self, plural: str, obj: JsonObject, reason: str, message: str, *, warning: bool = False) -> None:
         """Write an event about an object, or count one more of the same.
@@ -78,10 +80,10 @@ class Recorder:
             "uid": name if kind.kind == "Node" else meta(obj).get("uid", ""),
             "resourceVersion": meta(obj).get("resourceVersion", ""),
         }
-        text = f"{about['uid']}/{reason}/{message}/{self._component}/{self._clock.now()}"
+        self._last = max(self._last + 1000, int(self._clock.now() * 1e6) * 1000 + self._residue)
         return {
             "metadata": {
-                "name": f"{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}",
+                "name": f"{name}.{self._last:x}",  # the moment in nanoseconds, so that names sort by time
                 "namespace": namespace_of(obj) or "default",
             },
             "involvedObject": {key: value for key, value in about.items() if value},
