@@ -21,6 +21,7 @@ from gpukube.sandbox.aks.lifecycle import seed_pool
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, with_defaults
 from gpukube.sandbox.aks.service import AksService, cluster_key
 from gpukube.sandbox.aks.throttle import Throttle
+from gpukube.sandbox.eks.autoscaling import EksGroups
 from gpukube.sandbox.eks.making import EksRequest
 from gpukube.sandbox.eks.making import make_cluster as make_eks_cluster
 from gpukube.sandbox.eks.service import EksService
@@ -93,7 +94,7 @@ class World:
             if key in self.aks.clusters:
                 return self.aks.clusters[key], False
             cluster = self.aks.clusters[key] = await self._start_cluster(key, wanted)
-            cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults.for_operation))
+            cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults))
             sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
             pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
             cluster.pools[SYSTEM_POOL] = pool
@@ -146,6 +147,7 @@ class World:
             if wanted.key in self.eks.clusters:
                 return self.eks.clusters[wanted.key], False
             cluster = await make_eks_cluster(self.eks, wanted, self.kube_base, self._ca_pem, find_assets())
+            cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
             self.kube_apps[wanted.key] = make_app(cluster.kube)
             return cluster, True
 

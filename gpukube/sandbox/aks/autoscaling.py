@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Refusal
+from gpukube.sandbox.aks.failures import planned_failure
 from gpukube.sandbox.aks.lifecycle import Pace, add_machines, forget
 from gpukube.sandbox.aks.machines import Place, node_shape, scale_set_name
 from gpukube.sandbox.kube.autoscaler.groups import Group, Profile, imagine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpukube.sandbox.aks.clusters import Cluster
-    from gpukube.sandbox.aks.lifecycle import Failure
     from gpukube.sandbox.aks.pools import Pool
     from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.faults import FaultBook
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 _PROFILE = Profile("kubernetes.azure.com/accelerator")
@@ -36,12 +35,12 @@ class AksGroups:
     """The scale sets of a cluster's autoscaled pools; conforms to `Groups`.
 
     Attributes:
-        plan: Gives what goes wrong with an operation of (cluster, pool, kind, size).
+        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
     """
 
     cluster: Cluster
     clock: Clock
-    plan: Callable[[Cluster, str, str, str], Failure | None]
+    faults: FaultBook
 
     async def profile(self) -> Profile | None:
         """The defaults; a pool chooses to be autoscaled by itself."""
@@ -76,7 +75,8 @@ class AksGroups:
         pool = self._pool(name)
         pool.properties["count"] = _number(pool, "count") + count
         try:
-            failure = self.plan(self.cluster, pool.name, "autoscale", str(pool.properties["vmSize"]))
+            fault = self.faults.operation("arm", self.cluster.name, pool.name, "autoscale")
+            failure = planned_failure(fault, self.cluster, pool.name, str(pool.properties["vmSize"]))
         except Refusal as refusal:
             pool.properties["count"] = len(pool.nodes)
             return str(refusal)

@@ -24,12 +24,10 @@ from gpukube.sandbox.kube.nodes.shapes import NodeShape, Taint
 from gpukube.sandbox.kube.store.objects import spec, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup
-    from gpukube.sandbox.faults import Fault
+    from gpukube.sandbox.faults import FaultBook
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 GPU_LABEL = "k8s.amazonaws.com/accelerator"
@@ -45,12 +43,12 @@ class EksGroups:
     """The node groups of a cluster; conforms to `Groups`.
 
     Attributes:
-        plan: Gives the fault that strikes an operation of (cluster, group, kind), if one does.
+        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
     """
 
     cluster: EksCluster
     clock: Clock
-    plan: Callable[[str, str, str], Fault | None]
+    faults: FaultBook
 
     async def profile(self) -> Profile | None:
         """Read the flags of the autoscaler that runs in the cluster and looks for this cluster's groups."""
@@ -119,7 +117,9 @@ class EksGroups:
         _resize(group, count)
         try:
             kind = type_names(group.members, group.data)[0]
-            failure = planned_failure(self.plan(self.cluster.name, group.name, "autoscale"), self.cluster, kind, "")
+            failure = planned_failure(
+                self.faults.operation("aws", self.cluster.name, group.name, "autoscale"), self.cluster, kind, ""
+            )
         except Refusal as refusal:
             _resize(group, -count)
             return refusal.message

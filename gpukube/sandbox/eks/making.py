@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.addons import apply_static_plugin
-from gpukube.sandbox.eks.autoscaling import EksGroups
 from gpukube.sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube.sandbox.eks.lifecycle import Job, seed
 from gpukube.sandbox.eks.reservations import read_reservations
@@ -85,7 +84,6 @@ async def make_cluster(
         status=wanted.options.status,
         tags=dict(wanted.options.tags),
     )
-    kube.autoscale(EksGroups(cluster, service.clock, service.plan))
     cluster.subnets = default_subnets(cluster, wanted.options.subnets)
     cluster.reservations = read_reservations(wanted.options.reservations)
     given = wanted.options.node_groups

@@ -26,10 +26,10 @@ from gpukube.sandbox.kube.autoscaler.groups import Group, Profile, imagine
 from gpukube.sandbox.kube.nodes.gkeplugin import PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpukube.sandbox.clock import Clock
-    from gpukube.sandbox.faults import Fault
+    from gpukube.sandbox.faults import FaultBook
     from gpukube.sandbox.gke.clusters import Cluster
     from gpukube.sandbox.gke.pools import Pool
     from gpukube.sandbox.kube.nodes.shapes import GpuShape
@@ -46,13 +46,13 @@ class GkeGroups:
     """The managed instance groups of a cluster's autoscaled pools, one per zone; conforms to `Groups`.
 
     Attributes:
-        plan: Gives the fault that strikes an operation of (cluster, pool, kind), if one does.
+        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
         coming: Group -> machines on their way that have no name yet.
     """
 
     cluster: Cluster
     clock: Clock
-    plan: Callable[[str, str, str], Fault | None]
+    faults: FaultBook
     coming: dict[str, int] = dataclasses.field(default_factory=dict)
 
     async def profile(self) -> Profile | None:
@@ -99,7 +99,7 @@ class GkeGroups:
         left, pace = count, Pace()
         try:
             try:
-                fault = self.plan(self.cluster.name, pool.name, "AUTOSCALE")
+                fault = self.faults.operation("gke", self.cluster.name, pool.name, "autoscale")
                 failure = planned_failure(fault, self._place(pool), pool.wire)
             except Refusal as refusal:
                 return refusal.message

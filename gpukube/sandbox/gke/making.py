@@ -79,7 +79,7 @@ async def make_cluster(
         created=service.clock.now(),
         options=wanted.options,
     )
-    kube.autoscale(GkeGroups(cluster, service.clock, service.faults.operation))
+    kube.autoscale(GkeGroups(cluster, service.clock, service.faults))
     service.clusters[wanted.key] = cluster
     await apply_managed_plugin(kube)
     if wanted.options.foreign_plugin:

@@ -387,7 +387,7 @@ def test_gke_when_a_zone_is_sold_out_then_the_pod_is_told_and_another_zone_is_tr
         world = World(SPEED, b"authority")
         kube = await gke(world)
         try:
-            world.faults.add(parse_fault({"action": "operation", "kind": "AUTOSCALE", "code": "GCE_STOCKOUT"}))
+            world.faults.add(parse_fault({"action": "stock-out", "kind": "autoscale"}))
             kube.store.create(CORE["pods"], {"metadata": {"name": "x"}, "spec": work("x")["spec"]})
             await until(kube, lambda: spec(kube.store.get(CORE["pods"], "default", "x")).get("nodeName"))
             (message,) = told(kube, "FailedScaleUp")
@@ -412,7 +412,7 @@ def test_eks_template_when_tags_say_more_then_they_are_believed() -> None:
             {"key": "k", "value": "v", "effect": "NO_SCHEDULE"},
             {"key": "unseen", "effect": "NO_SCHEDULE"},
         ]
-        node = EksGroups(cluster, world.clock, world.faults.operation).imagined(group.asg)
+        node = EksGroups(cluster, world.clock, world.faults).imagined(group.asg)
         await world.reset()
         return status(node)["allocatable"], spec(node)["taints"], node["metadata"]["labels"]
 
@@ -429,7 +429,7 @@ def test_aks_template_when_gpus_are_cut_then_whole_ones_are_expected() -> None:
         await world.ensure_cluster(ClusterRequest("s", "g", "a"))
         aks_pool(world, vmSize="Standard_ND96asr_v4", gpuInstanceProfile="MIG1g")
         (cluster,) = world.aks.clusters.values()
-        groups = AksGroups(cluster, world.clock, world.faults.for_operation)
+        groups = AksGroups(cluster, world.clock, world.faults)
         found: dict[str, str] = status(groups.imagined(groups.listed()[0].name))["allocatable"]
         await world.reset()
         return found
@@ -455,7 +455,7 @@ def test_gke_groups_when_limits_are_of_a_zone_or_of_all_then_told_apart(
         world = World(SPEED, b"authority")
         cluster, _ = await world.ensure_gke_cluster(GkeRequest("p", "us-central1", "k"))
         gke_pool(world, **scaling)
-        found = GkeGroups(cluster, world.clock, world.faults.operation).listed()
+        found = GkeGroups(cluster, world.clock, world.faults).listed()
         await world.reset()
         return found
 
