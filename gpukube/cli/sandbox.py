@@ -81,7 +81,7 @@ class FaultOptions:
     code: str = option("--code", default="", metavar="CODE", help="With status, operation: the cloud's error code.")
     seconds: float = option(
         "--seconds", default=0.0, min=0, metavar="S",
-        help="With delay: how much later; of an operation: how much longer, in the sandbox's time.",
+        help="With delay: how much later; of node pools, in the sandbox's time: how much longer, how long unlisted.",
     )  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def add(
             show_default=False,
             autocompletion=_complete_kind,
             help="Of requests: status, drop-before, drop-after, delay, hang, hang-after. "
-            "Of operations on node pools: stock-out, quota, operation.",
+            "Of node pools: stock-out, quota, operation, unlisted.",
         ),
     ],
     *,

@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
 from gpukube.sandbox.aks.lifecycle import Pace
-from gpukube.sandbox.aks.throttle import LIMITS, Limit
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
@@ -32,6 +31,7 @@ from gpukube.sandbox.eks.wire.answers import Refusal as AwsRefusal
 from gpukube.sandbox.faults import parse_fault
 from gpukube.sandbox.saving import load_world, save_world
 from gpukube.sandbox.tampering import tamper_pool
+from gpukube.sandbox.throttle import Limit
 from gpukube.sandbox.world import ClusterRequest, World
 
 if TYPE_CHECKING:
@@ -157,9 +157,10 @@ class _Control:
         return {}
 
     async def settings(self, request: Request) -> Json:
-        """`speed`; AKS: `throttling`, `limits` {name: [burst, per second]}, `pageSize`, `pace` {name: sandbox seconds}.
+        """`speed`, `throttling`, `limits` {name: [burst, per second]}; those of GKE are there once it is used.
 
-        AKS too: `emptyGroups`, ids of capacity reservation groups without a reservation.
+        AKS: `pageSize`, `pace` {name: sandbox seconds}, `emptyGroups` (ids of capacity reservation groups without a
+        reservation).
 
         GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group refuses updates), `pageSize` too.
         """
@@ -189,12 +190,14 @@ class _Control:
             raise ValueError(message)  # noqa: TRY004 - the caller's mistake, told like the others
         world.aks.empty_groups |= {str(group).lower() for group in groups}
         if "throttling" in body:
-            world.aks.throttle.enabled = bool(body["throttling"])
+            for buckets in world.buckets():
+                buckets.enabled = bool(body["throttling"])
         for name, pair in _items(body, "limits"):
-            if name not in LIMITS or not isinstance(pair, list):
-                message = f"no limit {name!r}; there are {', '.join(LIMITS)}, each [burst, refill per second]"
+            holders = {known: buckets for buckets in world.buckets() for known in buckets.limits}
+            if name not in holders or not isinstance(pair, list):
+                message = f"no limit {name!r}; there are {', '.join(holders)}, each [burst, refill per second]"
                 raise ValueError(message)
-            world.aks.throttle.limits[name] = Limit(int(pair[0]), float(pair[1]))
+            holders[name].limits[name] = Limit(int(pair[0]), float(pair[1]))
         names = {field.name for field in fields(Pace)}
         for name, seconds in _items(body, "pace"):
             if name not in names:

@@ -14,7 +14,7 @@ from typing import Final, Literal, get_args
 Json = dict[str, object]
 
 Action = Literal[
-    "status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation", "stock-out", "quota"
+    "status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation", "stock-out", "quota", "unlisted"
 ]
 KINDS: Final[dict[str, str]] = {
     "status": "answer with an HTTP status, without reaching the service",
@@ -26,12 +26,14 @@ KINDS: Final[dict[str, str]] = {
     "stock-out": "let an operation on a node pool fail: no machines of the type",
     "quota": "let an operation on a node pool fail: the quota is too small",
     "operation": "let an operation on a node pool fail with a code, or take longer",
+    "unlisted": "leave a new node pool out of lists for a while",
 }
 """Action -> what it does, for people."""
 SERVICES: Final = ("any", "aws", "arm", "gke", "kube", "charts")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 _OPERATIONS: Final = frozenset({"operation", "stock-out", "quota"})
+_OF_POOLS: Final = _OPERATIONS | {"unlisted"}
 _CODES: Final[dict[tuple[str, str], str]] = {
     ("stock-out", "aws"): "InsufficientInstanceCapacity",
     ("stock-out", "arm"): "AllocationFailed",
@@ -59,7 +61,8 @@ class Fault:
         message: Error text; a fitting one when empty.
         body: Whole body of action "status", instead of code and message.
         headers: Headers of action "status", such as Retry-After.
-        seconds: Action "delay": wall seconds. Of an operation: sandbox seconds that it takes longer.
+        seconds: Action "delay": wall seconds. Of an operation: sandbox seconds that it takes longer. Action "unlisted":
+            sandbox seconds.
         cluster: Of an operation: regular expression for the cluster's name; likewise `pool` and `kind`.
         after_nodes: Of an operation: machines that still come.
     """
@@ -83,11 +86,6 @@ class Fault:
     seen: int = 0
     struck: int = 0
     released: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def is_of_operations(self) -> bool:
-        """Whether it strikes operations on node pools, and no requests."""
-        return self.action in _OPERATIONS
 
     def strikes(self) -> bool:
         """Count a match; whether this one is hit."""
@@ -125,6 +123,7 @@ _KEYS: Final[dict[str, frozenset[str]]] = {
     "operation": _OF_OPERATIONS | {"code"},
     "stock-out": _OF_OPERATIONS,
     "quota": _OF_OPERATIONS,
+    "unlisted": frozenset({"action", "service", "cluster", "pool", "nth", "times", "seconds"}),
 }
 """Action -> the keys that mean something for it; others would have no effect, so they are refused."""
 _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
@@ -180,8 +179,8 @@ def _check_values(fault: Fault) -> None:
     if fault.status > _MOST_STATUS:
         message = f"status is {fault.status}; it must be {_MOST_STATUS} or less"
         raise ValueError(message)
-    if fault.action == "delay" and not fault.seconds:
-        message = "a fault 'delay' needs seconds"
+    if fault.action in {"delay", "unlisted"} and not fault.seconds:
+        message = f"a fault {fault.action!r} needs seconds"
         raise ValueError(message)
     for name in ("path", "cluster", "pool", "kind"):
         try:
@@ -213,7 +212,7 @@ class FaultBook:
         matching = [
             fault
             for fault in self.faults
-            if not fault.is_of_operations
+            if fault.action not in _OF_POOLS
             and fault.service in {"any", service}
             and fault.method in {"", method}
             and re.search(fault.path, target)
@@ -232,10 +231,24 @@ class FaultBook:
             kind: What is done to the pool, as the cloud calls it.
         """
         for fault in self.faults:
-            is_here = fault.is_of_operations and fault.service in {"any", service}
+            is_here = fault.action in _OPERATIONS and fault.service in {"any", service}
             if is_here and _names(fault, cluster, pool, kind) and fault.strikes():
                 return replace(fault, code=_CODES.get((fault.action, service), fault.code))
         return None
+
+    def lag(self, service: str, cluster: str, pool: str) -> float:
+        """For how many sandbox seconds lists leave out a pool that is created now."""
+        for fault in self.faults:
+            is_here = fault.action == "unlisted" and fault.service in {"any", service}
+            if is_here and _names(fault, cluster, pool, "") and fault.strikes():
+                return fault.seconds
+        return 0.0
+
+
+def no_lag(cluster: str, pool: str) -> float:
+    """Lists have a new pool at once."""
+    del cluster, pool
+    return 0.0
 
 
 def _names(fault: Fault, cluster: str, pool: str, kind: str) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.traffic import LoggedRequest
     from gpukube.sandbox.world import World
 
-_SHARED = ("clock", "plan", "faults")
+_SHARED = ("clock", "plan", "lag", "faults")
 """Fields of a service that belong to the sandbox, not to what is in it."""
 
 

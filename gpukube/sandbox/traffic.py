@@ -223,7 +223,7 @@ class Watched:
                 await _wait_for_release(fault, received)
                 if received.is_connected:
                     await self._app(scope, received, answer.pass_on)
-            case "delay" | "operation" | "stock-out" | "quota":
+            case "delay" | "operation" | "stock-out" | "quota" | "unlisted":
                 message = f"{fault.action} is no way to strike a request"
                 raise AssertionError(message)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.clusters import Cluster as GkeCluster
     from gpukube.sandbox.gke.making import GkeRequest
     from gpukube.sandbox.saving import SavedWorld
+    from gpukube.sandbox.throttle import Buckets
 
 SYSTEM_POOL = "nodepool1"
 _SYSTEM_SIZE = "Standard_D4s_v5"
@@ -74,8 +75,8 @@ class World:
         self.clock = PacedClock(speed)
         self.faults = FaultBook()
         self.log = RequestLog()
-        self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock))
-        self.eks = EksService(self.clock, partial(self.faults.operation, "aws"))
+        self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
+        self.eks = EksService(self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"))
         self.gke = GkeDoor(self.clock, self.faults, self.log)
         self.kube_apps: dict[str, Starlette] = {}
         self.kube_base = ""
@@ -150,6 +151,10 @@ class World:
             cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
             self.kube_apps[wanted.key] = make_app(cluster.kube)
             return cluster, True
+
+    def buckets(self) -> list[Buckets]:
+        """What limits requests: of each cloud that is loaded."""
+        return [self.aks.throttle, self.eks.throttle, *([self.gke.service().throttle] if self.gke.is_loaded else [])]
 
     async def reset(self) -> None:
         """Wipe everything: clusters, operations, faults, the log."""

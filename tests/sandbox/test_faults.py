@@ -38,7 +38,7 @@ def test_parse_when_it_cannot_mean_anything_then_refused(case: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_wire_when_a_fault_is_read_then_what_was_given_and_how_often_it_was_met(kind: str) -> None:
     given: dict[str, object] = {"action": kind, "nth": 2, "times": 0, "service": "gke"}
-    given |= {"seconds": 1.5} if kind == "delay" else {"afterNodes": 1} if kind == "quota" else {}
+    given |= {"seconds": 1.5} if kind in ("delay", "unlisted") else {"afterNodes": 1} if kind == "quota" else {}
     assert parse_fault(given).wire() == {**given, "seen": 0, "struck": 0}
 
 

@@ -109,10 +109,14 @@ class Cluster:
         )
         raise refuse("OperationNotAllowed", message, status=409)
 
+    def listed(self, now: float) -> list[Pool]:
+        """The pools that lists have by now: a new one may be missing for a while."""
+        return [pool for pool in self.pools.values() if pool.listed_from <= now]
+
     def wire(self, now: float) -> Json:
         """The resource as a GET gives it."""
         state = self.background[1] if now < self.background[0] else "Succeeded"
-        profiles: list[Json] = [{"name": pool.name, **pool.shown()} for pool in self.pools.values()]
+        profiles: list[Json] = [{"name": pool.name, **pool.shown()} for pool in self.listed(now)]
         properties: Json = {
             "provisioningState": state,
             "powerState": {"code": "Running"},

@@ -56,6 +56,7 @@ class Pool:
         nodes: Names of its machines, oldest first.
         outdated: Those that an upgrade has still to replace; one that failed or was stopped leaves some.
         next_index: Number of the next scale-set member.
+        listed_from: Moment from which on lists have it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Pool:
     nodes: list[str] = field(default_factory=list)
     outdated: set[str] = field(default_factory=set)
     next_index: int = 0
+    listed_from: float = 0.0
     etag: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def touch(self) -> None:

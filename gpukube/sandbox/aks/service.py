@@ -20,6 +20,7 @@ from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
 from gpukube.sandbox.aks.rules import check_changes, check_name, check_pool
 from gpukube.sandbox.aks.schema import check_shape
 from gpukube.sandbox.aks.upgrades import check_upgrade
+from gpukube.sandbox.faults import no_lag
 from gpukube.sandbox.pages import cut
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class AksService:
     Attributes:
         plan: Asked at the start of each operation (cluster, pool, kind, size) what shall go wrong with it; may raise a
             Refusal for what the service notices at once.
+        lag: Asked at each creation (cluster, pool) for how many seconds lists leave the pool out.
         empty_groups: Capacity reservation groups without a reservation, by their ids in lower case.
         page_size: Pools per page of a list; 0 = all (what the service's own size is, is unconfirmed).
     """
@@ -70,6 +72,7 @@ class AksService:
     empty_groups: set[str] = field(default_factory=set)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
+    lag: Callable[[str, str], float] = no_lag
 
     async def reset(self) -> None:
         """Forget everything, stopping what runs."""
@@ -136,7 +139,7 @@ class AksService:
 
     def list_pools(self, cluster: Cluster, token: str = "") -> Answer:
         """Pools of a cluster: all in one page, or `page_size` of them and where to go on."""
-        pools = [pool.wire(cluster.id) for pool in cluster.pools.values()]
+        pools = [pool.wire(cluster.id) for pool in cluster.listed(self.clock.now())]
         page, following = cut("agentPools", pools, token, self.page_size or len(pools))
         return Answer(200, {"value": list(page)}, next_page=following)
 
@@ -167,6 +170,7 @@ class AksService:
         cluster.require_idle(self.clock.now())
         failure = self.plan(cluster, name, "Creating", str(properties["vmSize"]))
         pool = cluster.pools[name] = Pool(name, finish_defaults(properties))
+        pool.listed_from = self.clock.now() + self.lag(cluster.name, name)
         operation = self._start(cluster, pool, "Creating", run_change, failure)
         return Answer(201, pool.wire(cluster.id), operation)
 

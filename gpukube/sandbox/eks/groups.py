@@ -65,6 +65,7 @@ class NodeGroup:
         members: Members of the wire form that the user gave or EKS filled in.
         data: Data of its launch template's version; None without a template.
         sent: The body that made it, for the idempotency token.
+        listed_from: Moment from which on lists have it.
         nodes: Names of its machines.
         instances: Node name -> instance id and Availability Zone.
         activities: What its Auto Scaling group has done, newest first.
@@ -79,6 +80,7 @@ class NodeGroup:
     data: Json | None
     created: float
     sent: Json = field(default_factory=dict)
+    listed_from: float = 0.0
     status: Status = "CREATING"
     modified: float = 0.0
     issues: list[Json] = field(default_factory=list)

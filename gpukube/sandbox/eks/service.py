@@ -28,10 +28,13 @@ from gpukube.sandbox.eks.rules import (
     template_asked,
 )
 from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
+from gpukube.sandbox.eks.throttle import LIMITS
 from gpukube.sandbox.eks.updates import apply_config, config_params
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
 from gpukube.sandbox.eks.wire.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
+from gpukube.sandbox.faults import no_lag
 from gpukube.sandbox.pages import WrongToken, cut
+from gpukube.sandbox.throttle import Buckets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -58,6 +61,7 @@ class EksService:
     Attributes:
         plan: Asked at the start of each operation (cluster, group, kind) which fault strikes it. Kinds: "create",
             "delete", "ConfigUpdate", "VersionUpdate".
+        lag: Asked at each creation (cluster, group) for how many seconds lists leave the group out.
         page_size: Most names that a page has; the real service's is 100.
         is_degraded_busy: A DEGRADED group refuses updates; reports of the real service conflict
             (aws/containers-roadmap#2204, #2326).
@@ -70,6 +74,12 @@ class EksService:
     is_degraded_busy: bool = False
     clusters: dict[str, EksCluster] = field(default_factory=dict)
     stores: dict[tuple[str, str], TemplateStore] = field(default_factory=dict)
+    lag: Callable[[str, str], float] = no_lag
+    throttle: Buckets = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fill the buckets."""
+        self.throttle = Buckets(self.clock, LIMITS)
 
     async def reset(self) -> None:
         """Forget everything, stopping what runs."""
@@ -78,6 +88,7 @@ class EksService:
                 await stop_work(group)
         self.clusters.clear()
         self.stores.clear()
+        self.throttle.reset()
         self.pace, self.page_size, self.is_degraded_busy = Pace(), 100, False
 
     def templates(self, account: str, region: str) -> TemplateStore:
@@ -107,7 +118,9 @@ class EksService:
 
     def list_groups(self, cluster: EksCluster, limit: str, token: str) -> Json:
         """Names of the node groups."""
-        return self._page("nodegroups", sorted(cluster.groups), limit, token)
+        now = self.clock.now()
+        names = sorted(name for name, group in cluster.groups.items() if group.listed_from <= now)
+        return self._page("nodegroups", names, limit, token)
 
     def require_group(self, cluster: EksCluster, name: str) -> NodeGroup:
         """Find a node group."""
@@ -134,6 +147,7 @@ class EksService:
         self._require_active(cluster)
         group = self._new_group(cluster, sent)
         failure = self._failure(cluster, group, "create")
+        group.listed_from = group.created + self.lag(cluster.name, name)
         cluster.groups[name] = group
         self._start(Job(cluster, group, self.clock, self.pace, failure), run_create)
         return {"nodegroup": group.wire()}

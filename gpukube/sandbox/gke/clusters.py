@@ -97,6 +97,10 @@ class Cluster:
         """Name of the operation of the service itself that blocks the cluster now; "" for none."""
         return self.background[1] if now < self.background[0] else ""
 
+    def listed(self, now: float) -> list[wire.NodePool]:
+        """The pools that lists have by now: a new one may be missing for a while."""
+        return [pool.wire for pool in self.pools.values() if pool.listed_from <= now]
+
     def message(self, now: float, base: str) -> wire.Cluster:
         """The resource."""
         status = wire.Cluster.Status.RECONCILING if self.blocker(now) else wire.Cluster.Status.RUNNING
@@ -120,7 +124,7 @@ class Cluster:
             create_time=timestamp(self.created),
             status=status,
             current_node_count=sum(len(pool.all_nodes()) for pool in self.pools.values()),
-            node_pools=[pool.wire for pool in self.pools.values()],
+            node_pools=self.listed(now),
             network="default",
             subnetwork="default",
             release_channel=wire.ReleaseChannel(

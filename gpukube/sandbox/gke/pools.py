@@ -33,11 +33,13 @@ class Pool:
         wire: The resource as Get gives it.
         nodes: Zone -> names of its machines, oldest first.
         made: Machines made so far, for their names.
+        listed_from: Moment from which on lists have it.
     """
 
     wire: wire.NodePool
     nodes: dict[str, list[str]] = field(default_factory=dict)
     made: int = 0
+    listed_from: float = 0.0
 
     @property
     def name(self) -> str:

@@ -26,6 +26,7 @@ from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube.sandbox.gke.wire.answers import Refusal, bad, blocked, missing
 from gpukube.sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus
 from gpukube.sandbox.gke.wire.names import Place, parse_name
+from gpukube.sandbox.throttle import Buckets, Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 BASE = "https://container.googleapis.com/v1/"
 """Start of the links in resources; nobody connects to it."""
 _GROUPS = "https://www.googleapis.com/compute/v1/"
+_REQUESTS = Limit(5000, 50.0)
+"""3,000 requests a minute and project, looked at over 100 seconds (docs: kubernetes-engine/quotas)."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -54,6 +57,11 @@ class GkeService:
     pace: Pace = field(default_factory=Pace)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
+    throttle: Buckets = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fill the buckets."""
+        self.throttle = Buckets(self.clock, {"gke-requests": _REQUESTS})
 
     async def reset(self) -> None:
         """Forget everything, stopping what runs."""
@@ -63,7 +71,22 @@ class GkeService:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.clusters.clear()
         self.operations.clear()
+        self.throttle.reset()
         self.pace = Pace()
+
+    def take_token(self, request: object) -> None:
+        """Count a request against its project's limit.
+
+        Raises:
+            Refusal: 429 RESOURCE_EXHAUSTED (the names of metric and limit are unconfirmed).
+        """
+        project = _place(request).project
+        if self.throttle.wait_s("gke-requests", project):
+            raise Refusal(
+                "RESOURCE_EXHAUSTED",
+                "Quota exceeded for quota metric 'API requests' and limit 'API requests per minute' of service "
+                f"'container.googleapis.com' for consumer 'project:{project}'.",
+            )
 
     # Clusters
 
@@ -114,9 +137,7 @@ class GkeService:
 
     def list_node_pools(self, request: wire.ListNodePoolsRequest) -> wire.ListNodePoolsResponse:
         """All pools of a cluster; there is no paging."""
-        return wire.ListNodePoolsResponse(
-            node_pools=[pool.wire for pool in self._cluster(_place(request)).pools.values()]
-        )
+        return wire.ListNodePoolsResponse(node_pools=self._cluster(_place(request)).listed(self.clock.now()))
 
     def get_node_pool(self, request: wire.GetNodePoolRequest) -> wire.NodePool:
         """One pool."""
@@ -137,6 +158,7 @@ class GkeService:
         failure = self._plan(cluster, place, Kind.CREATE_NODE_POOL, sent)
         sent.status = PoolStatus.PROVISIONING
         pool = cluster.pools[sent.name] = Pool(sent)
+        pool.listed_from = self.clock.now() + self.faults.lag("gke", cluster.name, sent.name)
         pool.touch()
         return self._start(cluster, pool, Kind.CREATE_NODE_POOL, run_create, failure)
 

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gpukube.sandbox.eks import account, ec2, market
+from gpukube.sandbox.eks.throttle import take_token
 from gpukube.sandbox.eks.wire.answers import Json, Refusal
 from gpukube.sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
 from gpukube.sandbox.eks.wire.query import xml_answer, xml_error
@@ -109,6 +110,8 @@ class AwsApp:
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {action}."
             raise Refusal("InvalidAction", message, status=501)
+        if service == "ec2":
+            take_token(self._service.throttle, caller, action)
         if params.get("DryRun") == "true":
             raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
         return handler(self._service, caller, params)

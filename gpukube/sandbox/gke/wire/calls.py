@@ -68,6 +68,7 @@ class Call:
             Refusal: As above.
         """
         try:
+            service.take_token(request)
             return self.answer(service, request)
         except Refusal:
             raise

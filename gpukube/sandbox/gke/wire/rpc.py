@@ -133,7 +133,7 @@ class RpcServer:
                 if left is not None and left <= 0:
                     raise Refusal("DEADLINE_EXCEEDED", "The client is gone.")
                 return await answer()
-            case "delay" | "operation" | "stock-out" | "quota":
+            case "delay" | "operation" | "stock-out" | "quota" | "unlisted":
                 message = f"{fault.action} is no way to strike a request"
                 raise AssertionError(message)
         raise Refusal("UNAVAILABLE", "Connection reset by peer.")
