@@ -33,9 +33,9 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
     kind = "GRID" if _GRID.fullmatch(machine.name) else "CUDA"
     facts = [Fact(f"AKS installs the {kind} driver; the device plugin is not installed", _DRIVERS)]
     if machine.arch == "arm64":
-        facts.append(Fact("AKS's own driver on arm64 is still in test", "Azure/AgentBaker#8745"))
+        facts.append(Fact("AKS's driver for arm64 is not released yet", "Azure/AgentBaker#8745"))
     if can_cut(machine):
-        facts.append(Fact("AKS cuts all GPUs of a pool alike, and a cut cannot be changed: the pool is replaced", _CUT))
+        facts.append(Fact("all GPUs of an AKS pool use the same MIG profile, and changing it replaces the pool", _CUT))
     facts.append(Fact("osSKU Ubuntu or AzureLinux; Flatcar has no NVIDIA driver", _IMAGES))
     return tuple(facts)
 

@@ -104,7 +104,7 @@ def _is_managed(pool: Observed) -> bool:
 
 @_CHECKS.each_pool(
     "aks-managed-plugin",
-    title="labels for a plugin of ours on pools whose plugin AKS runs",
+    title="labels for gpukube's plugin on pools whose plugin AKS runs",
     consequence="two plugins register nvidia.com/gpu on one node: the count falls to 0 when either restarts",
     link="https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
 )
@@ -120,7 +120,7 @@ def _managed_plugin(view: CloudView, pool: Observed) -> Fault | None:
         f"az aks nodepool update {_names(view, pool)} --labels {kept}",
         evidence=("gpuProfile.nvidia.managementMode=Managed", *(f"label {k}={pool.labels[k]}" for k in found)),
         severity="error" if plugin else "warning",
-        why="" if plugin else "the label does nothing: AKS starts its plugin with fixed flags",
+        why="" if plugin else "the label has no effect: AKS starts its plugin with fixed flags",
     )
 
 
@@ -136,7 +136,7 @@ def _managed_autoscaling(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        "a pool whose GPUs AKS manages is autoscaled",
+        "the pool is autoscaled, and AKS manages its GPUs",
         f"az aks nodepool update {_names(view, pool)} --disable-cluster-autoscaler",
         evidence=("gpuProfile.nvidia.managementMode=Managed", "enableAutoScaling=true"),
     )
@@ -144,8 +144,8 @@ def _managed_autoscaling(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "aks-managed-driver",
-    title="a driver that is both left out and managed",
-    consequence="a driver that you install yourself meets AKS's own",
+    title="a driver that is both disabled and managed",
+    consequence="a driver that you install yourself conflicts with AKS's own",
     link="https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
     severity="warning",
 )
@@ -156,7 +156,7 @@ def _managed_driver(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         "gpuProfile.driver None has no effect: managementMode Managed installs the driver",
-        "for a driver of your own make a new pool with managementMode Unmanaged and --gpu-driver none, "
+        "for a driver of your own create a new pool with managementMode Unmanaged and --gpu-driver none, "
         f"then {_remove(view, pool)}",
         evidence=("gpuProfile.nvidia.managementMode=Managed", "gpuProfile.driver=None"),
     )
@@ -164,8 +164,8 @@ def _managed_driver(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "aks-mig-size",
-    title="MIG on sizes that AKS does not cut",
-    consequence="nodes do not come up, or show whole GPUs",
+    title="MIG on VM sizes without it",
+    consequence="nodes do not start, or advertise whole GPUs",
     link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
 )
 def _mig_size(view: CloudView, pool: Observed) -> Fault | None:
@@ -174,16 +174,16 @@ def _mig_size(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"gpuInstanceProfile {value} on {machine.name}, whose {machine.model} AKS does not cut",
-        f"make a pool of {', '.join(CUTS)} or without gpuInstanceProfile beside it, then {_remove(view, pool)}",
+        f"gpuInstanceProfile is {value}, but AKS has no MIG for {machine.model} ({machine.name})",
+        f"create a pool of {', '.join(CUTS)} or without gpuInstanceProfile, then {_remove(view, pool)}",
         evidence=(f"gpuInstanceProfile={value}", f"vmSize={pool.instance_type}"),
     )
 
 
 @_CHECKS.each_pool(
     "aks-two-cutters",
-    title="GPUs that AKS and a MIG manager cut",
-    consequence="each undoes the cut of the other, and pods lose their devices",
+    title="GPUs whose MIG layout AKS and a MIG manager set",
+    consequence="each overwrites the other's layout, and pods lose their devices",
     link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
 )
 def _two_cutters(view: CloudView, pool: Observed) -> Fault | None:
@@ -193,7 +193,7 @@ def _two_cutters(view: CloudView, pool: Observed) -> Fault | None:
     kept = _without(pool, [MIG_CONFIG_LABEL])
     return fault(
         view.name_of(pool),
-        f"AKS cuts these GPUs ({value}), and the label {MIG_CONFIG_LABEL}={label} asks a MIG manager to cut them too",
+        f"AKS sets MIG on these GPUs ({value}), and the label {MIG_CONFIG_LABEL}={label} makes a MIG manager do so too",
         f"az aks nodepool update {_names(view, pool)} --labels {kept}",
         evidence=(f"gpuInstanceProfile={value}", f"label {MIG_CONFIG_LABEL}={label}"),
     )
@@ -201,8 +201,8 @@ def _two_cutters(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "aks-spot-taint",
-    title="Spot pools that have lost their taint",
-    consequence="pods that cannot bear an eviction are placed there",
+    title="Spot pools that lost their taint",
+    consequence="pods that do not tolerate evictions are scheduled there",
     link="https://github.com/Azure/AKS/issues/3152",
     severity="warning",
 )
@@ -213,7 +213,7 @@ def _spot_taint(view: CloudView, pool: Observed) -> Fault | None:
     taints = ",".join([*map(str, pool.effective_taints), f"{_SPOT}=spot:NoSchedule"])
     return fault(
         view.name_of(pool),
-        f"a Spot pool has lost its taint {_SPOT}=spot:NoSchedule",
+        f"the Spot pool lost its taint {_SPOT}=spot:NoSchedule",
         f"az aks nodepool update {_names(view, pool)} --node-taints {taints}",
         evidence=("scaleSetPriority=Spot", f"nodeTaints={','.join(map(str, pool.effective_taints)) or 'none'}"),
     )
@@ -221,7 +221,7 @@ def _spot_taint(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "aks-spot-price",
-    title="Spot pools that offer too little to get a machine",
+    title="Spot pools whose maximum price is too low",
     consequence="the pool is Succeeded and never gets a node",
     link="https://github.com/Azure/AKS/issues/4404",
     severity="warning",
@@ -234,15 +234,15 @@ def _spot_price(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         f"spotMaxPrice {price:g} is less than a tenth of what {machine.name} costs on demand, {full:g} USD per hour",
-        f"make a pool with --spot-max-price -1 beside it, then {_remove(view, pool)}",
+        f"create a pool with --spot-max-price -1, then {_remove(view, pool)}",
         evidence=(f"spotMaxPrice={price:g}", f"count={pool.nodes}", f"prices of {machine.price_region}"),
     )
 
 
 @_CHECKS.each_pool(
     "aks-deallocate",
-    title="GPU pools that keep machines they shrink away from",
-    consequence="the GPU Operator no longer comes up after some ten stops, and the machines count on the quota",
+    title="GPU pools that deallocate machines on scale-down",
+    consequence="the GPU Operator no longer starts after about ten stops, and the machines count towards the quota",
     link="https://github.com/NVIDIA/gpu-operator/issues/729",
     severity="warning",
 )
@@ -251,7 +251,7 @@ def _deallocate(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        "machines of this pool are deallocated, not deleted, when it shrinks",
+        "the pool deallocates machines on scale-down instead of deleting them",
         f"az aks nodepool update {_names(view, pool)} --scale-down-mode Delete",
         evidence=("scaleDownMode=Deallocate",),
     )
@@ -259,8 +259,8 @@ def _deallocate(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "aks-retired-tag",
-    title="the retired tag that left the driver out",
-    consequence="the next node comes with AKS's driver, beside one of your own",
+    title="the retired tag that disabled the driver",
+    consequence="new nodes have AKS's driver, beside one of your own",
     link="https://github.com/Azure/AKS/issues/4925",
     severity="warning",
 )
@@ -271,8 +271,8 @@ def _retired_tag(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"the tag {found} no longer keeps AKS's driver away; pools with it cannot be made again",
-        f"make a pool with --gpu-driver none beside it, then {_remove(view, pool)}",
+        f"the tag {found} no longer disables AKS's driver; pools with it cannot be created again",
+        f"create a pool with --gpu-driver none, then {_remove(view, pool)}",
         evidence=(f"tag {found}={tags[found]}",),
     )
 
@@ -280,7 +280,7 @@ def _retired_tag(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "aks-a10-image",
     title="node images whose driver does not work with A10",
-    consequence="the driver is not licensed any more, and the nodes show no GPU",
+    consequence="the driver loses its licence, and the nodes advertise no GPU",
     link="https://github.com/Azure/AKS/issues/5875",
 )
 def _a10_image(view: CloudView, pool: Observed) -> Fault | None:
@@ -296,14 +296,14 @@ def _a10_image(view: CloudView, pool: Observed) -> Fault | None:
         f"the driver of node image {version} does not work with A10",
         f"az aks nodepool upgrade {_names(view, pool)} --node-image-only",
         evidence=(f"nodeImageVersion={image}", f"vmSize={machine.name}"),
-        why="" if old else "both halves of the driver differ, the plugin crash-loops, and there is no GPU",
+        why="" if old else "the two parts of the driver differ, the plugin crash-loops, and there is no GPU",
     )
 
 
 @_CHECKS.each_pool(
     "aks-system-without-driver",
     title="node systems without an NVIDIA driver",
-    consequence="the device plugin finds no driver, and the nodes show no GPU",
+    consequence="the device plugin finds no driver, and the nodes advertise no GPU",
     link="https://learn.microsoft.com/azure/aks/use-nvidia-gpu",
 )
 def _system_without_driver(view: CloudView, pool: Observed) -> Fault | None:
@@ -314,7 +314,7 @@ def _system_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         f"osSKU {system} has no NVIDIA driver for {machine.name}",
-        f"make a pool with --os-sku Ubuntu beside it, then {_remove(view, pool)}",
+        f"create a pool with --os-sku Ubuntu, then {_remove(view, pool)}",
         evidence=(f"osSKU={system}", f"vmSize={machine.name}"),
     )
 
@@ -322,8 +322,8 @@ def _system_without_driver(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "aks-system-mode",
     title="GPU pools of mode System",
-    consequence="such a pool cannot shrink to 0 nor keep other pods away by a taint, "
-    "so that GPUs are paid for and not used",
+    consequence="such a pool cannot scale to 0 nor keep other pods away by a taint, "
+    "so GPUs cost money without being used",
     link="https://github.com/Azure/AKS/issues/2578",
     severity="warning",
 )
@@ -333,7 +333,7 @@ def _system_mode(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"the cluster's own pods run on {machine.name}: the pool is of mode System",
+        f"system pods run on {machine.name}: the pool's mode is System",
         f"once there is another System pool: az aks nodepool update {_names(view, pool)} --mode User",
         evidence=("mode=System",),
     )
@@ -342,7 +342,7 @@ def _system_mode(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "aks-stopped",
     title="pools that are stopped",
-    consequence="pods that ask for its GPUs stay pending",
+    consequence="pods that request its GPUs stay Pending",
     link="https://learn.microsoft.com/azure/aks/start-stop-nodepools",
     severity="warning",
 )

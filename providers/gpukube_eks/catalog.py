@@ -35,9 +35,7 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
     listed = ", ".join(f"{system} ({name})" for system, name in images)
     facts = [Fact(f"image with the NVIDIA driver: {listed}", _IMAGES)]
     if machine.mig_capable:
-        facts.append(
-            Fact("MIG on al2023 needs the GPU Operator, whose MIG manager cuts", "NVIDIA GPU Operator with MIG")
-        )
+        facts.append(Fact("MIG on al2023 needs the GPU Operator with its MIG manager", "NVIDIA GPU Operator with MIG"))
     return tuple(facts)
 
 

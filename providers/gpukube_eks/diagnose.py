@@ -1,4 +1,4 @@
-"""What is known to go wrong with GPU node groups of EKS: live groups -> ailments.
+"""Known problems of GPU node groups of EKS: live groups -> findings.
 
 Lives here: checks that need no more than what EKS says of its groups. Must not live here: calls, and what the inside
 of the cluster tells (gpukube.doctor).
@@ -95,7 +95,7 @@ def _ami(pool: Observed) -> str:
 @_CHECKS.each_pool(
     "eks-image-without-driver",
     title="GPU node groups whose image has no NVIDIA driver",
-    consequence="the device plugin finds no driver, and the nodes show no GPU",
+    consequence="the device plugin finds no driver, and the nodes advertise no GPU",
     link="https://github.com/awslabs/amazon-eks-ami/issues/1817",
 )
 def _image_without_driver(view: CloudView, pool: Observed) -> Fault | None:
@@ -105,8 +105,8 @@ def _image_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     arch = "ARM_64" if machine.arch == "arm64" else "x86_64"
     return fault(
         view.name_of(pool),
-        f"amiType {ami} carries no NVIDIA driver, and {machine.name} has {machine.devices} x {machine.model}",
-        f"make a node group with --ami-type AL2023_{arch}_NVIDIA beside it, then {_remove(view, pool)}",
+        f"amiType {ami} has no NVIDIA driver, and {machine.name} has {machine.devices} x {machine.model}",
+        f"create a node group with --ami-type AL2023_{arch}_NVIDIA, then {_remove(view, pool)}",
         evidence=(f"amiType={ami}", f"instanceTypes={pool.instance_type}"),
     )
 
@@ -124,7 +124,7 @@ def _image_retired(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         f"amiType {ami} is Amazon Linux 2, for which there are no new images since 2025-11-26",
-        f"make a node group with --ami-type AL2023_x86_64_NVIDIA beside it, then {_remove(view, pool)}",
+        f"create a node group with --ami-type AL2023_x86_64_NVIDIA, then {_remove(view, pool)}",
         evidence=(f"amiType={ami}", f"releaseVersion={pool.native.get('releaseVersion', '?')}"),
     )
 
@@ -132,7 +132,7 @@ def _image_retired(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "eks-g7-driver",
     title="G7 machines on an image whose driver is too old",
-    consequence="the driver does not know the GPU, and the nodes show none",
+    consequence="the driver does not support the GPU, and the nodes advertise none",
     link="https://github.com/awslabs/amazon-eks-ami/blob/main/doc/usage/g7-ami.md",
 )
 def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
@@ -141,15 +141,15 @@ def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         f"{pool.instance_type} needs driver 595 or newer, and {_ami(pool)} ships 580",
-        f"make a node group from an image of your own with driver 595 beside it, then {_remove(view, pool)}",
+        f"create a node group from an image of your own with driver 595, then {_remove(view, pool)}",
         evidence=(f"amiType={_ami(pool)}", f"instanceTypes={pool.instance_type}"),
     )
 
 
 @_CHECKS.each_pool(
     "eks-bottlerocket-labels",
-    title="labels of a plugin or MIG manager on Bottlerocket groups",
-    consequence="a second device plugin comes to nodes that run one by themselves, and both register nvidia.com/gpu",
+    title="labels for a plugin or MIG manager on Bottlerocket groups",
+    consequence="a second device plugin runs beside Bottlerocket's own, and both register nvidia.com/gpu",
     link="https://github.com/bottlerocket-os/bottlerocket/issues/4309",
 )
 def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
@@ -163,14 +163,14 @@ def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
         f"aws eks update-nodegroup-config {_names(view, pool)} --labels removeLabels={','.join(found)}",
         evidence=tuple(f"label {key}={pool.labels[key]}" for key in found),
         severity="error" if plugin else "warning",
-        why="" if plugin else "the labels do nothing: Bottlerocket shares and cuts by its settings",
+        why="" if plugin else "the labels have no effect: Bottlerocket configures sharing and MIG by its settings",
     )
 
 
 @_CHECKS.each_pool(
     "eks-accelerator-label",
     title="autoscaled GPU groups without the autoscaler's accelerator label",
-    consequence="until the plugin has registered, the autoscaler takes a new node for one without GPUs "
+    consequence="until the plugin has registered, the autoscaler counts a new node as one without GPUs "
     "and starts another",
     link="https://github.com/kubernetes/autoscaler/issues/1949",
     severity="warning",
@@ -190,7 +190,7 @@ def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "eks-autoscaler-taint",
-    title="taints that the autoscaler does not see while a group is empty",
+    title="taints that the autoscaler ignores while a group is empty",
     consequence="pods that do not tolerate the taint start nodes on which they cannot run",
     link="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/aws_wrapper.go",
     severity="warning",
@@ -204,7 +204,7 @@ def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
     new, old = f"key={bare[0].key},value=present,effect={effect}", f"key={bare[0].key},effect={effect}"
     return fault(
         view.name_of(pool),
-        f"the autoscaler overlooks taints without a value: {names}",
+        f"the autoscaler ignores taints without a value: {names}",
         f"aws eks update-nodegroup-config {_names(view, pool)} --taints 'addOrUpdateTaints=[{{{new}}}],"
         f"removeTaints=[{{{old}}}]'",
         evidence=(_bounds(pool),),
@@ -214,7 +214,7 @@ def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "eks-unlike-types",
     title="instance types with different GPUs in one group",
-    consequence="the number of devices changes from node to node, and the autoscaler counts by the first type only",
+    consequence="the number of devices differs between nodes, and the autoscaler counts by the first type only",
     link="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md",
     severity="warning",
 )
@@ -227,16 +227,16 @@ def _unlike_types(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         f"its instance types have different GPUs: {'; '.join(kinds)}",
-        f"make one node group for each kind, then {_remove(view, pool)}",
+        f"create a node group for each kind, then {_remove(view, pool)}",
         evidence=(f"instanceTypes={','.join(names)}",),
     )
 
 
 @_CHECKS.each_pool(
     "eks-template-leftover",
-    title="launch templates of ours without their node group",
+    title="gpukube's launch templates without their node group",
     consequence="a creation or a deletion stopped half-way; the template costs "
-    "nothing but counts on the account's limit",
+    "nothing but counts towards the account's limit",
     link="https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html",
     severity="warning",
 )
@@ -246,8 +246,8 @@ def _leftover(view: CloudView, pool: Observed) -> Fault | None:
     template = template_name(view.cluster.name, pool.name)
     return fault(
         view.name_of(pool),
-        f"the launch template {template} is there without its node group",
-        f"gpukube pool create -f SPEC goes on with it; else aws ec2 delete-launch-template "
+        f"the launch template {template} exists without its node group",
+        f"to continue: gpukube pool create -f SPEC; to remove it: aws ec2 delete-launch-template "
         f"--launch-template-name {template} --region {view.cluster.identity['region']}",
         evidence=(f"tag gpukube.io/owner={pool.owner}", f"tag gpukube.io/nodegroup={pool.name}"),
     )
@@ -255,7 +255,7 @@ def _leftover(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "eks-small-disk",
-    title="GPU groups with a disk that a few images fill",
+    title="GPU groups with a small disk",
     consequence="image pulls fill the disk, and the kubelet evicts pods",
     link="https://github.com/eksctl-io/eksctl/issues/780",
     severity="warning",
@@ -267,15 +267,15 @@ def _small_disk(view: CloudView, pool: Observed) -> Fault | None:
     return fault(
         view.name_of(pool),
         f"the nodes' disk is {size} GiB",
-        f"make a node group with --disk-size 100 beside it, then {_remove(view, pool)}",
+        f"create a node group with --disk-size 100, then {_remove(view, pool)}",
         evidence=(f"diskSize={size}",),
     )
 
 
 @_CHECKS.each_pool(
     "eks-surge",
-    title="scarce machines that an update wants twice",
-    consequence="an update waits for spare GPUs that the region does not have, and fails",
+    title="scarce machines of which an update needs more",
+    consequence="an update waits for additional GPUs that the region does not have, and fails",
     link="https://github.com/aws/containers-roadmap/issues/1866",
     severity="warning",
 )

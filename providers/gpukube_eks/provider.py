@@ -132,7 +132,7 @@ class EksProvider:
         return IN_CLUSTER
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Say for every feature how faithful EKS is."""
+        """Return for every feature how faithful EKS is."""
         from gpukube_eks.pool.fields import ABILITIES
 
         return ABILITIES
@@ -144,7 +144,7 @@ class EksProvider:
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Say what the nodes bring: always the driver; on Bottlerocket the plugin and the MIG manager too."""
+        """Return what the nodes have: always the driver; on Bottlerocket the plugin and the MIG manager too."""
         return _bottlerocket(target) if target.image == "bottlerocket" else _al2023(target)
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
@@ -171,7 +171,7 @@ class EksProvider:
         return None
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Say what changing this field does."""
+        """Return what changing this field does."""
         from gpukube_eks.pool.updates import find_row
 
         del live

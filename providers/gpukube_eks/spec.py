@@ -1,4 +1,4 @@
-"""What EKS adds to the spec: its clusters, and what machines are reserved by.
+"""What EKS adds to the spec: its clusters, and how machines are reserved.
 
 Lives here: names, patterns and descriptions of these fields. Must not live here: what EKS allows beside them
 (rules.checks).
@@ -39,7 +39,7 @@ class EksCluster(ClusterModel):
     profile: Text | None = Field(
         default=None,
         examples=["ml-admin"],
-        description="Named profile of the AWS configuration to use; AWS's own order of credentials when not given.",
+        description="Named profile of the AWS configuration to use; AWS's default credential chain when not given.",
     )
     role_arn: Text | None = Field(
         default=None,

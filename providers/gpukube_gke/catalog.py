@@ -33,7 +33,7 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
     if branch := _UBUNTU.get(machine.model.chip):
         facts.append(Fact(f"on Ubuntu it needs driver R{branch} or newer", _GPUS))
     if _profiles(machine):
-        facts.append(Fact("GKE cuts all GPUs of a pool alike and shows the instances as nvidia.com/gpu", _MULTI))
+        facts.append(Fact("all GPUs of a GKE pool use the same MIG size, advertised as nvidia.com/gpu", _MULTI))
     return tuple(facts)
 
 

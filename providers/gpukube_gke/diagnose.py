@@ -109,8 +109,8 @@ def _driver_flag(pool: Observed, version: str) -> str:
 
 @_CHECKS.each_pool(
     "gke-sharing-without-plugin",
-    title="sharing by GKE on pools that keep its plugin away",
-    consequence="nodes show whole GPUs or none, never shares",
+    title="GKE's GPU sharing on pools that disable its plugin",
+    consequence="nodes advertise whole GPUs or none, never shares",
     link="https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus",
 )
 def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
@@ -119,7 +119,7 @@ def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"gpuSharingConfig {strategy} has no effect: the label {OPT_OUT_LABEL} keeps GKE's plugin away, which shares",
+        f"gpuSharingConfig {strategy} has no effect: the label {OPT_OUT_LABEL} disables GKE's plugin, which does it",
         f"gcloud container node-pools update {_names(view, pool)} --node-labels {_kept(pool)}",
         evidence=(f"label {OPT_OUT_LABEL}=true", f"gpuSharingConfig.gpuSharingStrategy={strategy}"),
     )
@@ -127,8 +127,8 @@ def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "gke-driverless",
-    title="pools that wait for a driver which never comes",
-    consequence="the driver is never finished, and no plugin finds a GPU",
+    title="pools whose driver installation never finishes",
+    consequence="no plugin finds a GPU",
     link="https://github.com/NVIDIA/aicr/issues/2047",
 )
 def _driverless(view: CloudView, pool: Observed) -> Fault | None:
@@ -137,8 +137,8 @@ def _driverless(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"GKE is to install the driver ({driver or 'DEFAULT'}), and the label {OPT_OUT_LABEL}=true keeps away the pods "
-        "that finish it",
+        f"GKE installs the driver ({driver or 'DEFAULT'}), but the label {OPT_OUT_LABEL}=true excludes the pods "
+        "that finish the installation",
         f"gcloud container node-pools update {_names(view, pool)} --node-labels {_kept(pool)}; or, for a plugin "
         f"of your own: gcloud container node-pools update {_names(view, pool)} {_driver_flag(pool, 'disabled')}",
         evidence=(f"label {OPT_OUT_LABEL}=true", f"gpuDriverVersion={driver or 'unset'}"),
@@ -147,8 +147,8 @@ def _driverless(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "gke-default-driver",
-    title="no driver on versions that install none unasked",
-    consequence="the nodes have no driver and show no GPU",
+    title="pools without a driver version, on GKE versions that install none by default",
+    consequence="the nodes have no driver and advertise no GPU",
     link="https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
 )
 def _default_driver(view: CloudView, pool: Observed) -> Fault | None:
@@ -156,7 +156,7 @@ def _default_driver(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"no driver version is set, and GKE {view.facts.kubernetes_version} installs none by itself",
+        f"no driver version is set, and GKE {view.facts.kubernetes_version} installs none by default",
         f"gcloud container node-pools update {_names(view, pool)} {_driver_flag(pool, 'default')}",
         evidence=(f"version={pool.native.get('version', '?')}", "gpuDriverInstallationConfig is not set"),
     )
@@ -164,8 +164,8 @@ def _default_driver(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "gke-taint",
-    title="GPU pools that GKE left without its taint",
-    consequence="any pod may be placed on GPU nodes and keep them from shrinking away",
+    title="GPU pools without GKE's taint",
+    consequence="any pod may run on GPU nodes and keep them from scaling down",
     link="https://github.com/terraform-google-modules/terraform-google-kubernetes-engine/issues/703",
     severity="warning",
 )
@@ -175,7 +175,7 @@ def _taint(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"GKE made the pool without the taint {GPU_TAINT}: the cluster had no other pool then",
+        f"GKE created the pool without the taint {GPU_TAINT}: the cluster had no other pool then",
         f"gcloud container node-pools update {_names(view, pool)} --node-taints {GPU_TAINT}",
         evidence=("config.taints is empty",),
     )
@@ -183,8 +183,8 @@ def _taint(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "gke-scopes",
-    title="nodes that may not fetch the driver",
-    consequence="the driver's download is refused, and the nodes show no GPU",
+    title="nodes that cannot download the driver",
+    consequence="the driver's download is refused, and the nodes advertise no GPU",
     link="https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
 )
 def _scopes(view: CloudView, pool: Observed) -> Fault | None:
@@ -193,16 +193,16 @@ def _scopes(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        "the nodes may not read Cloud Storage, where GKE fetches the driver",
-        f"make a pool with --scopes gke-default beside it, then {_remove(view, pool)}",
+        "the nodes cannot read Cloud Storage, from which GKE downloads the driver",
+        f"create a pool with --scopes gke-default, then {_remove(view, pool)}",
         evidence=(f"oauthScopes={','.join(scopes) or 'none'}",),
     )
 
 
 @_CHECKS.each_pool(
     "gke-partition",
-    title="partition sizes that GKE's plugin does not know",
-    consequence="the plugin refuses to start, and the nodes show no GPU",
+    title="partition sizes that GKE's plugin does not support",
+    consequence="the plugin does not start, and the nodes advertise no GPU",
     link="https://github.com/GoogleCloudPlatform/container-engine-accelerators/blob/master/pkg/gpu/nvidia/mig/mig.go",
 )
 def _partition(view: CloudView, pool: Observed) -> Fault | None:
@@ -211,8 +211,8 @@ def _partition(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"GKE's plugin does not know the partition size {size} of {kind}",
-        f"make a pool with gpu-partition-size={'|'.join(PARTITIONS[kind])} beside it, then {_remove(view, pool)}",
+        f"GKE's plugin does not support the partition size {size} of {kind}",
+        f"create a pool with gpu-partition-size={'|'.join(PARTITIONS[kind])}, then {_remove(view, pool)}",
         evidence=(f"gpuPartitionSize={size}", f"acceleratorType={kind}"),
     )
 
@@ -220,7 +220,7 @@ def _partition(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "gke-mps-version",
     title="MPS on nodes that are too old",
-    consequence="the nodes show whole GPUs or none",
+    consequence="the nodes advertise whole GPUs or none",
     link="https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus",
 )
 def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
@@ -231,7 +231,7 @@ def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"nodes of version {version} know no MPS: it came with 1.27.7-gke.1088000",
+        f"nodes of version {version} have no MPS: it needs 1.27.7-gke.1088000",
         _upgrade(view, pool),
         evidence=(f"version={version}", "gpuSharingStrategy=MPS"),
     )
@@ -239,7 +239,7 @@ def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "gke-autoprovisioned",
-    title="pools of ours that node auto-provisioning owns",
+    title="gpukube's pools that node auto-provisioning owns",
     consequence="GKE deletes the pool when it is empty",
     link="https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning",
     severity="warning",
@@ -249,7 +249,7 @@ def _autoprovisioned(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        "node auto-provisioning owns this pool, and it carries our marks",
+        "node auto-provisioning owns this pool, but it has gpukube's labels",
         f"gcloud container node-pools update {_names(view, pool)} --no-enable-autoprovisioning",
         evidence=("autoscaling.autoprovisioned=true", f"label gpukube.io/owner={pool.owner}"),
     )

@@ -144,7 +144,7 @@ class GkeProvider:
             image=f"GKE {system}{_INSTALLED if installed else ''}",
             no_operator="" if own else _NO_OPERATOR,
             no_driver="there is none for Container-Optimized OS (NVIDIA/gpu-operator#1623)" if system == "COS" else "",
-            without_plugin="write devicePlugin.owner: operator, whose release keeps GKE's plugin away",
+            without_plugin="write devicePlugin.owner: operator, whose release disables GKE's plugin",
             operator_values=OWN_DRIVER_VALUES if installed else QUOTA_VALUES if is_operated(target) else {},
             fields=(*_FIELDS, f"nodePool.config.labels.{OPT_OUT_LABEL}"),
         )

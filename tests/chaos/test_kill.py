@@ -169,7 +169,7 @@ def test_create_when_a_run_elsewhere_may_still_work_then_said_and_ended_by_an_in
     second = elsewhere.start_create()
     wait_for(
         lambda: re.search(
-            r"waits: another Helm run may be changing the release, (135|120|105|90) s at most", second.said
+            r"waiting up to (135|120|105|90) s: another Helm run may be changing the release", second.said
         )
     )
     os.kill(second.pid, signal.SIGINT)

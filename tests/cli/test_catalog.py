@@ -204,7 +204,7 @@ def test_refresh_when_one_cloud_fails_then_three_the_others_new_and_its_own_kept
 def test_refresh_when_no_subscription_is_named_then_only_azure_fails_and_says_what_to_add(gpukube: Gpukube) -> None:
     shown = gpukube("catalog", "refresh")
     assert shown.code == 3
-    assert "--subscription: error[subscription]: no Azure subscription is named" in shown.out
+    assert "--subscription: error[subscription]: no Azure subscription is given" in shown.out
     assert {s.provider for s in read_cache(cached()).stocks} == {"eks", "gke"}
 
 

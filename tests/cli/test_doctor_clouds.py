@@ -173,7 +173,7 @@ FAULTS: dict[str, Fault] = {
         {"pool-capacity": "error"},
         WELL,
     ),
-    "eks: the nodes' role is gone": Fault(
+    "eks: the nodes' role was deleted": Fault(
         (EKS, "one"), issues("IamNodeRoleNotFound", "no such role"), {"pool-ill": "error"}, WELL
     ),
     "eks: an update that does not end": Fault(
@@ -277,7 +277,7 @@ FAULTS: dict[str, Fault] = {
     "gke: no taint": Fault(
         (GKE, "zero"), {"config": {"taints": None}}, {"gke-taint": "warning"}, {"config": {"taints": [GPU_TAINT]}}
     ),
-    "gke: nodes that may not fetch the driver": Fault(
+    "gke: nodes that cannot download the driver": Fault(
         (GKE, "zero"),
         {"config": {"oauthScopes": SCOPES}},
         {"gke-scopes": "error"},

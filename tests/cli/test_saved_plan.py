@@ -182,7 +182,7 @@ def test_apply_when_the_plan_is_of_the_sandbox_then_refused_outside_and_nothing_
     monkeypatch.setenv("GPUKUBE_AKS_ENDPOINT", gpukube.info.arm_url)
     refused = gpukube("pool", "apply", plan_file, sandbox=False)
     assert refused.code == 4
-    assert "error[saved-plan-place]: the plan was made in the sandbox, and this run is not in it" in refused.err
+    assert "error[saved-plan-place]: the plan was made in the sandbox, but this run is not in it" in refused.err
     assert daemon.requests_since(gpukube.info, gpukube.mark) == []
 
 
@@ -219,7 +219,7 @@ def test_apply_when_logged_in_to_another_aws_account_then_told_which_and_five(
     other_aws_account()
     refused = gpukube("pool", "apply", plan_file)
     assert (refused.code, gpukube.writes()) == (5, [])
-    assert "of account 999999999999, not of 111122223333" in refused.err
+    assert "to account 999999999999, not 111122223333" in refused.err
 
 
 def test_apply_when_the_autoscaler_added_nodes_since_then_applied(gpukube: Gpukube, plan_file: Path) -> None:

@@ -146,7 +146,7 @@ REFUSED: Mapping[str, Refusal] = {
         "gke",
         {**SMALL["gke"], "devicePlugin": {"owner": "helm"}},
         "owner",
-        "write devicePlugin.owner: cloud; or write devicePlugin.owner: operator, whose release keeps GKE's plugin away",
+        "write devicePlugin.owner: cloud; or write devicePlugin.owner: operator, whose release disables GKE's plugin",
     ),
     "eks: MIG mixed on Bottlerocket": Refusal(
         "eks",

@@ -105,7 +105,7 @@ def test_fetch_when_prices_are_denied_then_types_without_and_a_note(cloud: str, 
     found = fetch(sandbox, cloud)
     assert not found.priced
     assert len(found.offers) > 25
-    assert found.notes[0].startswith("prices could not be read and stay as they were: ")
+    assert found.notes[0].startswith("prices could not be read and are unchanged: ")
 
 
 @pytest.mark.parametrize("cloud", HOME)

@@ -1,4 +1,4 @@
-"""Taking over a release of the plugin's chart that the user made with Helm: what becomes of its values and its nodes.
+"""Adopting a release of the plugin's chart that the user made with Helm: what becomes of its values and its nodes.
 
 Lives here: finding such releases, and what stands against a takeover. Must not live here: taking it away
 (removal), the plan (plan), and other advertisers, which are never taken over (state.advertisers).
@@ -56,7 +56,7 @@ def leaving_of(release: Release) -> Leaving:
     return Leaving(
         name=release.name,
         namespace=release.namespace,
-        title=f"your {release.chart} {release.chart_version}, whose values are taken over",
+        title=f"your {release.chart} {release.chart_version}, whose values are adopted",
         plugin=_plugin_of(release),
         kind=None,
         there=is_there(release),
@@ -75,7 +75,7 @@ def _plugin_of(release: Release) -> str:
 def refuse_adoption(
     adopted: Sequence[Release], kind: ReleaseKind, served: Sequence[Desired], seen: Snapshot
 ) -> list[Finding]:
-    """Say what stands against taking these over, each with its way out.
+    """Return what prevents the adoption of these releases, each with a fix.
 
     Args:
         adopted: Releases the user allows to be taken over.
@@ -93,7 +93,7 @@ def refuse_adoption(
         said = f"there are {len(adopted)} releases of {first.chart}: {names}"
         return [_refusal(where, said, f"keep one: {uninstall}")]
     if kind is not DEVICE_PLUGIN:
-        said = f"release {first.namespace}/{first.name} is of {first.chart}, and these pools need {kind.title}"
+        said = f"release {first.namespace}/{first.name} is of {first.chart}, but these pools need {kind.title}"
         return [_refusal(where, said, f"remove it: {uninstall}; or put these pools on another cluster")]
     external = text(first.values, "config", "name")
     if external:
@@ -114,8 +114,9 @@ def _refuse_strays(release: Release, served: Sequence[Desired], seen: Snapshot, 
             where,
             f"release {release.namespace}/{release.name} also serves {', '.join(names[:_SHOWN])}{more}, which would be "
             "left without a plugin",
-            f"let ours serve them: kubectl label node {' '.join(names)} {ADVERTISER_LABEL}={DEVICE_PLUGIN.advertiser} "
-            "(and in their pools, for nodes to come); or keep that release, and write devicePlugin.owner: none",
+            f"let gpukube serve them: kubectl label node {' '.join(names)} "
+            f"{ADVERTISER_LABEL}={DEVICE_PLUGIN.advertiser} "
+            "(and in their pools, for new nodes); or keep that release, and write devicePlugin.owner: none",
         )
     ]
 
@@ -134,7 +135,7 @@ def _is_ours(node: NodeView, marks: set[tuple[str, str]]) -> bool:
 
 
 def _refusal(where: Where, said: str, fix: str) -> Finding:
-    why = "a takeover must leave one plugin on every GPU node, not two or none"
+    why = "after an adoption every GPU node must have exactly one plugin"
     return Finding("foreign-advertiser", where, said, why=why, fix=fix)
 
 

@@ -1,4 +1,4 @@
-"""What pools ask of the chart that serves them: its version, and values beside those that gpukube sets.
+"""What pools request of the chart that serves them: its version, and values beside those that gpukube sets.
 
 Lives here: pools -> version and values; pure. Must not live here: gpukube's own values (plugin_values,
 operator_values).
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def asked_version(pools: Sequence[Desired]) -> str:
-    """Give the chart version that pools of one cluster ask for; "" when none does."""
+    """Return the chart version that pools of one cluster request; "" when none does."""
     return next((pool.target.chart_version for pool in pools if pool.target.chart_version), "")
 
 
@@ -113,7 +113,7 @@ def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
                     Finding(
                         "chart-twice",
                         pool.target.locator.at(path),
-                        f"{pool.target.where}: {path} is {value}, and pool {other.target.pool} has {known}",
+                        f"{pool.target.where}: {path} is {value}, but pool {other.target.pool} has {known}",
                         why="one release serves all pools of a cluster",
                         fix="write the same in both, or in only one of them",
                     )

@@ -48,7 +48,7 @@ class ChartCache:
             live: Its newest revision in the cluster, which may hold a digest to compare with.
 
         Raises:
-            HelmError: It cannot be had, is another chart, or is not what its publisher published.
+            HelmError: It is not found, is another chart, or is not what its publisher published.
             StalePlan: It is not the one that the plan was made with.
         """
         path = self._find(plan)
@@ -56,10 +56,10 @@ class ChartCache:
         self._require_published(plan, digest, live)
         if plan.digest and digest != plan.digest:
             raise StalePlan(
-                f"chart {plan.chart} {plan.version} is {digest}, and the plan was made with {plan.digest}",
+                f"chart {plan.chart} {plan.version} has digest {digest}, but the plan was made with {plan.digest}",
                 where=replace(self._source, chart=plan.chart).shown,
-                why="one version has had two contents: it was replaced there, or comes from somewhere else now",
-                fix="plan again, and find out who changed the chart",
+                why="the same version has different content: it was replaced, or comes from another source now",
+                fix="plan again, and check who changed the chart",
             )
         return path
 
@@ -89,16 +89,16 @@ class ChartCache:
         pinned, seen = _pinned(plan), _mark(plan, digest)
         recorded = live.chart_mark if live and live.chart_mark.startswith(_mark(plan, "")) else ""
         if pinned and pinned != digest:
-            was, why = pinned, "the digest is the one that NVIDIA published of this version"
+            was, why = pinned, "NVIDIA published this version with that digest"
         elif not pinned and recorded not in ("", seen):
-            was, why = f"{recorded}...", "recorded when this cluster first got this version"
+            was, why = f"{recorded}...", "recorded when this version was first installed in this cluster"
         else:
             return
         raise HelmError(
-            f"chart {plan.chart} {plan.version} is {digest}, and was {was}",
+            f"chart {plan.chart} {plan.version} has digest {digest}, expected {was}",
             where=replace(self._source, chart=plan.chart).shown,
             why=why,
-            fix="find out what lies between you and the repository (a proxy, a mirror); --chart names another source",
+            fix="check what is between you and the repository (a proxy, a mirror); --chart sets another source",
             code="chart-digest",
         )
 

@@ -103,7 +103,7 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
         chart: Where the charts come from; NVIDIA's repositories when not given.
         choice: Force the helm command or the embedded Helm.
         clock: Time.
-        notify: Told what is waited for.
+        notify: Called with what is waited for.
 
     Raises:
         MissingExtra: There is no Helm.
@@ -172,7 +172,7 @@ def apply_release(
             return answer
         if is_open and attempt == _ATTEMPTS - 1:
             raise HelmError(
-                f"Helm changed the release and could not note it {_ATTEMPTS} times",
+                f"Helm changed the release but could not record it, {_ATTEMPTS} times",
                 where=plan.kind.address,
                 fix=f"check that Secrets of namespace {NAMESPACE} can be updated; then run again",
                 code="release-open",
@@ -189,7 +189,7 @@ class ReleaseManager:
         engine: Runs Helm.
         chart: Where the charts come from.
         clock: Time.
-        notify: Told what is waited for.
+        notify: Called with what is waited for.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class ReleaseManager:
         found = live.revision if live else 0
         if found != expected_revision:
             raise Conflict(
-                f"the release is at revision {found}, the plan was made from {expected_revision}",
+                f"the release is at revision {found}, but the plan was made from {expected_revision}",
                 where=plan.kind.address,
                 fix="run again: it starts from the current release",
                 code="release-moved",
@@ -283,7 +283,7 @@ class ReleaseManager:
             return error  # the cluster does not answer: nothing can be said, and the next run looks first
         if former is None:
             return error
-        self._notify(f"rolls back to revision {former.revision}")
+        self._notify(f"rolling back to revision {former.revision}")
         try:
             with kubeconfig_file(self._cluster.access) as path:
                 self._engine.rollback(path, kind.name, NAMESPACE, former.revision)
@@ -305,7 +305,7 @@ class ReleaseManager:
         """
         kube = self._cluster.kube
         if leaving.there:
-            self._notify(f"uninstalls {leaving.address}")
+            self._notify(f"uninstalling {leaving.address}")
             with self._stoppable():
                 uninstall_release(self._engine, self._cluster.access, kube, leaving)
         await_pods_gone(kube, leaving, self._clock.pause, self._notify)
@@ -380,7 +380,7 @@ class ReleaseManager:
             if left <= 0:
                 break
             most = math.ceil(left / _SAID_EVERY_S) * _SAID_EVERY_S
-            self._notify(f"waits: another Helm run may be changing the release, {most} s at most")
+            self._notify(f"waiting up to {most} s: another Helm run may be changing the release")
             self._clock.pause(_LOOK_AGAIN_S)
             live = self._live(kind)
         if live and live.pending:

@@ -87,17 +87,17 @@ def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desire
     """Refuse to go from one release to the other unasked, naming both ways out."""
     names = ", ".join(pool.target.pool for pool in served)
     stays = (
-        "to keep the chart, put the pools that are cut on another cluster"
+        "to keep the chart, move the MIG pools to another cluster"
         if kind is GPU_OPERATOR
-        else "to keep the operator, give these pools in one run with the pool that is cut (-f both files), so that it "
+        else "to keep the operator, pass these pools and the MIG pool in one run (-f for both files), so that it "
         "serves them all"
     )
     return Finding(
         "release-migration",
         _where(served),
-        f"{kind.title} shall advertise for {names}, and release {other.address} ({other.title}) is there",
-        why=f"{_WHY_ONE}; between taking the one away and installing the other, new pods get no GPU",
-        fix=f"{stays}; or, to change over: --migrate-release uninstalls it first",
+        f"{names} needs {kind.title}, but release {other.address} ({other.title}) is installed",
+        why=f"{_WHY_ONE}; between the removal of one and the installation of the other, new pods get no GPU",
+        fix=f"{stays}; or, to switch: --migrate-release uninstalls it first",
     )
 
 
@@ -132,17 +132,17 @@ def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Finding:
         "release-migration",
         where,
         f"release {item.address} ({item.title}) also serves {', '.join(names)}, which would be left without a plugin",
-        why=f"the label {ADVERTISER_LABEL} chooses the release, and only the apply of a pool's own spec moves it",
-        fix="give all their specs in one run (-f of each file), without --pool; or delete these pools first",
+        why=f"the label {ADVERTISER_LABEL} selects the release, and only the apply of a pool's own spec changes it",
+        fix="pass all their specs in one run (-f for each file), without --pool; or delete these pools first",
     )
 
 
 def say_leaving(leaving: Sequence[Leaving], seen: Snapshot) -> str:
-    """Tell in one line what goes, and what its absence means."""
-    gone = [f"uninstalls {item.address} ({item.title})" for item in leaving if item.there]
-    going = [f"waits until the pods of {item.plugin} are gone" for item in leaving if not item.there]
+    """Describe in one line what is removed, and what that means until the new release runs."""
+    gone = [f"{item.address} ({item.title}) is uninstalled" for item in leaving if item.there]
+    going = [f"the pods of {item.plugin} must end first" for item in leaving if not item.there]
     shared = any(node.labels.get(_SHARED_BY) == "mps" for node in seen.nodes)
-    keep = "running pods keep theirs" + (", save those that share one by MPS" if shared else "")
+    keep = "running pods keep theirs" + (", except those that share one by MPS" if shared else "")
     gap = f"until the nodes have the new plugin, new pods get no GPU; {keep}"
     return "; ".join([*gone, *going, gap])
 

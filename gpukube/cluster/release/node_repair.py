@@ -53,7 +53,7 @@ def _repair(kube: Kube, name: str, repairs: Sequence[NodeRepair]) -> list[NodeRe
     raise ClusterError(
         f"node {name} changed during each attempt to restore its labels",
         where=kube.server,
-        fix="check what writes to it (kubectl get node --show-managed-fields), then run again",
+        fix="find who writes to it (kubectl get node --output yaml --show-managed-fields), then run again",
         code="cluster-answer",
     )
 

@@ -172,12 +172,12 @@ def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
         first, mine = cut[0].sharing.mig, target.sharing.mig
         if first and mine and first.strategy != mine.strategy:
             where = target.locator.at("sharing.mig.strategy")
-            said = f"{target.where} has MIG strategy {mine.strategy}, and {cut[0].where} has {first.strategy}"
+            said = f"{target.where} has MIG strategy {mine.strategy}, but {cut[0].where} has {first.strategy}"
             found.append(_one_strategy(where, said, f"write strategy: {first.strategy}"))
     mixed = next((target for target in cut if target.sharing.mig and target.sharing.mig.strategy == "mixed"), None)
     for target in (pool.target for pool in pools):
         if mixed and target.sharing.slicing and target.sharing.slicing.mode == "mps":
-            said = f"{target.where} is shared by MPS, and {mixed.where} has MIG strategy mixed"
+            said = f"{target.where} is shared by MPS, but {mixed.where} has MIG strategy mixed"
             fix = f"write sharing.timeSlicing here, or strategy: single for {mixed.where}"
             found.append(_one_strategy(target.locator.at("sharing.mps"), said, fix))
     return found
@@ -193,12 +193,12 @@ def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Wher
     """
     strategies = mig_strategies(pools, around)
     if len(strategies) > 1:
-        said = "pools of MIG strategy single and of mixed are on one cluster"
+        said = "the cluster has pools of MIG strategy single and of mixed"
         return [_one_strategy(where, said, "write one sharing.mig.strategy for all its pools")]
     slicings = {pool.target.pool: pool.target.sharing.slicing for pool in pools}
     shared = sorted(name for name, slicing in slicings.items() if slicing and slicing.mode == "mps")
     if shared and "mixed" in strategies:
-        said = f"{', '.join(shared)} is shared by MPS, and a pool of MIG strategy mixed is on the same cluster"
+        said = f"{', '.join(shared)} is shared by MPS, but the cluster has a pool of MIG strategy mixed"
         return [_one_strategy(where, said, "write strategy: single for the MIG pools")]
     return []
 
@@ -291,10 +291,10 @@ def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()
             "operator-strays",
             where,
             f"the GPU Operator would also serve {', '.join(names[:_MOST_NAMED])}{more}, outside its pools",
-            why="it serves every node on which node-feature-discovery has seen an NVIDIA device, which gives a second "
-            "plugin where there is one",
+            why="it serves every node on which node-feature-discovery found an NVIDIA device, which gives a second "
+            "plugin where one runs already",
             fix=f"exclude them: kubectl label node {' '.join(names)} {_OPT_OUT}=false (and in their pools, for "
-            "nodes to come); or put the MIG pools on another cluster",
+            "new nodes); or move the MIG pools to another cluster",
         )
     ]
 

@@ -350,7 +350,7 @@ def _compare(
 
 def _describe_dropped(keys: Sequence[str]) -> str:
     entries = "entries" if len(keys) > 1 else "entry"
-    return f"drops {entries} {', '.join(keys)}, which no pool and no node names" if keys else ""
+    return f"removes {entries} {', '.join(keys)}, which no pool or node uses" if keys else ""
 
 
 def _version_key(version: str) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0; NVIDIA/gpu-operator
 
 
 def planned_daemonsets(plan: ReleasePlan) -> tuple[WorkloadView, ...]:
-    """Say which DaemonSets a release will have, and where its values send their pods; placement and name only."""
+    """Return the DaemonSets that a release will have, with name and placement only."""
     table = _OPERATOR if plan.kind is GPU_OPERATOR else _CHART
     bundled = _features_are_bundled(plan)
     return tuple(
@@ -128,14 +128,14 @@ def _place(pool: Desired, *, bundled: bool) -> Place:
 
 
 def _told(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
-    said = f"{title_of(found.role)} would not land on these nodes: {found.why_not}"
+    said = f"{title_of(found.role)} would not run on these nodes: {found.why_not}"
     where = pool.target.where
     if needed_roles(pool)[found.role]:
         why = "the promised devices depend on it"
         return Finding("reach", where, said, why=why, fix=_fix(plan))
-    why = "these nodes would get no feature labels (GPUs are advertised all the same)"
+    why = "these nodes would get no feature labels (their GPUs are advertised)"
     return Finding("reach-features", where, said, why=why, fix=_fix(plan), severity="warning")
 
 
 def _fix(plan: ReleasePlan) -> str:
-    return f"helm get values {plan.name} --namespace {NAMESPACE} shows what somebody added; take it out there"
+    return f"helm get values {plan.name} --namespace {NAMESPACE} shows what somebody added; remove it there"

@@ -75,7 +75,7 @@ def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     if plugin is None:
         return [f"it renders no DaemonSet {plan.kind.plugin}"]
     got, wanted = workload_view(plugin, "DaemonSet").placement, placement_of(plan.values)
-    found = [] if got.affinity == wanted.affinity else ["the plugin's affinity is not the one given"]
+    found = [] if got.affinity == wanted.affinity else ["the plugin's affinity is not the requested one"]
     lost = set(wanted.tolerations) - set(got.tolerations)
     found += [f"the plugin lacks the toleration of {item.key}" for item in sorted(lost)]
     names = (
@@ -147,9 +147,9 @@ def _missing_nfd(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     worker = next((item for item in objects if _is_nfd_worker(item)), None)
     asked = at(plan.values, "nfd", "enabled") is True
     if asked and worker is None:
-        return ["nfd.enabled is true, and it renders no node-feature-discovery (its dependency is missing)"]
+        return ["nfd.enabled is true, but it renders no node-feature-discovery (its dependency is missing)"]
     if not asked:
-        return [] if worker is None else ["nfd.enabled is false, and it renders node-feature-discovery"]
+        return [] if worker is None else ["nfd.enabled is false, but it renders node-feature-discovery"]
     wanted = placement_of(tree(plan.values, plan.kind.nfd, "worker")).tolerations
     lost = set(wanted) - set(workload_view(worker or {}, "DaemonSet").placement.tolerations)
     return [f"the NFD workers lack the toleration of {item.key}" for item in sorted(lost)]

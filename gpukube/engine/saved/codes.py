@@ -10,6 +10,6 @@ CODES: Final[dict[str, str]] = {
     "saved-plan-version": "The saved plan is of another format, or of a newer gpukube.",
     "saved-plan-edited": "The saved plan was changed after it was written.",
     "saved-plan-open": "Others can read or change the saved plan.",
-    "saved-plan-place": "The plan was made in the sandbox or with other endpoints, and this run is elsewhere.",
+    "saved-plan-place": "The plan was made in the sandbox or with other endpoints than this run.",
     "saved-plan-path": "The plan cannot be written to this path.",
 }

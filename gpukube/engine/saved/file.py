@@ -1,6 +1,6 @@
 """The file of a saved plan: written so that only its owner reads it, read with every way of being broken explained.
 
-Lives here: writing and reading, the checks before the content is believed. Must not live here: what is in a plan.
+Lives here: writing and reading, the checks before the content is used. Must not live here: what is in a plan.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def write_plan(document: Document, path: str) -> None:
     place = Path(path)
     where = Where(str(place))
     if not place.parent.is_dir():
-        message = f'there is no directory "{place.parent}"'
-        raise SpecError(message, where=where, fix="make it, or name another", code="saved-plan-path")
+        message = f'the directory "{place.parent}" does not exist'
+        raise SpecError(message, where=where, fix="create it, or use another", code="saved-plan-path")
     if not place.is_symlink() and place.exists() and not place.is_file():
-        raise SpecError("there is something else than a file", where=where, fix="name a file", code="saved-plan-path")
+        raise SpecError("it is not a regular file", where=where, fix="use the path of a file", code="saved-plan-path")
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
     # mkstemp creates with O_EXCL and O_NOFOLLOW and mode 0600, under a name that nobody can have foreseen.
     handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
@@ -96,23 +96,23 @@ def read_plan(path: str, *, version: str = __version__) -> SavedPlan:
     document = _parse(raw, path)
     schema, writer = document.get("schemaVersion"), document.get("gpukubeVersion")
     if schema != SCHEMA_VERSION:
-        message = f"it is of format {json.dumps(schema)}; this gpukube reads {SCHEMA_VERSION}"
+        message = f"its format is {json.dumps(schema)}; this gpukube reads {SCHEMA_VERSION}"
         _refuse("saved-plan-version", path, message, fix="apply it with the gpukube that wrote it, or plan again")
     if isinstance(writer, str) and _numbers(writer) > _numbers(version):
-        message = f"gpukube {writer} wrote it, and this is {version}"
+        message = f"it was written by gpukube {writer}; this is {version}"
         _refuse("saved-plan-version", path, message, fix=f"install gpukube {writer}, or plan again")
     if document.get("checksum") != _checksum(document, path):
         _refuse(
             "saved-plan-edited",
             path,
-            "it was changed after it was written: its checksum does not fit",
+            "it was changed after it was written: its checksum does not match",
             why="a saved plan is applied as it was reviewed, or not at all",
         )
     try:
         record = msgspec.convert(document, PlanRecord)
         specs = unpack_specs(record.specs)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        _refuse("saved-plan", path, f"it is no saved plan that gpukube wrote: {_lowered(error)}", cause=error)
+        _refuse("saved-plan", path, f"it is not a saved plan of gpukube: {_lowered(error)}", cause=error)
     options = PlanOptions(**msgspec.structs.asdict(record.options))
     return SavedPlan(specs, options, record, path, _exposure(path, mode))
 
@@ -132,12 +132,12 @@ def _read(path: str) -> tuple[bytes, int]:
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = (error.strerror or "unknown error").lower() if isinstance(error, OSError) else "not a path"
         _refuse(
-            "saved-plan", path, f"it cannot be read: {reason}", fix="name the file that plan --out wrote", cause=error
+            "saved-plan", path, f"it cannot be read: {reason}", fix="use the file that plan --out wrote", cause=error
         )
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        _refuse("saved-plan", path, "it is not a file", fix="name the file that plan --out wrote")
+        _refuse("saved-plan", path, "it is not a file", fix="use the file that plan --out wrote")
     with os.fdopen(handle, "rb") as file:
         raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
@@ -152,12 +152,12 @@ def _parse(raw: bytes, path: str) -> Document:
         _refuse("saved-plan", path, f"it is not JSON: {_lowered(error)}", cause=error)
     if not isinstance(document, dict) or document.get("kind") != KIND:
         said = document.get("kind") if isinstance(document, dict) else None
-        seen = f'it is of kind "{said}"' if isinstance(said, str) else "it says no kind"
+        seen = f'its kind is "{said}"' if isinstance(said, str) else "it has no kind"
         _refuse(
             "saved-plan",
             path,
-            f"it is no saved plan: {seen}",
-            fix="name the file that plan --out wrote; a spec goes after -f",
+            f"it is not a saved plan: {seen}",
+            fix="use the file that plan --out wrote; pass a spec with -f",
         )
     return document
 
@@ -171,7 +171,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -191,7 +191,7 @@ def _exposure(path: str, mode: int) -> tuple[Finding, ...]:
             Where(path),
             f"others on this machine may {what} it (mode {stat.S_IMODE(mode):04o})",
             fix=f"chmod 600 {path}",
-            why="it holds specs and requests, with what variables stood for; its checksum is no signature",
+            why="it contains specs and requests with the values of variables; its checksum is not a signature",
             severity="warning",
         ),
     )

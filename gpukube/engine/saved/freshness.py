@@ -1,6 +1,6 @@
-"""A saved plan against the plan that is made afresh from it: what moved in between.
+"""A saved plan against a fresh plan from it: what changed in between.
 
-Pure. Lives here: which differences count, and how they are told. Must not live here: planning, files.
+Pure. Lives here: which differences count, and how they are reported. Must not live here: planning, files.
 
 What counts is what would be done, and what was seen of the pools that it would be done to. What changes by nature does
 not: nodes of autoscaled pools, words of a cloud's status, a pool that was busy and is ready now, one that was being
@@ -45,12 +45,12 @@ _ABSENT: Final = object()
 _ENDPOINT: Final = "endpoint."
 """Hosts that the cloud was asked at, which an SDK's environment or configuration can change."""
 _SHOWN_AT_MOST: Final = 60
-_AGAIN: Final = "plan again and look at what has changed: gpukube pool plan -f FILE --out plan.json"
+_AGAIN: Final = "plan again and review the changes: gpukube pool plan -f FILE --out plan.json"
 _WHY: Final = "a saved plan is applied as it was reviewed, or not at all"
 
 
 def require_place(saved: SavedPlan, now: Provenance) -> None:
-    """Refuse a plan that was made in another world; to be asked before any cloud is.
+    """Refuse a plan of the sandbox outside it, or of other endpoints; called before any cloud is read.
 
     Raises:
         SpecError: The plan is of the sandbox and this run is not, or the other way round; or other endpoints are used.
@@ -58,14 +58,14 @@ def require_place(saved: SavedPlan, now: Provenance) -> None:
     record = saved.record
     if record.sandbox != now.sandbox:
         made, here = ("in", "not in it") if record.sandbox else ("outside", "in it")
-        fix = "add --sandbox" if record.sandbox else "leave --sandbox out"
-        message = f"the plan was made {made} the sandbox, and this run is {here}"
+        fix = "add --sandbox" if record.sandbox else "remove --sandbox"
+        message = f"the plan was made {made} the sandbox, but this run is {here}"
         raise SpecError(message, where=saved.source, fix=fix, code="saved-plan-place")
     for provider in sorted({*record.endpoints, *now.endpoints}):
         then, here = (hosts.get(provider, "the cloud's own") for hosts in (record.endpoints, now.endpoints))
         if then != here:
             raise SpecError(
-                f"the plan was made with endpoint {then} for {provider}, and this run has {here}",
+                f"the plan was made with endpoint {then} for {provider}, but this run has {here}",
                 where=saved.source,
                 fix="use the same endpoint, or plan again",
                 code="saved-plan-place",
@@ -73,7 +73,7 @@ def require_place(saved: SavedPlan, now: Provenance) -> None:
 
 
 def require_fresh(saved: SavedPlan, plans: Sequence[ClusterPlan], now: Provenance) -> None:
-    """Refuse a saved plan that the world has moved away from.
+    """Refuse a saved plan if anything changed since.
 
     Args:
         saved: As read.
@@ -81,11 +81,11 @@ def require_fresh(saved: SavedPlan, plans: Sequence[ClusterPlan], now: Provenanc
         now: The circumstances of this run.
 
     Raises:
-        GpukubeError: A cluster could not be planned, or its inside not be looked at: the error of that.
+        GpukubeError: A cluster could not be planned, or its Kubernetes API not be read: that error.
         StalePlan: One diagnostic per thing that moved, old -> new.
     """
     _require_known(plans)
-    found = [_stale(saved.source, "the chart is not the one that the plan was made with")] * (
+    found = [_stale(saved.source, "the chart differs from the one that the plan was made with")] * (
         saved.record.chart_digest != now.chart_digest
     )
     fresh = {plan.cluster.key: record_cluster(plan) for plan in plans}
@@ -119,7 +119,7 @@ def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -
     if now is None and saved is not None and not saved.pools:
         return  # planned by an older gpukube, which read clusters without pools too
     if saved is None or now is None:
-        yield key, "the cluster is not in the saved plan" if saved is None else "the cluster is in the saved plan only"
+        yield key, "the cluster is not in the saved plan" if saved is None else "the cluster is only in the saved plan"
         return
     yield from ((key, moved) for moved in _identity(saved, now))
     then = {_key(pool): pool for pool in saved.pools}
@@ -178,7 +178,7 @@ def _sight(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
     """Tell what moved of the live pool that something is to be done to."""
     if saved is None or now is None:
         if now is not None:
-            yield f"a live pool {now.name} is there now"
+            yield f"live pool {now.name} exists now"
         elif saved is not None and saved.state != "deleting":
             yield f"the live pool {saved.name} is gone"
         return

@@ -70,7 +70,7 @@ def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
     """
     found = [_refusal(where, cause) for plan in plans for where, cause in _obstacles(plan)]
     if urlsplit(options.chart).password:
-        found.append(_refusal(Where("--chart"), "the address of the chart holds a password, and a saved plan none"))
+        found.append(_refusal(Where("--chart"), "the chart's address contains a password, which a saved plan must not"))
     if found:
         raise GpukubeError.of(dict.fromkeys(found))
 
@@ -80,8 +80,8 @@ def _refusal(where: Where, cause: str) -> Finding:
         "plan-unsaved",
         where,
         f"the plan is not saved: {cause}",
-        fix="mend this, then plan again",
-        why="a saved plan is applied as it is, so it holds nothing wrong and nothing unknown",
+        fix="fix this, then plan again",
+        why="a saved plan is applied as it is, so it must have no errors and nothing unknown",
     )
 
 
@@ -92,7 +92,7 @@ def _obstacles(plan: ClusterPlan) -> Iterator[tuple[Where, str]]:
         yield where, str(plan.error)
         return
     if plan.unknown:
-        yield where, f"the inside of the cluster is not known: {plan.unknown}"
+        yield where, f"the cluster could not be read: {plan.unknown}"
     elif plan.release is not None and plan.release.action in ("conflict", "unknown"):
         yield where, plan.release.reason
     yield from ((d.where, d.seen) for d in plan.diagnostics if d.severity == "error")

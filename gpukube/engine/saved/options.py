@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What the command line says about a plan: with the same specs and the same world it gives the same plan.
+    """The options of a plan: with the same specs and the same live state they give the same plan.
 
     Attributes:
         clusters, pools: Filters (globs); empty for all.
@@ -16,7 +16,7 @@ class PlanOptions:
         adopt_from: Owners whose pools get them too where only the copy of the marks names them.
         prune: Pools that the specs no longer declare are deleted.
         replace: How pools are replaced, "recreate"; "" for not at all.
-        allow_disruption: Changes in place that running pods suffer from are allowed.
+        allow_disruption: Changes in place that restart or evict pods are allowed.
         migrate_release: Our other release may be taken away.
         adopt_release: A release that the user made may be taken over.
         chart: Where the device-plugin chart comes from; "" for NVIDIA's repository.

@@ -58,7 +58,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "azurelinuxosguard": "AKS has no NVIDIA driver on OS Guard (learn.microsoft.com/azure/aks/use-nvidia-gpu)",
     "windows": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
     "ubuntu1804": "Ubuntu 18.04 is retired since 2025-06-17 (Azure/AKS#4873)",
-    "ubuntu2004": "Ubuntu 20.04 is retired on 2027-03-17 and no value of osSKU (Azure/AKS#4874)",
+    "ubuntu2004": "Ubuntu 20.04 is retired on 2027-03-17 and is not a value of osSKU (Azure/AKS#4874)",
 }
 """Beginning of names that people write and no pool can have -> why."""
 
@@ -86,8 +86,8 @@ def check_image(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-image-version",
             where,
-            f'the image "{name}" does not run Kubernetes {target.kubernetes_version}',
-            fix=f"write image: {_family(name)}, which goes with the version",
+            f'AKS has no image "{name}" for Kubernetes {target.kubernetes_version}',
+            fix=f"write image: {_family(name)}, which follows the version",
             why=f"AKS has it for 1.{image.oldest} {f'to 1.{image.newest}' if image.newest else 'and newer'} "
             f"({_VERSIONS_SOURCE})",
         )
@@ -121,8 +121,8 @@ def check_version(target: Target) -> Iterator[Finding]:
             "aks-version",
             target.locator.at("kubernetesVersion"),
             f'AKS has no Kubernetes version "{version}"',
-            fix=f'write "{version.partition("-")[0]}", or the minor version alone',
-            why="AKS names versions by 1.MINOR or 1.MINOR.PATCH (SDK, AgentPool.orchestratorVersion)",
+            fix=f'write "{version.partition("-")[0]}", or only the minor version',
+            why="AKS versions are 1.MINOR or 1.MINOR.PATCH (SDK, AgentPool.orchestratorVersion)",
         )
 
 
@@ -145,8 +145,8 @@ def check_skew(target: Target, plane: str) -> Finding | None:
     return Finding(
         "version-skew",
         target.locator.at("kubernetesVersion"),
-        f"kubernetesVersion is {target.kubernetes_version}, and the control plane of {target.cluster.key} runs {plane}",
-        fix="upgrade the cluster first" if above else f"write a version from 1.{present - _BEHIND} on, or leave it out",
+        f"kubernetesVersion is {target.kubernetes_version}, but the control plane of {target.cluster.key} runs {plane}",
+        fix="upgrade the cluster first" if above else f"write 1.{present - _BEHIND} or newer, or remove it",
         why="nodes run the version of the control plane or one of the two minor versions before it",
     )
 

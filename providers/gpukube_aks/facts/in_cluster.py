@@ -24,7 +24,7 @@ IN_CLUSTER: Final = InClusterFacts(
             label=("kubernetes.azure.com/dcgm-exporter", "enabled"),
             condition=_UNHEALTHY,
             keep="let AKS advertise: write devicePlugin.owner: cloud",
-            remove="make a new pool without gpuProfile.nvidia.managementMode: Managed (it cannot be changed)",
+            remove="create a new pool without gpuProfile.nvidia.managementMode: Managed (it cannot be changed)",
         ),
     ),
 )

@@ -18,7 +18,7 @@ MACHINES: Final = CloudMachines(
         (r"Standard_NV\d+\w*_V710_v5", _AMD),
         (r"Standard_NG\d+\w*_V620\w*", _AMD),
         (r"Standard_NV\d+as_v4", _AMD),
-        (r"Standard_NP\d+s", "it carries FPGAs, no GPU"),
+        (r"Standard_NP\d+s", "it has FPGAs, no GPU"),
         (r"Standard_NC(6|12|24r?)", _RETIRED),
         (r"Standard_NC\d+r?s_v2", _RETIRED),
         (r"Standard_ND(6|12|24r?)s", _RETIRED),

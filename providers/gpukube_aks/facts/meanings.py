@@ -46,27 +46,27 @@ _TABLE: tuple[Meaning, ...] = (
         codes="OperationNotAllowed|Conflict",
         text=r"(?i)another \w* ?operation|operation .*in progress|aks-pending-operation",
         error=Busy,
-        seen="another operation runs on the cluster or the pool",
-        fix="wait until it has ended, and run the same command again",
+        seen="another operation is running on the cluster or the pool",
+        fix="wait until it has finished, then run the same command again",
     ),
     Meaning(
         codes="AnotherOperationInProgress|OperationInProgress",
         error=Busy,
-        seen="another operation runs on the cluster or the pool",
-        fix="wait until it has ended, and run the same command again",
+        seen="another operation is running on the cluster or the pool",
+        fix="wait until it has finished, then run the same command again",
     ),
     Meaning(
         codes="AKSOperationPreempted|AKSOperationPreemptedByDelete|OperationPreempted",
         error=Conflict,
         seen="a later operation took over",
-        fix="run the same command again: it looks first",
+        fix="run the same command again: it reads the live state first",
         code="preempted",
     ),
     Meaning(
         codes="Throttled|TooManyRequests|SubscriptionRequestsThrottled",
         error=CloudError,
         seen="Azure throttles these requests",
-        fix="wait some minutes, and run the same command again",
+        fix="wait a few minutes, then run the same command again",
         code="throttled",
     ),
     # docs: aks/quotas-skus-regions; the texts of compute: troubleshoot azure-kubernetes, quotaexceeded
@@ -74,28 +74,28 @@ _TABLE: tuple[Meaning, ...] = (
         codes="ErrCode_InsufficientVCPUQuota|InsufficientVCPUQuota",
         error=QuotaError,
         seen="the vCPU quota of the subscription is too small",
-        fix="raise the quota of this machine family in this region, or ask for fewer nodes",
+        fix="raise the quota of this machine family in this region, or request fewer nodes",
     ),
     Meaning(
         codes="QuotaExceeded|OperationNotAllowed|BadRequest",
         text=r"Family Cores quota|Total Regional Cores quota|LowPriorityCores|(?i:quota exceeded|exceed\w* .*quota)",
         error=QuotaError,
         seen="the core quota of the subscription is too small",
-        fix="raise the quota of this machine family in this region, or ask for fewer nodes",
+        fix="raise the quota of this machine family in this region, or request fewer nodes",
     ),
     Meaning(
         codes="QuotaExceeded",
         error=QuotaError,
         seen="a quota of the subscription is too small",
-        fix="raise it, or ask for fewer nodes",
+        fix="raise it, or request fewer nodes",
     ),
     Meaning(codes="SkuNotAvailable", error=CapacityError, seen="the size is not available here now", fix=_OTHER_PLACE),
     Meaning(
         codes="VMSizeNotSupported|BadRequest|InvalidParameter",
         text=r"is not supported for subscription|is not allowed in your subscription in location",
         error=CapacityError,
-        seen="the subscription may not use this size in this region",
-        fix="choose another size or region, or ask Microsoft to open the size for the subscription",
+        seen="the subscription cannot use this size in this region",
+        fix="choose another size or region, or ask Microsoft to enable the size for the subscription",
         code="size-not-offered",
     ),
     Meaning(
@@ -110,19 +110,19 @@ _TABLE: tuple[Meaning, ...] = (
         codes="AvailabilityZoneNotSupported",
         error=CapacityError,
         seen="the size is not offered in this zone",
-        fix="choose another zone, or leave zones out",
+        fix="choose another zone, or remove zones",
         code="zone-not-offered",
     ),
     Meaning(
         codes="ZonalAllocationFailed|OverconstrainedZonalAllocationRequest",
         error=CapacityError,
-        seen="no such machine is free in the zone now",
-        fix="leave zones out or choose another, drop the proximity placement group, or try later",
+        seen="the zone has no such machine available now",
+        fix="remove zones or choose others, remove the proximity placement group, or try later",
     ),
     Meaning(
         codes="AllocationFailed|OverconstrainedAllocationRequest|AksCapacityHeavyUsage",
         error=CapacityError,
-        seen="no such machine is free here now",
+        seen="the region has no such machine available now",
         fix=_OTHER_PLACE,
     ),
     Meaning(
@@ -137,15 +137,15 @@ _TABLE: tuple[Meaning, ...] = (
         codes="OperationNotAllowed",
         text=r"nodeProvisioningProfile",
         error=CloudError,
-        seen="node auto-provisioning is on, which excludes autoscaled pools",
-        fix="write a fixed nodes.count, or turn the cluster's nodeProvisioningProfile to Manual",
+        seen="node auto-provisioning is enabled, which excludes autoscaled pools",
+        fix="write a fixed nodes.count, or set the cluster's nodeProvisioningProfile to Manual",
         code="node-auto-provisioning",
     ),
     Meaning(
         codes="OperationNotAllowed",
         error=CloudError,
         seen="AKS does not allow this",
-        fix="change what it names",
+        fix="correct what the message names",
         code="refused",
     ),
     # Two minor versions below the control plane, never above it (docs: aks/upgrade-node-pools)
@@ -160,14 +160,14 @@ _TABLE: tuple[Meaning, ...] = (
     Meaning(
         codes="SubscriptionNotFound|InvalidSubscriptionId",
         error=WrongAccount,
-        seen="Azure knows no such subscription, or not for this identity",
-        fix="check clusters.*.subscription (az account list), or log in with the identity that may see it",
+        seen="the subscription does not exist, or this identity cannot see it",
+        fix="check clusters.*.subscription (az account list), or log in with an identity that can see it",
         code="subscription",
     ),
     Meaning(
         codes="InvalidAuthenticationTokenTenant",
         error=WrongAccount,
-        seen="the credentials are of another tenant than the subscription",
+        seen="the credentials belong to another tenant than the subscription",
         fix="write clusters.*.tenant, or run az login --tenant TENANT",
         code="tenant",
     ),
@@ -182,20 +182,20 @@ _TABLE: tuple[Meaning, ...] = (
         codes="AuthorizationFailed|Forbidden",
         text=r"(?i)listClusterUserCredential",
         error=NotAllowed,
-        seen="the identity may not get the cluster's kubeconfig",
+        seen="the identity is not allowed to get the cluster's kubeconfig",
         fix="ask for the role Azure Kubernetes Service Cluster User Role, or write clusters.*.kubeconfig",
     ),
     Meaning(
         codes="AuthorizationFailed|LinkedAuthorizationFailed|Forbidden",
         error=NotAllowed,
-        seen="the identity may not do this",
-        fix="ask for a role that holds the action that Azure names",
+        seen="the identity lacks a permission",
+        fix="ask for a role with the action in Azure's message",
     ),
     Meaning(
         codes="RequestDisallowedByPolicy",
         error=AccessError,
         seen="a policy of the organisation refuses this",
-        fix="change the spec to what the policy asks for, or ask for an exemption",
+        fix="change the spec to meet the policy, or ask for an exemption",
         code="policy",
     ),
     Meaning(
@@ -208,14 +208,14 @@ _TABLE: tuple[Meaning, ...] = (
     Meaning(
         codes="ResourceGroupNotFound",
         error=CloudError,
-        seen="there is no such resource group",
+        seen="the resource group does not exist",
         fix="check clusters.*.resourceGroup (az group list)",
         code="no-resource-group",
     ),
     Meaning(
         codes="ResourceNotFound|NotFound|ParentResourceNotFound",
         error=NoCluster,
-        seen="there is no such cluster or pool",
+        seen="the cluster or pool does not exist",
         fix="check clusters.*.name and clusters.*.resourceGroup (az aks list --output table)",
     ),
     # Exit codes: Azure/AgentBaker, parts/linux/cloud-init/artifacts/cse_helpers.sh
@@ -224,20 +224,20 @@ _TABLE: tuple[Meaning, ...] = (
         text=r"exit (?:status|code)[ =:]*(?:8[3-7]|123|129|22[4-9]|230)\b",
         error=CloudError,
         seen="the GPU driver could not be installed on a node",
-        fix="run the same command again; a second failure is one for Azure's support",
+        fix="run the same command again; if it fails again, contact Azure support",
         code="gpu-driver",
     ),
     Meaning(
         codes="VMExtensionProvisioningError|VMExtensionProvisioningTimeout|NodesNotReady",
         error=CloudError,
-        seen="nodes did not come up",
-        fix="run the same command again; if it fails again, look at the node's events and network",
+        seen="nodes did not start",
+        fix="run the same command again; if it fails again, check the node's events and network",
         code="node-bootstrap",
     ),
     Meaning(
         codes="SubnetIsFull|InsufficientSubnetSize",
         error=CloudError,
-        seen="the subnet has too few addresses",
+        seen="the subnet has too few free addresses",
         fix="use fewer nodes, fewer pods per node (aks.maxPods), or a larger subnet",
         code="subnet-full",
     ),
@@ -245,7 +245,7 @@ _TABLE: tuple[Meaning, ...] = (
         codes="InvalidParameter|UnmarshalError|InvalidRequestContent|SystemPoolHasRestrictedTaint|CanNotTaintAllAgentPools",
         error=CloudError,
         seen="AKS refused the request",
-        fix="change what it names",
+        fix="correct what the message names",
         code="refused",
     ),
 )
@@ -253,35 +253,40 @@ _TABLE: tuple[Meaning, ...] = (
 _BY_STATUS: Mapping[int, Meaning] = {
     200: Meaning(
         error=CloudError,
-        seen="the operation ended badly",
-        fix="run the same command again: it looks first",
+        seen="the operation failed",
+        fix="run the same command again: it reads the live state first",
         code="failed",
     ),
     401: Meaning(error=AccessError, seen="Azure refused the credentials", fix=LOGIN),
-    403: Meaning(error=NotAllowed, seen="the identity may not do this", fix="ask for a role that holds the action"),
-    404: Meaning(error=NoCluster, seen="there is no such cluster or pool", fix="check the names under clusters"),
+    403: Meaning(error=NotAllowed, seen="the identity lacks a permission", fix="ask for a role with this action"),
+    404: Meaning(error=NoCluster, seen="the cluster or pool does not exist", fix="check the names under clusters"),
     409: Meaning(error=Busy, seen="the cluster or the pool is busy", fix="run the same command again later"),
     412: Meaning(
-        error=Moved, seen="the pool changed since it was read", fix="run the same command again: it looks first"
+        error=Moved,
+        seen="the pool changed since it was read",
+        fix="run the same command again: it reads the live state first",
     ),
     429: Meaning(
         error=CloudError,
         seen="Azure throttles these requests",
-        fix="wait some minutes, and try again",
+        fix="wait a few minutes, then try again",
         code="throttled",
     ),
 }
 _UNKNOWN = Meaning(
-    error=CloudError, seen="Azure refused the request", fix="change what Azure names, or try again later"
+    error=CloudError, seen="Azure refused the request", fix="correct what Azure's message names, or try again later"
 )
 _EXISTS = Meaning(
     error=Conflict,
-    seen="a pool of this name is there already",
-    fix="run the same command again: it looks first",
+    seen="a pool of this name already exists",
+    fix="run the same command again: it reads the live state first",
     code="exists",
 )
 _CANCELED = Meaning(
-    error=Conflict, seen="the operation was canceled", fix="run the same command again: it looks first", code="canceled"
+    error=Conflict,
+    seen="the operation was canceled",
+    fix="run the same command again: it reads the live state first",
+    code="canceled",
 )
 
 _NOT_FOUND = 404
@@ -344,11 +349,11 @@ def _quota_fix(text: str) -> str:
         name = family["family"].strip() if family else "these"
         return (
             f"raise the quota of {name} cores from {late['limit']} to {late['needed']} "
-            f"({late['used']} used, {late['more']} more needed), or ask for fewer nodes"
+            f"({late['used']} used, {late['more']} more needed), or request fewer nodes"
         )
     if early:
         return (
             f"raise the quota of {early['family']} in {early['region']}: {early['more']} vCPUs are needed, "
-            f"{early['left']} are left (surge nodes count too), or ask for fewer nodes"
+            f"{early['left']} are left (surge nodes count too), or request fewer nodes"
         )
     return ""

@@ -138,7 +138,7 @@ def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> Ku
     try:
         entry = parse_kubeconfig(bytes(value or b"").decode(), "")
     except KubeconfigError as error:
-        raise CloudError(f"AKS gave no kubeconfig that can be used: {error}", where=cluster.key) from error
+        raise CloudError(f"AKS returned no usable kubeconfig: {error}", where=cluster.key) from error
     if entry.has_own_credentials:
         return entry.access()
     return entry.with_token(_token(cluster, entry.server, credential)).access()
@@ -146,7 +146,7 @@ def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> Ku
 
 def _token(cluster: ClusterRef, server: str, credential: Credential) -> str:
     if is_loopback(server) and not isinstance(credential, EmulatedIdentity):
-        says = "the kubeconfig of the cluster leads to this machine; no real token is sent there"
+        says = "the server in the cluster's kubeconfig is on this machine; gpukube sends no real token there"
         raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
     try:
         return credential.get_token(KUBERNETES_SCOPE).token

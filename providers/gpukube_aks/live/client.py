@@ -280,7 +280,7 @@ class AksCloud:
             is_domain = field == "tenant" and "." in asked
             if asked and found and not is_domain and asked.lower() != found.lower():
                 raise WrongAccount(
-                    f"the cluster is in {field} {found}, not in {asked}",
+                    f"the cluster is in {field} {found}, not {asked}",
                     where=self._cluster.key,
                     fix=f"check clusters.{self._cluster.key}.{field}",
                     code=field,
@@ -378,8 +378,8 @@ class _Answer:
 def _gone(operation: Operation, where: str) -> Progress:
     if operation.verb == "delete":
         return Progress(done=True, status="Deleted")
-    fix = "run the same command again: it looks first"
-    error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
+    fix = "run the same command again: it reads the live state first"
+    error = CloudError("the pool no longer exists", where=where, fix=fix, code="pool-gone")
     return Progress(done=False, status="NotFound", error=error)
 
 

@@ -40,12 +40,10 @@ def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
             "the Azure API cannot be reached", where=where, fix=fix, why=_reason(error), code="unreachable"
         )
     if isinstance(error, ServiceResponseError):
-        fix = "run the same command again: it looks first"
-        return CloudError(
-            "Azure's answer was lost on the way", where=where, fix=fix, why=_reason(error), code="no-answer"
-        )
+        fix = "run the same command again: it reads the live state first"
+        return CloudError("Azure's answer was lost", where=where, fix=fix, why=_reason(error), code="no-answer")
     return CloudError(
-        "the answer is not one of Azure's API",
+        "the answer is not from Azure's API",
         where=where,
         fix="check the endpoint and the proxy",
         why=_reason(error),

@@ -96,12 +96,12 @@ def ask(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, 
         offers = [offer for item in items if (offer := read_sku(item))]
     notes = _unknown(sorted(offer.name for offer in offers if not offer.model))
     if prices is None:
-        notes.append("Azure's price list speaks for the public cloud only; prices stay as they were")
+        notes.append("Azure's price list covers the public cloud only; prices are unchanged")
         return Findings(tuple(offers), priced=False, notes=tuple(notes))
     try:
         found = _prices(prices, inquiry, price_base)
     except GpukubeError as error:
-        notes.append(f"prices could not be read and stay as they were: {error}")
+        notes.append(f"prices could not be read and are unchanged: {error}")
         return Findings(tuple(offers), priced=False, notes=tuple(notes))
     return Findings(priced(offers, found), priced=True, notes=tuple(notes))
 
@@ -157,17 +157,17 @@ def _require_subscription(inquiry: Inquiry) -> str:
     subscription = inquiry.account.subscription
     if not subscription:
         raise SpecError(
-            "no Azure subscription is named",
+            "no Azure subscription is given",
             where=Where("--subscription"),
             fix="add --subscription ID, or set AZURE_SUBSCRIPTION_ID (az account show --query id)",
-            why="Azure says what a subscription may have, not what there is",
+            why="Azure lists VM sizes per subscription",
             code="subscription",
         )
     if not _UUID.fullmatch(subscription):
         raise SpecError(
-            f'"{subscription}" is no id of a subscription',
+            f'"{subscription}" is not a subscription id',
             where=Where("--subscription"),
-            fix="write the id, as 00000000-0000-0000-0000-000000000000",
+            fix="write the id, such as 00000000-0000-0000-0000-000000000000",
             code="subscription",
         )
     return subscription

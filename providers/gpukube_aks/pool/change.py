@@ -39,7 +39,7 @@ NOT_SENT: Mapping[str, str] = {
     "provisioningState": "the service writes it",
     "status": "the service writes it: the last failure",
     "virtualMachineNodesStatus": "the service writes it",
-    "nodeImageVersion": "a value that is not the live one any more starts a rollback (SDK, AgentPool.nodeImageVersion)",
+    "nodeImageVersion": "a value other than the live one starts a rollback (SDK, AgentPool.nodeImageVersion)",
 }
 """Properties that a read gives and no PUT sends back -> why."""
 

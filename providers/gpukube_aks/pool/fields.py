@@ -128,10 +128,10 @@ def _machines() -> Mapping[str, Machine]:
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
     old, new = change.old, change.new
     if old is None:  # the live number is the autoscaler's and no field: it may be the larger one
-        sentence = "the autoscaler is switched off, and AKS removes the nodes beyond this count with the pods on them"
+        sentence = "the autoscaler is turned off, and AKS removes the nodes above this count with the pods on them"
         return replace(row, kind="disruptive", sentence=sentence)
     if new is None:
-        return replace(row, sentence="the cluster autoscaler takes over from the present count")
+        return replace(row, sentence="the cluster autoscaler starts from the present count")
     if isinstance(old, int) and isinstance(new, int) and new < old:
         return replace(row, kind="disruptive", sentence="AKS removes nodes with the pods on them")
     return row
@@ -140,14 +140,14 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
 def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
     if change.old is None:
         return row
-    return replace(row, kind="disruptive", sentence="the device plugin leaves the nodes, and their devices with it")
+    return replace(row, kind="disruptive", sentence="the device plugin leaves the nodes, and with it their devices")
 
 
 def _version(change: Change, row: UpdateRow) -> UpdateRow:
     """A step back is none that AKS takes; a minor version alone, "1.34", is no step back from a patch of it."""
     old, new = _numbers(change.old), _numbers(change.new)
     if new < old[: len(new)]:
-        sentence = "AKS takes no node back to an older version; a new pool can have one"
+        sentence = "AKS cannot downgrade nodes; a new pool can have an older version"
         return replace(row, kind="replace", sentence=sentence, call="")
     return row
 
@@ -173,10 +173,10 @@ def _os(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 _BOUND: Final = Effect(
-    "in-place", "the cluster autoscaler keeps the new bound", "docs: aks/cluster-autoscaler", PUT
+    "in-place", "the cluster autoscaler uses the new bound", "docs: aks/cluster-autoscaler", PUT
 )  # fmt: skip
 _NEXT_UPGRADE: Final = Effect(
-    "in-place", "holds from the next upgrade on", "docs: aks/upgrade-aks-node-pools-rolling", PUT
+    "in-place", "takes effect at the next upgrade", "docs: aks/upgrade-aks-node-pools-rolling", PUT
 )  # fmt: skip
 _NODE_DISK: Final = Effect("replace", "the node disk is set at creation only", "azurerm")
 _EXACT: Final = Ability("exact")
@@ -224,9 +224,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda made: made.target.capacity.type,
         write=lambda made: "Spot" if made.target.capacity.type == "spot" else None,
         read=_capacity,
-        effect=Effect(
-            "replace", "how the machines are bought is set at creation only", "docs: aks/spot-node-pool, azurerm"
-        ),
+        effect=Effect("replace", "the purchase option is set at creation only", "docs: aks/spot-node-pool, azurerm"),
         ability=_EXACT,
         feature="capacity.spot",
     ),
@@ -319,7 +317,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda made: made.target.image or None,
         effect=Effect(
             "disruptive",
-            "AKS makes the nodes anew with the other system, one surge at a time, draining each",
+            "AKS recreates the nodes with the other system, one surge at a time, draining each",
             "docs: aks/upgrade-os-version, hashicorp/terraform-provider-azurerm#26139",
             PUT,
         ),
@@ -375,7 +373,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=label("nvidia.com/device-plugin.config"),
         effect=Effect(
             "disruptive",
-            "the device plugin restarts with another configuration: the number of devices changes under running pods",
+            "the device plugin restarts with another configuration: the number of devices changes while pods run",
             "NVIDIA/k8s-device-plugin README, config-manager",
             PUT,
         ),
@@ -393,7 +391,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=label("gpukube.io/advertiser"),
         effect=Effect(
             "in-place",
-            "AKS relabels the nodes, and the device plugin comes to them",
+            "AKS relabels the nodes, and the device plugin starts on them",
             "docs: aks/use-labels, NVIDIA/k8s-device-plugin v0.20.0 values.yaml (affinity)",
             PUT,
         ),
@@ -435,8 +433,8 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "nodes.autoscaling": _EXACT,
         "driver.version": Ability(
             "missing",
-            "leave driver.version out; another image (node image of AKS) brings another driver",
-            "AKS chooses the driver of Linux nodes by their VM size, and none of its fields can say otherwise",
+            "remove driver.version; another node image has another driver",
+            "AKS chooses the driver of Linux nodes by their VM size, and has no field to change it",
         ),
         "sharing.mig.single": Ability(
             "emulated", "AKS (gpuInstanceProfile) and the device plugin (migStrategy single)", _NO_FIELD
@@ -446,8 +444,8 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         ),
         "sharing.mig.layout": Ability(
             "missing",
-            "write a pool for each profile, or driver.owner: operator, whose MIG manager cuts by layouts",
-            "AKS cuts all GPUs of a pool into instances of one profile",
+            "write a pool for each profile, or driver.owner: operator, whose MIG manager supports layouts",
+            "all GPUs of an AKS pool use the same MIG profile",
         ),
         "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing", _NO_FIELD),
         "sharing.mps": Ability("emulated", "the device plugin's sharing.mps", _NO_FIELD),

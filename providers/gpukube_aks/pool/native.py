@@ -18,6 +18,7 @@ from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
 from gpukube.core.jsontree import leaves
 from gpukube.errors import Finding
+from gpukube.spec.wording import choices, did_you_mean, nearest
 from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.limits import LIMITS
 
@@ -132,7 +133,7 @@ REFUSED: Mapping[str, str] = {
     "virtualMachinesProfile": "it belongs to pools of type VirtualMachines",
     "windowsProfile": "it belongs to Windows pools",
     "gatewayProfile": "it belongs to gateway pools",
-    "workloadRuntime": "GPU pools run OCI containers, which is the default",
+    "workloadRuntime": "GPU pools run OCI containers, the default",
 }
 """Properties that no GPU pool of gpukube carries -> why."""
 
@@ -142,8 +143,8 @@ UNTESTED = ("messageOfTheDay", "podIPAllocationMode", "networkProfile", "artifac
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
     "int": (int, "a whole number"),
-    "str": (str, "a text"),
-    "strings": (list, "a list of texts"),
+    "str": (str, "a string"),
+    "strings": (list, "a list of strings"),
 }
 
 
@@ -164,8 +165,8 @@ def _refusal(name: str, target: Target) -> Finding:
     if name in MANAGED:
         return _managed(f"aks.{name}", MANAGED[name], where)
     if name in REFUSED or name in UNTESTED:
-        why = REFUSED.get(name, "what a later change of it does to the nodes is not documented")
-        return Finding("aks-native-refused", where, f"aks.{name} cannot be set", fix="take it away", why=why)
+        why = REFUSED.get(name, "the effect of a later change on the nodes is not documented")
+        return Finding("aks-native-refused", where, f"aks.{name} cannot be set", fix="remove it", why=why)
     says = f'an agent pool has no property "{name}"'
     return Finding("aks-native-unknown", where, says, fix=_nearest(name, NATIVE, MANAGED))
 
@@ -179,14 +180,15 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
         yield from _check_members(path, value, shape, locator)
     elif isinstance(shape, tuple):
         if value not in shape:
-            fix = f"write one of {', '.join(shape)}"
+            meant = nearest(str(value), shape)
+            fix = did_you_mean(meant) if meant else f"write {choices(shape)}"
             says = f"{path} is {_shown(value)}, which is not one of its values"
             yield Finding("aks-native-value", locator.at(path), says, fix=fix)
     elif not _fits(value, shape):
         says = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
         yield Finding("aks-native-value", locator.at(path), says, fix=_rewrite(value, shape))
     elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
-        says = f"{path} is {_shown(value)}, which AKS does not take"
+        says = f"{path} is {_shown(value)}, which AKS does not accept"
         yield Finding("aks-native-value", locator.at(path), says, fix=f"write {limit.wanted}", why=limit.source)
 
 
@@ -223,9 +225,9 @@ def _members_of(table: Mapping[str, str], path: str) -> dict[str, str]:
 
 
 def _nearest(name: str, known: Mapping[str, Shape], fields: Mapping[str, str]) -> str:
-    """Name what was probably meant, or the field of the spec that stands for it."""
+    """Ask for what was probably meant, or the field of the spec that stands for it."""
     near = get_close_matches(name, (*known, *fields), n=1, cutoff=0.6)
-    return f"write {fields.get(near[0], near[0])}" if near else f"write {_some(known, 12)}"
+    return did_you_mean(fields.get(near[0], near[0])) if near else f"write {_some(known, 12)}"
 
 
 def _some(known: Mapping[str, Shape], most: int) -> str:

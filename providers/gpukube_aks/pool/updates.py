@@ -45,11 +45,11 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
     (FieldPath("aks", "kubeletDiskType"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "vnetSubnetID"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "podSubnetID"), "replace", "set at creation only", "azurerm"),
-    (FieldPath("aks", "scaleDownMode"), "in-place", "holds from the next scale-down on", "docs: aks/scale-down-mode"),
+    (FieldPath("aks", "scaleDownMode"), "in-place", "takes effect at the next scale-down", "docs: aks/scale-down-mode"),
     (
         FieldPath("aks", "upgradeSettings"),
         "in-place",
-        "holds from the next upgrade on",
+        "takes effect at the next upgrade",
         "docs: aks/upgrade-aks-cluster",
     ),
     (FieldPath("aks", "enableNodePublicIP"), "replace", "set at creation only", "azurerm"),
@@ -63,20 +63,20 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
     (
         FieldPath("aks", "enableFIPS"),
         "disruptive",
-        "AKS makes the nodes anew from the other image of the same system",
+        "AKS recreates the nodes from the other image of the same system",
         "docs: aks/enable-fips-nodes",
     ),
     (
         FieldPath("aks", "creationData"),
         "replace",
-        "AKS upgrades a pool to a newer snapshot by az aks nodepool upgrade --snapshot-id, which gpukube does not do",
+        "AKS upgrades a pool to a newer snapshot only by az aks nodepool upgrade --snapshot-id, not by gpukube",
         "docs: aks/node-pool-snapshot",
     ),
     (FieldPath("aks", "hostGroupID"), "replace", "set at creation only", "azurerm"),
     (
         FieldPath("aks", "securityProfile"),
         "disruptive",
-        "AKS makes the nodes anew from a Trusted Launch image; sshAccess holds for nodes that boot anew",
+        "AKS recreates the nodes from a Trusted Launch image; sshAccess applies to new nodes",
         "azure-cli: az aks nodepool update, docs: aks/use-trusted-launch",
     ),
 )
@@ -94,7 +94,7 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
     """
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
-        return UpdateRow(change.field, "refused", "what a change of this property does is not documented", "", "")
+        return UpdateRow(change.field, "refused", "the effect of changing this property is not documented", "", "")
     if row.field == IMAGE and live and (reason := _stuck_reason(change, live)):
         return replace(row, kind="replace", sentence=reason, call="", source=_MIGRATION)
     return binding.adjusted(BINDINGS, change, row)

@@ -32,8 +32,8 @@ def check_series(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-series-frozen",
             target.locator.at("instanceType"),
-            f"Azure deploys no new capacity for the series of {target.machine.name}: machines may be hard to get",
-            fix="take an NCads_H100_v5 size for a new pool, or reserve capacity",
+            f"Azure adds no capacity for the series of {target.machine.name}: machines may be hard to get",
+            fix="use an NCads_H100_v5 size for a new pool, or reserve capacity",
             why="learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nca100v4-series",
             severity="hint",
         )
@@ -48,14 +48,14 @@ def check_spot(target: Target) -> Iterator[Finding]:
                 "aks-eviction-policy",
                 target.locator.at("aks.scaleSetEvictionPolicy"),
                 "aks.scaleSetEvictionPolicy is set on a pool that is not Spot",
-                fix="take it away, or write capacity: {type: spot}",
+                fix="remove it, or write capacity: {type: spot}",
             )
         return
     if price is not None and price != -1:
         where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
         if price <= 0 or round(price, _PRICE_DECIMALS) != price:
-            fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or leave it out"
-            says = f"capacity.maxPrice is {price}, which is not a price AKS takes"
+            fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or remove it"
+            says = f"capacity.maxPrice is {price}, which AKS does not accept"
             yield Finding("aks-spot-price", where, says, fix=fix)
         elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
             yield Finding(
@@ -63,17 +63,17 @@ def check_spot(target: Target) -> Iterator[Finding]:
                 where,
                 f"capacity.maxPrice is {price:g}, less than a tenth of the on-demand price ({on_demand:g} USD per "
                 "hour)",
-                fix="leave it out to pay the Spot price of the day, up to the on-demand price",
-                why="AKS takes a hopeless price and the pool never gets a node (Azure/AKS#4404)",
+                fix="remove it to pay the current Spot price, up to the on-demand price",
+                why="AKS accepts such a price, but the pool never gets a node (Azure/AKS#4404)",
                 severity="warning",
             )
     if not target.nodes.autoscaled and target.nodes.count:
         yield Finding(
             "aks-spot-fixed",
             target.locator.at("nodes.count"),
-            "nodes.count is fixed, and nobody replaces Spot nodes that are taken away",
+            "nodes.count is fixed, so evicted Spot nodes are not replaced",
             fix="write nodes.autoscaling, with the same number as max",
-            why="AKS brings new Spot nodes by the autoscaler only (learn.microsoft.com/azure/aks/spot-node-pool)",
+            why="on AKS only the autoscaler adds new Spot nodes (learn.microsoft.com/azure/aks/spot-node-pool)",
             severity="hint",
         )
 
@@ -87,9 +87,9 @@ def check_reservation(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-reservation-size",
             target.locator.at("capacity.reserved.aks.capacityReservationGroup"),
-            f"Azure makes no capacity reservations of {target.machine.name}",
-            fix="write capacity.type: on-demand, or take another series: NCasT4_v3, NC_A100_v4, NVadsA10_v5",
-            why="of GPU sizes the ND and NCads_H100_v5 series have none "
+            f"Azure has no capacity reservations for {target.machine.name}",
+            fix="write capacity.type: on-demand, or use another series: NCasT4_v3, NC_A100_v4, NVadsA10_v5",
+            why="the ND and NCads_H100_v5 series have none "
             "(learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview)",
             severity="warning",
         )
@@ -97,8 +97,8 @@ def check_reservation(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-reservation-surge",
             target.locator.at("upgrade" if target.upgrade.max_surge else "capacity.type"),
-            f"an upgrade adds {surge_text(target.upgrade)} for a while, and the reservation has to hold these too",
-            fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or reserve so many more",
+            f"an upgrade adds {surge_text(target.upgrade)} for a while, which the reservation must include too",
+            fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or reserve that many more",
             why="learn.microsoft.com/azure/aks/use-capacity-reservation-groups",
             severity="hint",
         )

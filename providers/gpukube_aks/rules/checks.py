@@ -53,7 +53,7 @@ def _name(target: Target) -> Iterator[Finding]:
             "aks-name",
             where,
             f'"{target.name}" is not an AKS pool name',
-            fix="write 1 to 12 lower-case letters and digits, a letter first"
+            fix="write 1 to 12 lower-case letters and digits, starting with a letter"
             + ("" if own else ", or add names: {aks: NAME}"),
         )
     elif len(target.name) > _NAME_WITH_SUFFIX:
@@ -62,7 +62,7 @@ def _name(target: Target) -> Iterator[Finding]:
             where,
             f'"{target.name}" has {len(target.name)} of 12 characters',
             fix="write at most 10 characters",
-            why="a replacement stands beside the old pool under a name with a suffix",
+            why="a replacement pool has the same name with a suffix",
             severity="warning",
         )
 
@@ -99,10 +99,10 @@ def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
         fix = f"write {_LEAST_DISK_GIB} or more"
-        says = f"disk.sizeGiB is {size}, less than AKS takes"
+        says = f"disk.sizeGiB is {size}, less than AKS allows"
         yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     elif size is not None and size > _MOST_DISK_GIB:
-        says = f"disk.sizeGiB is {size}, more than AKS takes"
+        says = f"disk.sizeGiB is {size}, more than AKS allows"
         fix = f"write {_MOST_DISK_GIB} or less"
         yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
@@ -118,7 +118,7 @@ def _ephemeral(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-disk-ephemeral",
             target.locator.at("disk.sizeGiB"),
-            f"disk.sizeGiB is {size}, and {target.machine.name} has {room:g} GiB of its own for an ephemeral disk",
+            f"disk.sizeGiB is {size}, but {target.machine.name} has {room:g} GiB for an ephemeral disk",
             fix=f"write {int(room)} or less, or type: Managed",
             why="learn.microsoft.com/azure/aks/concepts-storage",
             severity="warning",
@@ -130,7 +130,7 @@ def _pods(target: Target) -> Iterator[Finding]:
     if pods is None:
         return
     if not _LEAST_PODS <= pods <= _MOST_PODS:
-        says = f"maxPodsPerNode is {pods}, which AKS does not take"
+        says = f"maxPodsPerNode is {pods}, which AKS does not accept"
         fix = f"write a number from {_LEAST_PODS} to {_MOST_PODS}"
         why = "learn.microsoft.com/azure/aks/concepts-network-ip-address-planning"
         yield Finding("aks-pods", where, says, fix=fix, why=why)
@@ -140,18 +140,18 @@ def _pods(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-few-pods",
             where,
-            f"maxPodsPerNode is {pods}, and a node has {devices} devices: some of them never get a pod",
+            f"maxPodsPerNode is {pods}, but a node has {devices} devices: some of them never get a pod",
             fix=f"write {min(devices + _PODS_OF_A_POOL, _MOST_PODS)}, or fewer replicas",
-            why="pods of the system count too",
+            why="system pods count too",
             severity="warning",
         )
     elif pods * max(target.nodes.minimum, 1) < _PODS_OF_A_POOL:
         yield Finding(
             "aks-few-pods",
             where,
-            f"maxPodsPerNode is {pods}, and the nodes of the pool have room for fewer than {_PODS_OF_A_POOL} pods",
+            f"maxPodsPerNode is {pods}: the pool's nodes have room for fewer than {_PODS_OF_A_POOL} pods",
             fix=f"write {_PODS_OF_A_POOL} or more",
-            why="AKS wants that room in every pool "
+            why="AKS requires that room in every pool "
             "(learn.microsoft.com/azure/aks/concepts-network-ip-address-planning)",
             severity="warning",
         )
@@ -166,17 +166,17 @@ def _mig(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-mig-size",
             where,
-            f"AKS makes no MIG instances on {machine.name} ({model})",
-            fix=f"choose a size with {', '.join(CUTS)}, or take sharing.mig away",
-            why="AKS cuts A100, H100 and H200 sizes only",
+            f"AKS has no MIG on {machine.name} ({model})",
+            fix=f"choose a size with {', '.join(CUTS)}, or remove sharing.mig",
+            why="AKS supports MIG on A100, H100 and H200 sizes only",
         )
     elif not cut.layout and cut_value(model, cut.profile) is None:  # a layout is a missing ability
         yield Finding(
             "aks-mig-profile",
             where,
-            f'AKS cannot cut {model} to "{cut.profile}"',
+            f'AKS does not support the MIG profile "{cut.profile}" on {model}',
             fix=f"write one of {', '.join(CUTS[model].values())}",
-            why="AKS makes the plain 1g, 2g, 3g, 4g and 7g instances; none with double memory or media engines (+me)",
+            why="AKS supports the plain 1g, 2g, 3g, 4g and 7g profiles, none with double memory or media engines",
         )
 
 
@@ -188,16 +188,16 @@ def _autoscaling(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-mixed-from-zero",
             where,
-            "nodes.autoscaling.min is 0 with the mixed strategy: the pool would never leave zero",
+            "nodes.autoscaling.min is 0 with strategy mixed: the pool would never scale up from zero",
             fix="write min: 1 or more, or strategy: single",
-            why="at zero nodes the autoscaler knows nvidia.com/gpu only; pods that ask for nvidia.com/mig-* do not "
+            why="at zero nodes the autoscaler knows nvidia.com/gpu only; pods that request nvidia.com/mig-* do not "
             "trigger it (Azure/AKS#4216)",
         )
     elif slicing is not None and slicing.rename:
         yield Finding(
             "aks-renamed-from-zero",
             where,
-            "nodes.autoscaling.min is 0 with a renamed resource: the pool would never leave zero",
+            "nodes.autoscaling.min is 0 with a renamed resource: the pool would never scale up from zero",
             fix="write min: 1 or more, or renameByDefault: false",
             why="at zero nodes the autoscaler knows nvidia.com/gpu only (kubernetes/autoscaler#8095)",
         )
@@ -208,7 +208,7 @@ def _autoscaling(target: Target) -> Iterator[Finding]:
             f"the autoscaler counts {target.machine.devices} nvidia.com/gpu on a node that does not exist yet, "
             "not the shared devices: from zero it starts too many nodes",
             fix=f"write min: 1, or keep max low (now {target.nodes.maximum})",
-            why="its picture of a node at zero is the VM size (Azure/AKS#3427, Azure/AKS#4216)",
+            why="at zero nodes it expects what the VM size has (Azure/AKS#3427, Azure/AKS#4216)",
             severity="warning",
         )
 
@@ -238,7 +238,7 @@ def _driver(target: Target) -> Iterator[Finding]:
             yield Finding(
                 "aks-driver-owner",
                 where,
-                "driver.owner is operator, and NVIDIA lists no driver container for Azure Linux",
+                "driver.owner is operator, but NVIDIA has no driver container for Azure Linux",
                 fix=f"write image: {DEFAULT_IMAGE}, or driver.owner: auto",
                 why="docs: gpu-operator/platform-support; AKS does not rule it out (docs: aks/nvidia-gpu-operator)",
                 severity="warning",
@@ -247,16 +247,16 @@ def _driver(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-driver-mig",
             where,
-            "driver.owner is none, and AKS cuts GPUs with the driver that it installs",
-            fix="write driver.owner: auto, or take sharing.mig away and cut the GPUs yourself",
-            why="the cut is made by nvidia-smi when a node boots (Azure/AgentBaker, mig-partition.sh)",
+            "driver.owner is none, but AKS needs its own driver for MIG",
+            fix="write driver.owner: auto, or remove sharing.mig and configure MIG yourself",
+            why="nvidia-smi configures MIG when a node boots (Azure/AgentBaker, mig-partition.sh)",
         )
     elif leaves_driver_out(target):
         yield Finding(
             "aks-own-driver",
             where,
-            "AKS installs no driver on these nodes, and neither does gpukube",
-            fix="install one, by a GPU Operator of your own for example, or write owner: auto",
+            "neither AKS nor gpukube installs a driver on these nodes",
+            fix="install one, for example with a GPU Operator of your own, or write owner: auto",
             why="learn.microsoft.com/azure/aks/use-nvidia-gpu",
             severity="warning",
         )
@@ -286,17 +286,17 @@ def _managed(target: Target) -> Iterator[Finding]:
                 "aks-managed",
                 where,
                 f"devicePlugin.owner is cloud, which excludes {feature}",
-                fix=f"write devicePlugin.owner: auto, or take {feature} away",
-                why="AKS runs its plugin with fixed flags, without the autoscaler, and its MIG strategy is settable in "
+                fix=f"write devicePlugin.owner: auto, or remove {feature}",
+                why="AKS runs its plugin with fixed flags, without the autoscaler, and its MIG strategy can be set in "
                 "preview versions of the API only (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
             )
     if minor is not None and minor < _MANAGED_FROM:
         yield Finding(
             "aks-managed",
             where,
-            f"devicePlugin.owner is cloud, and AKS may not manage GPUs of Kubernetes before 1.{_MANAGED_FROM}",
+            f"devicePlugin.owner is cloud, but AKS may not manage GPUs before Kubernetes 1.{_MANAGED_FROM}",
             fix=f"write devicePlugin.owner: auto, or kubernetesVersion 1.{_MANAGED_FROM} or newer",
-            why="unconfirmed: the page names no version (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
+            why="unconfirmed: the page gives no version (learn.microsoft.com/azure/aks/aks-managed-gpu-nodes)",
             severity="warning",
         )
     yield Finding(

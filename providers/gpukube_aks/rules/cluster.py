@@ -57,7 +57,7 @@ def _problems(target: Target, state: ClusterState) -> Iterator[Finding]:
         yield Finding(
             "node-auto-provisioning",
             target.locator.at("nodes.autoscaling"),
-            f"node auto-provisioning of {key} is on, which excludes autoscaled pools",
+            f"node auto-provisioning of {key} is enabled, which excludes autoscaled pools",
             fix="write nodes.count, or set the cluster's nodeProvisioningProfile.mode to Manual",
             why="coder/envbuilder#143",
         )

@@ -57,7 +57,7 @@ def check_labels(target: Target) -> Iterator[Finding]:
                 "aks-label-overwritten",
                 where,
                 f'AKS writes the label "{key}" itself',
-                fix=f"take it away; pods can select kubernetes.azure.com/{key}",
+                fix=f"remove it; pods can select kubernetes.azure.com/{key}",
                 why="it is an old name of a label of AKS (learn.microsoft.com/azure/aks/use-labels)",
                 severity="warning",
             )
@@ -69,7 +69,7 @@ def _own_mark(where: Where, what: str) -> Finding:
         "aks-spot-mark",
         where,
         f"AKS adds {what} to Spot nodes itself",
-        fix="leave it out; gpukube does not send it",
+        fix="remove it; gpukube does not send it",
         why="docs: aks/spot-node-pool",
         severity="warning",
     )
@@ -77,9 +77,9 @@ def _own_mark(where: Where, what: str) -> Finding:
 
 def _label_reason(key: str, prefix: str) -> str:
     if _within(prefix, SYSTEM_PREFIX):
-        return "kubernetes.azure.com/ is kept for the labels of AKS (learn.microsoft.com/azure/aks/use-labels)"
+        return "kubernetes.azure.com/ is reserved for the labels of AKS (learn.microsoft.com/azure/aks/use-labels)"
     if (_within(prefix, "kubernetes.io") or _within(prefix, "k8s.io")) and prefix not in _KUBERNETES_LABELS:
-        return "of kubernetes.io and k8s.io only kubelet., node. and node-role.kubernetes.io are free (Azure/AKS#2866)"
+        return "of kubernetes.io and k8s.io only kubelet., node. and node-role. are allowed (Azure/AKS#2866)"
     return _OWN_LABELS.get(key, "")
 
 
@@ -89,8 +89,8 @@ def check_taints(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-untainted",
             target.locator.at("gpuTaint"),
-            "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
-            fix="leave gpuTaint out, or add a taint with effect NoSchedule",
+            "no taint keeps pods without GPUs away: they fill the nodes and keep the autoscaler from removing them",
+            fix="remove gpuTaint, or add a taint with effect NoSchedule",
             why="AKS taints Spot nodes only (learn.microsoft.com/azure/aks/best-practices-gpu)",
             severity="hint",
         )
@@ -104,14 +104,14 @@ def check_taints(target: Target) -> Iterator[Finding]:
                 where,
                 f'the taint "{taint.key}" has no value',
                 fix='add one, such as value: "true"',
-                why="az and the cluster autoscaler take key=value:Effect only",
+                why="az and the cluster autoscaler accept key=value:Effect only",
             )
         if target.capacity.type == "spot" and taint == SPOT_TAINT:
             yield _own_mark(where, f'the taint "{taint.key}"')
         elif _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
             says = f'AKS refuses the taint "{taint.key}"'
-            why = "kubernetes.azure.com/ is kept for the taints of AKS; a Spot pool gets its own by itself"
-            fix = "take it away, or choose a prefix of your own, such as example.com/NAME"
+            why = "kubernetes.azure.com/ is reserved for the taints of AKS; AKS taints Spot pools itself"
+            fix = "remove it, or choose a prefix of your own, such as example.com/NAME"
             yield Finding("aks-taint", where, says, fix=fix, why=why)
         if taint.key in keys[:index]:
             says = f'two taints have the key "{taint.key}"'
@@ -127,30 +127,33 @@ def check_tags(target: Target) -> Iterator[Finding]:
     for key, value in target.tags.items():
         where, folded = _at(target, "tags", key), key.casefold()
         if why := _DRIVER_TAGS.get(folded):
-            says = f'the tag "{key}" decides on the driver behind the back of the pool'
-            fix = "take it away; driver.owner and devicePlugin.owner say who installs what"
+            says = f'the tag "{key}" changes the GPU driver without the spec'
+            fix = "remove it; driver.owner and devicePlugin.owner set who installs what"
             yield Finding("aks-tag", where, says, fix=fix, why=why)
         elif FORM.is_own(key):
-            says, why = f'the tag "{key}" is written by gpukube', "it is part of a copy of the pool's marks"
+            says, why = (
+                f'the tag "{key}" is written by gpukube',
+                "it is part of the copy of the pool's gpukube.io labels",
+            )
             yield Finding("aks-tag", where, says, fix="choose another key", why=why)
         elif says := _tag_problem(key, value):
             yield _tag_limit(where, says)
         if other := seen.setdefault(folded, key).removeprefix(key):
-            why = "Azure compares names of tags without case (learn.microsoft.com/azure/aks/use-tags)"
-            yield Finding("aks-tag-twice", where, f'"{key}" and "{other}" are one tag', fix="keep one", why=why)
+            why = "Azure ignores case in tag names (learn.microsoft.com/azure/aks/use-tags)"
+            yield Finding("aks-tag-twice", where, f'"{key}" and "{other}" are the same tag', fix="keep one", why=why)
     yield from _check_all_tags(target)
 
 
 def _tag_problem(key: str, value: str) -> str:
     short = f"{key[:20]}..." if len(key) > 20 else key  # noqa: PLR2004 - for people
     if found := _TAG_FORBIDS.search(key):
-        return f'the name of the tag "{short}" has "{found[0]}" in it'
+        return f'the name of the tag "{short}" contains "{found[0]}"'
     if key.casefold().startswith(_AZURE_TAGS):
-        return f'the name of the tag "{short}" begins with one of {", ".join(_AZURE_TAGS)}, as those of Azure do'
+        return f'the name of the tag "{short}" begins with one of {", ".join(_AZURE_TAGS)}, which Azure reserves'
     if len(key) > _TAG_NAME:
-        return f'the name of the tag "{short}" has {len(key)} of at most {_TAG_NAME} characters'
+        return f'the name of the tag "{short}" has {len(key)} characters, at most {_TAG_NAME} are allowed'
     if len(value) > _TAG_VALUE:
-        return f'the value of the tag "{short}" has {len(value)} of at most {_TAG_VALUE} characters'
+        return f'the value of the tag "{short}" has {len(value)} characters, at most {_TAG_VALUE} are allowed'
     return ""
 
 
@@ -158,15 +161,15 @@ def _check_all_tags(target: Target) -> Iterator[Finding]:
     size, own = (sum(len(key) + len(value) for key, value in tags.items()) for tags in (target.tags, copy_tags(target)))
     most = MOST_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
-        says = f"tags has {len(target.tags)} entries, more than {most}; {len(COPY_TAGS)} are gpukube's own"
+        says = f"there are {len(target.tags)} tags, more than {most}; {len(COPY_TAGS)} are gpukube's own"
         yield _tag_limit(target.locator.at("tags"), says)
     elif size + own > TAGS_IN_ALL:
-        says = f"tags has {size} characters in all, more than {TAGS_IN_ALL - own}; gpukube's own have {own}"
+        says = f"the tags have {size} characters in total, more than {TAGS_IN_ALL - own}; gpukube's own have {own}"
         yield _tag_limit(target.locator.at("tags"), says)
 
 
 def _tag_limit(where: Where, says: str) -> Finding:
-    return Finding("aks-tag-limit", where, says, fix="shorten it, or write it otherwise", why=_TAG_DOCS)
+    return Finding("aks-tag-limit", where, says, fix="shorten or change it", why=_TAG_DOCS)
 
 
 def _at(target: Target, mapping: str, key: str) -> Where:

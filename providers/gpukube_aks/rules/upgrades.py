@@ -30,17 +30,16 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-upgrade-both",
             where,
-            f"upgrade.maxUnavailable is {upgrade.max_unavailable}, and {surge_text(upgrade)} would be added first",
-            fix="write upgrade.maxSurge: 0 as well",
-            why="both above 0 is a preview feature, which falls back on the second where the first finds no machine "
-            "(learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling)",
+            f"upgrade.maxUnavailable is {upgrade.max_unavailable}, but an upgrade adds {surge_text(upgrade)} first",
+            fix="add upgrade.maxSurge: 0",
+            why="both above 0 is a preview feature (learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling)",
             severity="warning",
         )
     if target.capacity.type == "spot" and upgrade.max_surge is not None and surges:
         yield Finding(
             "aks-spot-surge",
             target.locator.at("upgrade.maxSurge"),
-            f"upgrade.maxSurge is {upgrade.max_surge}, and AKS adds no nodes while it upgrades Spot pools",
+            f"upgrade.maxSurge is {upgrade.max_surge}, but AKS adds no nodes while it upgrades Spot pools",
             fix="leave it out",
             why="learn.microsoft.com/azure/aks/spot-node-pool",
             severity="warning",

@@ -18,7 +18,7 @@ IN_CLUSTER: Final = InClusterFacts(
             title="the built-in plugin of Bottlerocket",
             os_image="Bottlerocket",
             keep="let Bottlerocket advertise: write devicePlugin.owner: cloud",
-            remove="make a new pool with another node image",
+            remove="create a new pool with another node image",
         ),
     ),
 )

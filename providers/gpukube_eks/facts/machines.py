@@ -15,8 +15,8 @@ MACHINES: Final = CloudMachines(
         (r"(p2|g2|g3s?)\..+", "an old EC2 generation (K80, K520 or M60 GPUs) that is not in the catalog"),
     ),
     without_gpu=(
-        (r"trn\d\w*\..+", "it carries AWS Trainium chips, no NVIDIA GPU"),
-        (r"inf\d\w*\..+", "it carries AWS Inferentia chips, no NVIDIA GPU"),
+        (r"trn\d\w*\..+", "it has AWS Trainium chips, no NVIDIA GPU"),
+        (r"inf\d\w*\..+", "it has AWS Inferentia chips, no NVIDIA GPU"),
         (r"dl\d\w*\..+", "its accelerators are not from NVIDIA"),
         (r"(a1|[cmrt]\d|x[128]|u-?\w|i[2-8]|is4|im4|d[23]|h1|z1|hpc|mac)[\w-]*\..+", NO_GPU),
     ),

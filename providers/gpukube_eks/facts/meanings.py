@@ -1,4 +1,4 @@
-"""What AWS's error codes, health issues and texts mean -> our errors, with the remedy.
+"""What AWS's error codes, health issues and texts mean -> our errors, with the fix.
 
 Lives here: the table and the look-up in it. Must not live here: the SDK and its exceptions (`live.failures`).
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
-AGAIN: Final = "run the same command again: it looks first"
+AGAIN: Final = "run the same command again: it reads the live state first"
 _OTHER_PLACE: Final = "write zones: with other zones, choose another type or capacity, or try later"
 _QUOTAS: Final = (
     "raise the vCPU quota in Service Quotas (ec2): G and VT machines L-DB2E81BA on demand and L-3819A6DF as Spot, "
-    "P machines L-417A185B and L-7212CCBC; or ask for fewer nodes"
+    "P machines L-417A185B and L-7212CCBC; or request fewer nodes"
 )
 
 
@@ -44,15 +44,15 @@ _EXISTS: Final = Meaning(
     codes="ResourceInUseException",
     text=r"(?i)already exists",
     error=Conflict,
-    seen="a node group of this name is there already",
+    seen="a node group of this name already exists",
     fix=AGAIN,
     code="exists",
 )
 _BUSY: Final = Meaning(
     codes="ResourceInUseException",
     error=Busy,
-    seen="another operation runs on the node group",
-    fix="wait until it has ended, and run the same command again",
+    seen="another operation is running on the node group",
+    fix="wait until it has finished, then run the same command again",
 )
 
 _EARLY: Final[tuple[Meaning, ...]] = (
@@ -72,20 +72,20 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         codes="InvalidRequestException",
         text=r"(?i)request limit exceeded",
         error=Busy,
-        seen="EKS has too many requests at once",
-        fix="wait a minute, and run the same command again",
+        seen="EKS received too many requests",
+        fix="wait a minute, then run the same command again",
     ),
     Meaning(
         codes="ResourcePropagationDelayException",
         error=Busy,
-        seen="the service-linked role of node groups is still being made",
-        fix="wait a minute, and run the same command again",
+        seen="the service-linked role of node groups is still being created",
+        fix="wait a minute, then run the same command again",
     ),
     Meaning(
         codes="ThrottlingException|Throttling|TooManyRequestsException|RequestLimitExceeded|RequestThrottled",
         error=CloudError,
         seen="AWS throttles these requests",
-        fix="wait a minute, and run the same command again",
+        fix="wait a minute, then run the same command again",
         code="throttled",
     ),
     Meaning(
@@ -103,15 +103,15 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="UnsupportedAvailabilityZoneException",
         error=CapacityError,
-        seen="EKS does not work in one of the zones",
-        fix="write zones: with those that AWS names",
+        seen="EKS does not support one of the zones",
+        fix="write zones: with the zones that AWS lists",
         code="zone-not-offered",
     ),
     Meaning(
         codes=r"InvalidCapacityReservationId\.\w+",
         error=CloudError,
-        seen="there is no such capacity reservation in this region of the account",
-        fix="write the id of one that is there (aws ec2 describe-capacity-reservations)",
+        seen="the account has no such capacity reservation in this region",
+        fix="write the id of an existing one (aws ec2 describe-capacity-reservations)",
         code="reservation",
     ),
     Meaning(
@@ -125,7 +125,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="OptInRequired|SubscriptionRequiredException",
         error=NotAllowed,
-        seen="the account may not use this service in this region",
+        seen="the service is not enabled for the account in this region",
         fix="enable the region for the account, or check clusters.*.region",
         code="not-enabled",
     ),
@@ -140,7 +140,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
         error=NotAllowed,
-        seen="the identity may not do this",
+        seen="the identity lacks a permission",
         fix="ask for the action that AWS names; node groups also need iam:PassRole for the nodes' role, "
         "ec2:RunInstances and ec2:CreateTags",
     ),
@@ -155,7 +155,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="ResourceNotFoundException|NotFoundException",
         error=NoCluster,
-        seen="there is no such cluster or node group in this region of the account",
+        seen="the account has no such cluster or node group in this region",
         fix="check region and name under clusters (aws eks list-clusters)",
     ),
     Meaning(
@@ -163,7 +163,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         "MissingParameter|ValidationError|Invalid.*|InvalidStateException|IdempotentParameterMismatch",
         error=CloudError,
         seen="AWS refused the request",
-        fix="change what it names",
+        fix="correct what the message names",
         code="refused",
     ),
 )
@@ -179,14 +179,14 @@ _LATE: Final[tuple[Meaning, ...]] = (
     Meaning(
         text=r"ReservationCapacityExceeded|InvalidCapacityReservation\w*|CapacityReservationNotActive",
         error=CapacityError,
-        seen="the reservation has no machine for it: it is used up, not active yet, or of another zone or type",
-        fix="look at it: aws ec2 describe-capacity-reservations; or ask for fewer nodes until it has room",
+        seen="the reservation has no machine left: it is used up, not active yet, or for another zone or type",
+        fix="check it: aws ec2 describe-capacity-reservations; or request fewer nodes",
         code="reservation",
     ),
     Meaning(
         text=r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity",
         error=CapacityError,
-        seen="no such machine is free in these zones now",
+        seen="these zones have no such machine available now",
         fix=_OTHER_PLACE,
     ),
     Meaning(
@@ -208,14 +208,14 @@ _LATE: Final[tuple[Meaning, ...]] = (
         codes="AsgInstanceLaunchFailures",
         error=CloudError,
         seen="the Auto Scaling group cannot start machines",
-        fix="read its activities: aws autoscaling describe-scaling-activities",
+        fix="see its activities: aws autoscaling describe-scaling-activities",
         code="launch",
     ),
     # docs: eks/troubleshooting, managed node group errors
     Meaning(
         codes="InsufficientFreeAddresses|IpNotAvailable",
         error=CloudError,
-        seen="the subnets have too few addresses",
+        seen="the subnets have too few free addresses",
         fix="use larger subnets, or fewer nodes",
         code="subnet-full",
     ),
@@ -223,20 +223,20 @@ _LATE: Final[tuple[Meaning, ...]] = (
         codes="NodeCreationFailure",
         error=CloudError,
         seen="the machines did not join the cluster in time",
-        fix="check the role's policies, the way from the subnets to the cluster (NAT or endpoints), and the labels",
+        fix="check the role's policies, the route from the subnets to the cluster (NAT or endpoints), and the labels",
         code="node-join",
     ),
     Meaning(
         codes="AccessDenied",
         error=CloudError,
-        seen="the cluster does not let EKS or the nodes in",
+        seen="the cluster refuses access to EKS or the nodes",
         fix="restore the cluster role eks:node-manager, and the nodes' role in the access entries or aws-auth",
         code="node-access",
     ),
     Meaning(
         codes="ClusterUnreachable",
         error=CloudError,
-        seen="EKS does not reach the cluster's Kubernetes API",
+        seen="EKS cannot reach the cluster's Kubernetes API",
         fix="check the cluster's endpoint access and security groups",
         code="cluster-unreachable",
     ),
@@ -251,56 +251,56 @@ _LATE: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes=r"Ec2LaunchTemplate\w*|SourceEc2LaunchTemplateNotFound|LaunchTemplate\w*",
         error=CloudError,
-        seen="the launch template was changed or taken away",
-        fix="delete the pool and create it again; never edit its launch template",
+        seen="the launch template was changed or deleted",
+        fix="delete the pool and create it again; do not edit its launch template",
         code="launch-template",
     ),
     Meaning(
         codes="IamNodeRoleNotFound|IamInstanceProfileNotFound",
         error=CloudError,
-        seen="the nodes' role is gone",
-        fix="make it again with the same name, or write eks: {nodeRole: ARN}",
+        seen="the nodes' role was deleted",
+        fix="create it again with the same name, or write eks: {nodeRole: ARN}",
         code="node-role",
     ),
     Meaning(
         codes="IamLimitExceeded|LimitExceeded|EniLimitReached",
         error=QuotaError,
         seen="a quota of the account is too small",
-        fix="raise the quota that AWS names",
+        fix="raise the quota in AWS's message",
     ),
     Meaning(
         codes=r"AutoScalingGroup\w+",
         error=CloudError,
-        seen="the Auto Scaling group was changed by hand, or is busy with itself",
+        seen="the Auto Scaling group was changed by hand, or is busy",
         fix="undo the change, and cancel its instance refresh if one runs",
         code="auto-scaling-group",
     ),
     Meaning(
         codes="NodeTerminationFailure|PodEvictionFailure",
         error=CloudError,
-        seen="pods keep nodes from being drained",
-        fix="loosen the disruption budgets of these pods, or delete them",
+        seen="pods block the drain of nodes",
+        fix="relax the PodDisruptionBudgets of these pods, or delete them",
         code="drain",
     ),
     Meaning(
         codes="KubernetesLabelInvalid",
         error=CloudError,
-        seen="a node label is refused",
+        seen="Kubernetes refused a node label",
         fix="change it",
         code="label-refused",
     ),
     Meaning(
         codes="Ec2SecurityGroupNotFound|Ec2SecurityGroupDeletionFailure|SecurityGroupNotFound|VpcIdNotFound",
         error=CloudError,
-        seen="a security group or the VPC is gone, or still in use",
-        fix="undo the change that was made behind EKS's back",
+        seen="a security group or the VPC was deleted, or is still in use",
+        fix="undo the change that was made outside EKS",
         code="network",
     ),
 )
 
-_FAILED: Final = Meaning(error=CloudError, seen="the operation ended badly", fix=AGAIN, code="failed")
+_FAILED: Final = Meaning(error=CloudError, seen="the operation failed", fix=AGAIN, code="failed")
 _UNKNOWN: Final = Meaning(
-    error=CloudError, seen="AWS refused the request", fix="change what it names, or try again later"
+    error=CloudError, seen="AWS refused the request", fix="correct what AWS's message names, or try again later"
 )
 
 
@@ -310,7 +310,7 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
 
 
 def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Make one error of the health issues of a group: of the first that says more than that something went wrong."""
+    """Make one error of the health issues of a group: of the first with a known meaning."""
     problems = [Problem(code, text, is_late=True) for code, text in issues] or [Problem("", "", is_late=True)]
     return error_of(next((item for item in problems if _meaning_of(item) is not _FAILED), problems[0]), where)
 
@@ -328,7 +328,7 @@ def exists(where: str) -> GpukubeError:
 
 
 def busy(status: str, where: str) -> GpukubeError:
-    """Make our error of a change that would meet a group which EKS works on."""
+    """Make our error of a change of a group that EKS is changing."""
     return _BUSY.error_at(where, note=status)
 
 

@@ -192,7 +192,7 @@ class EksCloud:
         asked = self._cluster.identity["account"]
         if found != asked:
             raise WrongAccount(
-                f"the credentials are of account {found}, not of {asked}",
+                f"the credentials belong to account {found}, not {asked}",
                 where=self._cluster.key,
                 fix=f"check clusters.{self._cluster.key}.account, or write its profile or roleArn",
                 code="account",
@@ -383,8 +383,8 @@ class EksCloud:
 
 def _progress(operation: Operation, native: Answer | None, where: str) -> Progress:
     if native is None:
-        fix = "run the same command again: it looks first"
-        error = CloudError("the node group is gone", where=where, fix=fix, code="pool-gone")
+        fix = "run the same command again: it reads the live state first"
+        error = CloudError("the node group no longer exists", where=where, fix=fix, code="pool-gone")
         return Progress(done=False, status="NOT_FOUND", error=error)
     status = str(native.get("status") or "Unknown")
     is_bad = STATES.get(status) == "failed" or (status == "DEGRADED" and operation.verb == "create")
@@ -397,7 +397,7 @@ def _progress(operation: Operation, native: Answer | None, where: str) -> Progre
 
 def _untagged(error: ClientError) -> str:
     reason = quote(str(error.response.get("Error", {}).get("Message", "")))
-    return f"EKS refused the tags that hold the copy of the marks; without them, lost labels cannot be mended: {reason}"
+    return f"EKS refused the tags with the copy of gpukube's labels; without them, lost labels stay lost: {reason}"
 
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The one place where exceptions of AWS's SDK become ours; they are kept as `__cause__`.
 
-Lives here: which exception says what. Must not live here: codes and remedies (`facts.meanings`), calls.
+Lives here: what each exception means. Must not live here: codes and fixes (`facts.meanings`), calls.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def explain(error: BotoCoreError | ClientError | ResponseParserError, where: str
         return AccessError("no AWS credentials were found", where=where, fix=LOGIN, code="no-credentials")
     if isinstance(error, ProfileNotFound):
         fix = "check clusters.*.profile and AWS_PROFILE (aws configure list-profiles)"
-        return AccessError("there is no such AWS profile", where=where, fix=fix, why=_reason(error), code="profile")
+        return AccessError("the AWS profile does not exist", where=where, fix=fix, why=_reason(error), code="profile")
     if isinstance(error, _LOGIN):
         return AccessError("AWS could not log in", where=where, fix=LOGIN, why=quote(_reason(error)))
     return _explain_exchange(error, where)
@@ -89,20 +89,20 @@ def unless(codes: Collection[str], call: Callable[[], _Out]) -> _Out | None:
 def _explain_exchange(error: BotoCoreError | ResponseParserError, where: str) -> GpukubeError:
     why = _reason(error)
     if isinstance(error, _LOST):
-        fix = "run the same command again: it looks first"
-        return CloudError("AWS's answer was lost on the way", where=where, fix=fix, why=why, code="no-answer")
+        fix = "run the same command again: it reads the live state first"
+        return CloudError("AWS's answer was lost", where=where, fix=fix, why=why, code="no-answer")
     if isinstance(error, _UNREACHED):
         fix = "check the network, the proxy, the endpoint and clusters.*.region"
         return CloudError("the AWS API cannot be reached", where=where, fix=fix, why=why, code="unreachable")
     if isinstance(error, InvalidRegionError):
         fix = "write a region such as us-east-1"
-        return CloudError("this is no region of AWS", where=where, fix=fix, why=why, code="region")
+        return CloudError("this is not an AWS region", where=where, fix=fix, why=why, code="region")
     if isinstance(error, ParamValidationError):
         return CloudError(
-            "the SDK refused the request", where=where, fix="change what it names", why=why, code="refused"
+            "the SDK refused the request", where=where, fix="correct what the message names", why=why, code="refused"
         )
     fix = "check the endpoint, the proxy and the AWS configuration files"
-    return CloudError("the answer is not one of AWS's API", where=where, fix=fix, why=why, code="bad-answer")
+    return CloudError("the answer is not from AWS's API", where=where, fix=fix, why=why, code="bad-answer")
 
 
 def _reason(error: BotoCoreError | ResponseParserError) -> str:

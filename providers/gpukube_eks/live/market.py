@@ -61,7 +61,7 @@ def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings
     prices = _or_note(notes, "prices", lambda: _prices(pricing, inquiry)) if pricing else None
     spot = _or_note(notes, "spot prices", lambda: _spot(ec2, names, inquiry)) if names else {}
     if pricing is None:
-        notes.append("AWS's price list does not speak for this region or endpoint; prices stay as they were")
+        notes.append("AWS's price list does not cover this region or endpoint; prices are unchanged")
     return Findings(priced(offers, prices or {}, spot or {}), priced=prices is not None, notes=tuple(notes))
 
 
@@ -94,7 +94,7 @@ def _or_note(notes: list[str], what: str, read: Callable[[], dict[str, float]]) 
     try:
         return read()
     except GpukubeError as error:
-        notes.append(f"{what} could not be read and stay as they were: {error}")
+        notes.append(f"{what} could not be read and are unchanged: {error}")
         return None
 
 

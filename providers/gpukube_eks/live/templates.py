@@ -112,10 +112,10 @@ class LaunchTemplates:
         numbered = {str(one.get("VersionNumber")): tree(one, "LaunchTemplateData") for one in versions}
         if str(source) not in numbered:
             raise CloudError(
-                "the node group has no launch template whose next version could say otherwise",
+                "the node group has no launch template, so this cannot be changed",
                 where=where,
                 fix="write the live value again, or give the pool a new name",
-                why="a group that was made without a launch template can never get one",
+                why="a group that was created without a launch template can never get one",
                 code="launch-template",
             )
         target = {**numbered[str(source)], **tree(wanted, "LaunchTemplateData")}
@@ -133,7 +133,7 @@ class LaunchTemplates:
         marks = tags_of({"Tags": trees(wanted, "TagSpecifications")[0].get("Tags")})
         if not self._is_ours(name, marks):
             raise Conflict(
-                f'a launch template named "{name}" is there and does not carry the marks of this pool',
+                f'the launch template "{name}" already exists without the gpukube.io tags of this pool',
                 where=where,
                 fix="delete it, or give the pool another name",
                 code="foreign-template",

@@ -290,10 +290,10 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
     if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
         raise SpecError(
-            f"{target.where}: EKS replaces no nodes of a Capacity Block that is in use, and this change needs new ones",
+            f"{target.where}: this change needs new nodes, and EKS does not replace nodes of a Capacity Block in use",
             where=target.locator.at("capacity.reserved.eks.capacityBlock"),
-            fix="apply nodes: {count: 0} with this change, and the old count after it; or take the change back",
-            why=f"the size of the node group must be 0, and it is {size} (docs: eks/capacity-blocks-mng)",
+            fix="apply nodes: {count: 0} with this change, then the old count; or undo the change",
+            why=f"the size of the node group must be 0; it is {size} (docs: eks/capacity-blocks-mng)",
             code="block-in-use",
         )
     native, template = observed.native, tree(observed.native, "launchTemplate")

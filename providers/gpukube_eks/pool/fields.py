@@ -180,7 +180,7 @@ def _version(change: Change, row: UpdateRow) -> UpdateRow:
     """EKS takes the cluster's own version only, which never goes back (docs: eks/update-managed-node-group)."""
     old, new = _minor(change.old), _minor(change.new)
     if old and new and new < old:
-        sentence = f"a node group does not go back to an older version: {change.new} is before {change.old}"
+        sentence = f"a node group cannot go back to an older version: {change.new} is before {change.old}"
         return replace(row, kind="refused", sentence=sentence, call="")
     return row
 
@@ -209,7 +209,7 @@ def _most(change: Change, row: UpdateRow) -> UpdateRow:
 def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
     if change.old is None:
         return row
-    sentence = "the component that advertises the GPUs leaves the nodes: they have none until another one has come"
+    sentence = "the component that advertises the GPUs leaves the nodes: they have none until another one runs"
     return replace(row, kind="disruptive", sentence=sentence)
 
 
@@ -226,11 +226,11 @@ STOPS_FIRST: Final = "draining each; an old node stops before a new one starts u
 """MINIMAL is what gpukube asks for where a spec is silent: a pool of one node has none meanwhile."""
 _ROLL: Final = f"a new version of the launch template: EKS replaces every node, {STOPS_FIRST}"
 _NEXT_UPDATE: Final = Effect(
-    "in-place", "holds from the next update on", f"{_SDK}, NodegroupUpdateConfig", UPDATE_CONFIG
+    "in-place", "takes effect at the next update", f"{_SDK}, NodegroupUpdateConfig", UPDATE_CONFIG
 )
 _BOUND: Final = Effect(
     "in-place",
-    "the Auto Scaling group keeps the new bound, and starts or ends nodes that it asks for",
+    "the Auto Scaling group uses the new bound, and starts or terminates nodes as needed",
     _SDK,
     UPDATE_CONFIG,
 )
@@ -270,7 +270,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=lambda live: _devices(_live_tags(live)),
         effect=Effect(
             "in-place",
-            "the cluster autoscaler learns anew what a node that is not there yet will have",
+            "the cluster autoscaler gets the new devices of future nodes",
             "kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws aws_manager.go; botocore eks TagResource",
             TAG,
         ),
@@ -370,7 +370,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=label(CONFIG_LABEL),
         effect=Effect(
             "disruptive",
-            "the device plugin restarts with another configuration: the number of devices changes under running pods",
+            "the device plugin restarts with another configuration: the number of devices changes while pods run",
             "NVIDIA/k8s-device-plugin README, config-manager",
             UPDATE_CONFIG,
         ),
@@ -388,7 +388,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=label(ADVERTISER_LABEL),
         effect=Effect(
             "in-place",
-            "the component that this label asks for comes to the nodes",
+            "the component that this label selects runs on the nodes",
             "NVIDIA/k8s-device-plugin v0.20.0 values.yaml, affinity",
             UPDATE_CONFIG,
         ),
@@ -403,7 +403,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_SURGE),
         effect=_NEXT_UPDATE,
         ability=Ability(
-            "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT with as many nodes more as EKS likes", _NO_FIELD
+            "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT, where EKS decides how many", _NO_FIELD
         ),
     ),
     Binding(
@@ -419,7 +419,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda made: made.target.kubernetes_version or None,
         effect=Effect(
             "disruptive",
-            f"EKS replaces every node by one of the newer version, {STOPS_FIRST}",
+            f"EKS replaces every node with one of the newer version, {STOPS_FIRST}",
             "docs: eks/update-managed-node-group",
             UPDATE_VERSION,
         ),
@@ -466,17 +466,17 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         **abilities(BINDINGS),
         "nodes.autoscaling": Ability(
             "emulated",
-            "bounds of the Auto Scaling group, within which the cluster's own autoscaler moves the number",
+            "bounds of the Auto Scaling group, within which the cluster's own autoscaler changes the number",
             "EKS does not scale node groups by itself",
         ),
         "driver.version": Ability(
             "missing",
-            "leave it out; eks: {releaseVersion: ...} pins the image with its driver",
-            "the driver is the one of the image",
+            "remove it; eks: {releaseVersion: ...} pins the image with its driver",
+            "the driver is part of the image",
         ),
         "sharing.mig.single": Ability(
             "emulated",
-            "the GPU Operator's MIG manager; on Bottlerocket the node's own settings do",
+            "the GPU Operator's MIG manager; on Bottlerocket the node's own settings",
             _NO_FIELD,
         ),
         "sharing.mig.mixed": Ability("emulated", "the GPU Operator's MIG manager", _NO_FIELD),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from gpukube.core.binding import managed_members
 from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
 from gpukube.errors import Finding
+from gpukube.spec.wording import choices, did_you_mean, nearest
 from gpukube_eks.pool.fields import BINDINGS
 from gpukube_eks.pool.upgrades import is_asked
 
@@ -71,9 +72,9 @@ MANAGED: Final[Mapping[str, str]] = {
 
 REFUSED: Final[Mapping[str, str]] = {
     "launchTemplate": "every pool has a launch template of gpukube's own",
-    "remoteAccess": "EKS takes it on node groups without a launch template only",
+    "remoteAccess": "EKS accepts it only on node groups without a launch template",
     "clientRequestToken": "each attempt has its own",
-    "warmPoolConfig": "what stopped GPU machines cost and show is not known to gpukube",
+    "warmPoolConfig": "the cost and devices of stopped GPU machines are not known to gpukube",
 }
 """Members that no GPU pool of gpukube carries -> why."""
 
@@ -100,8 +101,8 @@ OVERRIDE: Final[Mapping[str, Leaf]] = {
 _OVERRIDES: Final = "nodeRepairConfig.nodeRepairConfigOverrides"
 _WORDS: Final[Mapping[str, str]] = {
     "bool": "true or false",
-    "str": "a text",
-    "strings": "a list of texts",
+    "str": "a string",
+    "strings": "a list of strings",
     "overrides": f"a list of mappings with {', '.join(OVERRIDE)}",
 }
 _STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
@@ -128,8 +129,8 @@ def _excluded(target: Target) -> Iterator[Finding]:
 
 def _said_twice(target: Target) -> Iterator[Finding]:
     if is_asked(target.upgrade) and "updateConfig" in target.native:
-        where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade say the same"
-        yield Finding("eks-native-managed", where, says, fix="write upgrade alone")
+        where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade are the same setting"
+        yield Finding("eks-native-managed", where, says, fix="keep upgrade only")
 
 
 def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
@@ -162,7 +163,7 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
         fix = f"write {MANAGED[path]} instead"
         yield Finding("eks-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
     elif path in REFUSED:
-        yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+        yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _STRUCTURES:
         says = f"{shown} is {json.dumps(value)}; a mapping is needed"
         inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
@@ -173,13 +174,13 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
             "eks-native-unknown",
             where,
             f'a node group has no member "{path}"',
-            fix=f"write eks.{near[0]}" if near else "take it away",
+            fix=did_you_mean(f"eks.{near[0]}") if near else "remove it",
         )
     elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         yield from _check_overrides(value, target)
     elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
-        says = f"{shown} is {json.dumps(value)}, which it cannot be"
-        yield Finding("eks-native-value", where, says, fix=f"write {fix}")
+        says = f"{shown} is {json.dumps(value)}, which is not a valid value"
+        yield Finding("eks-native-value", where, says, fix=fix)
 
 
 def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Iterator[Finding]:
@@ -188,26 +189,29 @@ def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Itera
             shown = f"eks.{_OVERRIDES}[{index}].{name}"
             if name not in OVERRIDE:
                 near = get_close_matches(name, OVERRIDE, n=1, cutoff=0.7)
-                fix, says = f"write {near[0]}" if near else "take it away", f'a repair has no member "{name}"'
+                fix, says = did_you_mean(near[0]) if near else "remove it", f'a repair has no member "{name}"'
                 yield Finding("eks-native-unknown", target.locator.at(shown), says, fix=fix)
             elif fix := _wrong(OVERRIDE[name], None, value):
-                says = f"{shown} is {json.dumps(value)}, which it cannot be"
-                yield Finding("eks-native-value", target.locator.at(shown), says, fix=f"write {fix}")
+                says = f"{shown} is {json.dumps(value)}, which is not a valid value"
+                yield Finding("eks-native-value", target.locator.at(shown), says, fix=fix)
 
 
 def _wrong(leaf: Leaf, form: tuple[re.Pattern[str], str] | None, value: object) -> str:
-    """Say what to write in place of a value; "" when it is right."""
+    """Return the fix for a value; "" when it is right."""
     pattern, words = form or (None, "")
     if not _fits(value, leaf):
-        return words or _wanted(leaf)
+        return f"write {words}" if words else _rewrite(value, leaf)
     texts = value if isinstance(value, list) else [value]
-    return words if pattern and not all(pattern.fullmatch(str(text)) for text in texts) else ""
+    return f"write {words}" if pattern and not all(pattern.fullmatch(str(text)) for text in texts) else ""
 
 
-def _wanted(leaf: Leaf) -> str:
+def _rewrite(value: object, leaf: Leaf) -> str:
     if isinstance(leaf, Number):
-        return f"a whole number from 1 to {leaf.most}" if leaf.most else "a whole number of 1 or more"
-    return f"one of {', '.join(leaf)}" if isinstance(leaf, tuple) else _WORDS[leaf]
+        return f"write a whole number from 1 to {leaf.most}" if leaf.most else "write a whole number of 1 or more"
+    if isinstance(leaf, tuple):
+        meant = nearest(str(value), leaf)
+        return did_you_mean(meant) if meant else f"write {choices(leaf)}"
+    return f"write {_WORDS[leaf]}"
 
 
 def _fits(value: object, leaf: Leaf) -> bool:

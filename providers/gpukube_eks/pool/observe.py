@@ -89,7 +89,7 @@ def observe_leftover(template: Mapping[str, object]) -> Observed:
         protected=False,
         state="failed",
         status=LEFTOVER,
-        failure=f"the launch template {template.get('LaunchTemplateName')} is there without its node group",
+        failure=f"the launch template {template.get('LaunchTemplateName')} exists without its node group",
         fields={},
         nodes=0,
         labels={},

@@ -66,13 +66,13 @@ def choose_role(target: Target, used: Iterable[str], documented: Iterable[str], 
             return found[0]
         if found:
             raise SpecError(
-                f"the nodes of {target.where} could have several roles: {', '.join(found)}",
+                f"several roles are possible for the nodes of {target.where}: {', '.join(found)}",
                 where=target.locator.at("eks.nodeRole"),
-                fix=f"write eks: {{nodeRole: {found[0]}}}, or another of them",
+                fix=f"write one of them, such as eks: {{nodeRole: {found[0]}}}",
                 code="node-role",
             )
     raise SpecError(
-        f"no role for the nodes of {target.where} was found",
+        f"no role found for the nodes of {target.where}",
         where=target.locator.at("eks.nodeRole"),
         why="the cluster has no other node group, and the account no role with "
         f"{', '.join(ROLE_NAMES[:-1])} or {ROLE_NAMES[-1]} in its name",
@@ -134,10 +134,10 @@ def check_version(target: Target, cluster: str, group: str) -> None:
     wanted = target.kubernetes_version
     if wanted and cluster and wanted not in (cluster, group):
         raise SpecError(
-            f"{target.where}: kubernetesVersion is {wanted}, and the cluster has {cluster}",
+            f"{target.where}: kubernetesVersion is {wanted}, but the cluster has {cluster}",
             where=target.locator.at("kubernetesVersion"),
             fix=f'write "{cluster}", or leave it out' + (f'; "{group}" keeps the nodes as they are' if group else ""),
-            why="EKS takes the cluster's own version only",
+            why="EKS accepts the cluster's own version only",
             code="kubernetes-version",
         )
 
@@ -159,23 +159,23 @@ def reserved_zone(target: Target, live: Mapping[str, object], native: Collection
     where, identity = target.locator.at(f"capacity.reserved.eks.{form}"), live.get("CapacityReservationId")
     if state in _OVER:
         fix = "write the id of another one (aws ec2 describe-capacity-reservations), or another capacity.type"
-        raise CapacityError(f"the reservation {identity} is {state}", where=where, fix=fix, code="reservation")
+        raise CapacityError(f"reservation {identity} is {state}", where=where, fix=fix, code="reservation")
     if (held := live.get("InstanceType")) != target.machine.name:
         raise SpecError(
-            f"the reservation {identity} holds {held}, and {target.where} is made of {target.machine.name}",
+            f"reservation {identity} is for {held}, but {target.where} has {target.machine.name}",
             where=where,
             fix=f"write instanceType: {held}, or the id of another reservation",
             code="reservation",
         )
     if (live.get("ReservationType") == "capacity-block") != is_block(target.capacity):
         other = "capacityReservation" if is_block(target.capacity) else "capacityBlock"
-        says = f"the reservation {identity} is no {form}"
-        raise SpecError(says, where=where, fix=f"write {other} in place of {form}", code="reservation")
+        says = f"reservation {identity} is not a {form}"
+        raise SpecError(says, where=where, fix=f"write {other} instead of {form}", code="reservation")
     if (asked := set(target.zones) or set(native)) and asked != {zone}:
         raise SpecError(
-            f"the reservation {identity} is in {zone}, and {target.where} in {', '.join(sorted(asked))}",
+            f"reservation {identity} is in {zone}, but {target.where} in {', '.join(sorted(asked))}",
             where=target.locator.at("zones" if target.zones else "eks.subnets"),
-            fix=f"write zones: [{zone}] alone",
+            fix=f"write zones: [{zone}]",
             code="reservation",
         )
     return zone
@@ -198,9 +198,9 @@ def _largest(target: Target, sets: set[tuple[str, ...]]) -> tuple[str, ...]:
         return largest[0] if largest else ()
     shown = "; ".join(", ".join(one) for one in sorted(largest))
     raise SpecError(
-        f"the node groups of the cluster are in different subnets, and {target.where} could be in any: {shown}",
+        f"several sets of subnets are possible for {target.where}: {shown}",
         where=target.locator.at("eks.subnets"),
-        fix=f"write eks: {{subnets: [{', '.join(min(largest))}]}}, or zones: with those wanted",
+        fix=f"write eks: {{subnets: [{', '.join(min(largest))}]}}, or zones",
         code="subnets",
     )
 
@@ -210,11 +210,11 @@ def _none_left(
 ) -> SpecError:
     zones = sorted({known[name].zone for name in names if name in known})
     if uncovered:
-        says = f"the cluster has no subnet in {', '.join(uncovered)}; it has some in {', '.join(zones) or 'no zone'}"
+        says = f"the cluster has no subnet in {', '.join(uncovered)}; it has subnets in {', '.join(zones) or 'no zone'}"
     else:
         says = (
-            f"no subnet of the cluster is in a zone that offers {target.machine.name}: it has some in "
-            f"{', '.join(zones) or 'no zone'}, and {', '.join(sorted(offered)) or 'no zone'} offers it"
+            f"the cluster has no subnet in a zone that offers {target.machine.name}: it has subnets in "
+            f"{', '.join(zones) or 'no zone'}; zones that offer it: {', '.join(sorted(offered)) or 'none'}"
         )
     where = target.locator.at("zones" if uncovered else "eks.subnets")
     fix = "write eks: {subnets: [...]} with subnets of the cluster's VPC, or choose another instance type"

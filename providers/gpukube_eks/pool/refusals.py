@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Make our error of a group whose state lets no update in, and which does not get out of it by waiting.
+    """Make our error of a group that cannot be updated in its state, which does not end by waiting.
 
-    A failed one must be deleted; whether EKS updates a DEGRADED one is told both ways (aws/containers-roadmap#2204,
+    A failed one must be deleted; whether EKS updates a DEGRADED one is reported both ways (aws/containers-roadmap#2204,
     #2326).
     """
     ill = status == "DEGRADED"
     return CloudError(
-        f"EKS takes no update of the node group while it is {status}",
+        f"EKS does not update a node group that is {status}",
         where=where,
-        fix="remove what its health names, or delete the pool and create it again"
+        fix="fix its health issues, or delete the pool and create it again"
         if ill
         else "delete the pool and create it again",
         why=quote("; ".join(f"{code}: {text}" for code, text in issues)),

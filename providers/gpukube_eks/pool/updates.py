@@ -40,14 +40,14 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
     (
         FieldPath("eks", "releaseVersion"),
         "disruptive",
-        f"EKS replaces every node by one of the other release, {STOPS_FIRST}",
+        f"EKS replaces every node with one of the other release, {STOPS_FIRST}",
         UPDATE_VERSION,
         "docs: eks/update-managed-node-group",
     ),
     (
         FieldPath("eks", "nodeRepairConfig"),
         "in-place",
-        "holds from the next fault on",
+        "takes effect at the next fault",
         UPDATE_CONFIG,
         "docs: eks/node-health",
     ),
@@ -56,7 +56,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
 
 
 def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
-    """Say what this change does; a field that no row covers is refused, never guessed.
+    """Return what this change does; a field that no row covers is refused, never guessed.
 
     Args:
         change: The change.
@@ -64,7 +64,7 @@ def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
     """
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
-        why = "what a change of this member does is not documented"
+        why = "the effect of changing this member is not documented"
         return UpdateRow(change.field, "refused", why, "", "botocore eks/2017-11-01")
     if change.field == COUNT and change.new is None:
         return _unfixed(change, beside, row)
@@ -98,7 +98,7 @@ def _release(change: Change, row: UpdateRow) -> UpdateRow:
     old, new = _release_order(change.old), _release_order(change.new)
     same_system = bool(old and new) and bool(old[-1]) == bool(new[-1])  # another image has releases of its own
     if same_system and new < old:
-        sentence = f"a node group does not go back to an older release: {change.new} is before {change.old}"
+        sentence = f"a node group cannot go back to an older release: {change.new} is before {change.old}"
         return replace(row, kind="replace", sentence=sentence, call="")
     return row
 

@@ -34,9 +34,9 @@ def _spot(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-spot-price",
             target.locator.at("capacity.maxPrice"),
-            f"capacity.maxPrice is {price:g}, and EKS takes no highest price",
-            fix="take maxPrice away",
-            why="a node group buys Spot machines at the price of the day; its launch template must not ask for them "
+            f"capacity.maxPrice is {price:g}, but EKS has no maximum price",
+            fix="remove maxPrice",
+            why="a node group buys Spot machines at the current Spot price; its launch template must not request them "
             "(docs: eks/launch-templates)",
         )
 
@@ -61,9 +61,9 @@ def _scarce_spot(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-spot-scarce",
             target.locator.at("capacity.type"),
-            f"Spot machines of one scarce type, {target.machine.name}, come and go as AWS has them",
-            fix="add a pool of another type beside it, or write capacity.type: reserved",
-            why="AWS advises several types for Spot (docs: eks/managed-node-groups), and a pool of gpukube has one",
+            f"Spot machines of one scarce type, {target.machine.name}, are often interrupted",
+            fix="add a pool of another type, or write capacity.type: reserved",
+            why="AWS recommends several types for Spot (docs: eks/managed-node-groups); a pool of gpukube has one",
             severity="hint",
         )
 
@@ -75,9 +75,9 @@ def _reserved_zones(target: Target) -> Iterator[Finding]:
     yield Finding(
         "eks-reserved-zones",
         target.locator.at("zones"),
-        f"zones names {len(target.zones)} zones, and the reservation {reservation.id} is in one",
-        fix="write that one, or leave zones out: gpukube asks AWS where the reservation is",
-        why="machines of the other zones would not be of the reservation (docs: eks/capacity-blocks-mng)",
+        f"zones has {len(target.zones)} zones, but reservation {reservation.id} is in one",
+        fix="write that one, or remove zones: gpukube reads the reservation's zone from AWS",
+        why="machines in other zones would not use the reservation (docs: eks/capacity-blocks-mng)",
     )
 
 
@@ -89,7 +89,7 @@ def _block(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-block-type",
             where,
-            f"there are no Capacity Blocks of {target.machine.name}",
+            f"EC2 sells no Capacity Blocks of {target.machine.name}",
             fix="write a type of p4d, p5 or p6, or capacityReservation",
             why="EC2 sells blocks of these only (EC2 DescribeInstanceTypes, supportedUsageClasses)",
         )
@@ -98,7 +98,7 @@ def _block(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-block-size",
             target.locator.at(path),
-            f"{path} is {target.nodes.maximum}, and a Capacity Block holds {_LARGEST_BLOCK} machines at most",
+            f"{path} is {target.nodes.maximum}, but a Capacity Block has at most {_LARGEST_BLOCK} machines",
             fix=f"write {_LARGEST_BLOCK} or less, and a pool for each further block",
         )
     if target.nodes.minimum > 0:
@@ -106,8 +106,8 @@ def _block(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-block-time",
             target.locator.at(path),
-            f"{path} is {target.nodes.minimum}, which the pool can have only while its block is active",
-            fix="write autoscaling: {min: 0, max: N}, or make the pool once the block has started",
+            f"{path} is {target.nodes.minimum}, which is possible only while the Capacity Block is active",
+            fix="write autoscaling: {min: 0, max: N}, or create the pool once the block has started",
             why="launches fail before the start, and EKS scales the group down 40 minutes before the end "
             "(docs: eks/capacity-blocks-mng)",
             severity="hint",
@@ -123,7 +123,7 @@ def _surge(target: Target) -> Iterator[Finding]:
     yield Finding(
         "eks-surge",
         where,
-        f"an update starts new machines before it stops old ones, and {what} seldom has room for both",
+        f"an update starts new machines before it stops old ones, and {what} rarely has capacity for both",
         fix="write upgrade: {maxSurge: 0}",
         why="an update that finds no machine fails (aws/containers-roadmap#1866)",
         severity="warning" if target.capacity.reservation else "hint",
@@ -137,9 +137,9 @@ def _unavailable(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-max-unavailable",
             target.locator.at("upgrade.maxUnavailable"),
-            f"upgrade.maxUnavailable is {asked}, and EKS replaces 1 to {_MOST_AT_ONCE} nodes at a time",
+            f"upgrade.maxUnavailable is {asked}, but EKS replaces 1 to {_MOST_AT_ONCE} nodes at a time",
             fix=f"write 1 to {_MOST_AT_ONCE}, or 1% to 100%"
-            + ("; maxSurge: 1 brings new nodes before old ones go" if number < 1 else ""),
+            + ("; maxSurge: 1 starts new nodes before old ones stop" if number < 1 else ""),
             why="botocore eks NodegroupUpdateConfig",
         )
 

@@ -34,7 +34,7 @@ _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node g
 
 
 def check_target(target: Target) -> list[Finding]:
-    """Find everything that EKS would refuse, or take and never make work; empty when all is well."""
+    """Find everything that EKS would refuse, or accept although it cannot work; empty when all is well."""
     checks = (*_CHECKS, *IMAGE_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS)
     return [finding for check in checks for finding in check(target)] + check_native(target)
 
@@ -57,14 +57,14 @@ def _nodes(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-node-count",
             target.locator.at(path),
-            f"{path} is {target.nodes.maximum}, more than the API of EKS can count",
+            f"{path} is {target.nodes.maximum}, more than the EKS API accepts",
             fix=f"write {_USUAL_NODES} or less, and split the pool",
         )
     elif target.nodes.maximum > _USUAL_NODES:
         yield Finding(
             "eks-node-count",
             target.locator.at(path),
-            f"{path} is {target.nodes.maximum}; an account may have {_USUAL_NODES} nodes in a node group at first",
+            f"{path} is {target.nodes.maximum}; the default quota is {_USUAL_NODES} nodes in a node group",
             fix="split the pool, or raise the quota L-BD136A63 of eks in Service Quotas",
             severity="warning",
         )
@@ -72,9 +72,9 @@ def _nodes(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-no-nodes",
             target.locator.at("nodes.count"),
-            "nodes.count is 0, and the largest size of a node group is 1 at least",
-            fix="write autoscaling: {min: 0, max: N}, or take the pool out of the spec",
-            why="EKS lets every autoscaler of the cluster find the group: one pending pod starts a node",
+            "nodes.count is 0, but the maximum size of a node group is at least 1",
+            fix="write autoscaling: {min: 0, max: N}, or remove the pool from the spec",
+            why="every autoscaler of the cluster finds the group: one pending pod starts a node",
             severity="warning",
         )
 
@@ -86,13 +86,13 @@ def _zones(target: Target) -> Iterator[Finding]:
             says = f'"{told_apart(zone)}" is not a zone of {region}'
             fix = f"write zones with the region before the letter, such as {region}a"
             if _ZONE_ID.fullmatch(zone):
-                says = f'"{told_apart(zone)}" is the id of a zone, and names are needed'
+                says = f'"{told_apart(zone)}" is a zone id, not a zone name'
             yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
     if target.zones and "subnets" in target.native:
         yield Finding(
             "eks-zones-and-subnets",
             target.locator.at("eks.subnets"),
-            "zones and eks.subnets both say where the pool goes",
+            "zones and eks.subnets both place the pool",
             fix="keep one of them",
         )
 
@@ -101,27 +101,27 @@ def _subnets(target: Target) -> Iterator[Finding]:
     subnets = items(target.native, "subnets")
     for index, subnet in enumerate(subnets):
         if subnet in subnets[:index]:
-            where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets names {subnet} a second time"
+            where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets has {subnet} twice"
             yield Finding("eks-native-value", where, says, fix="keep one of them")
 
 
 def _cluster(target: Target) -> Iterator[Finding]:
-    """Said once for all pools of a cluster: equal findings are one."""
+    """Reported once for all pools of a cluster: equal findings are one."""
     cluster = target.cluster
     region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
     if not _CLUSTER.fullmatch(cluster.name):
-        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no EKS cluster is called'
+        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid EKS cluster name'
         fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
         yield Finding("eks-cluster", cluster.at("name"), says, fix=fix)
     if not _REGION.fullmatch(region):
-        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is no region of AWS'
+        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not an AWS region'
         zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
-        fix = f"write {zone[1]}: the letter is that of a zone" if zone else "write one such as us-east-1"
+        fix = f"write {zone[1]}: {region} is a zone" if zone else "write a region such as us-east-1"
         yield Finding("eks-cluster", cluster.at("region"), says, fix=fix)
     elif region not in REGIONS:
-        near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "one such as us-east-1"
-        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", in which EKS is not known'
-        why = "regions that are newer than this version of gpukube are not in its list, which is botocore's"
+        near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "a region such as us-east-1"
+        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not a known region of EKS'
+        why = "regions newer than this version of gpukube are not in its list, which is botocore's"
         yield Finding("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
         says = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
@@ -135,9 +135,9 @@ def _node_role(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-role-account",
             target.locator.at("eks.nodeRole"),
-            f"eks.nodeRole is of account {found[1]}, and the cluster of {account}",
-            fix="write a role of the cluster's account",
-            why="IAM passes a service only roles of the caller's account; that EKS is no exception is unconfirmed",
+            f"eks.nodeRole belongs to account {found[1]}, but the cluster to {account}",
+            fix="use a role of the cluster's account",
+            why="IAM passes only roles of the caller's account to a service; for EKS this is unconfirmed",
             severity="warning",
         )
 
@@ -147,10 +147,10 @@ def _repair(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-repair-agent",
             target.locator.at("eks.nodeRepairConfig.enabled"),
-            "node repair sees faults of GPUs only where the add-on eks-node-monitoring-agent runs",
+            "node repair detects GPU errors only with the add-on eks-node-monitoring-agent",
             fix="install it: aws eks create-addon --addon-name eks-node-monitoring-agent --cluster-name "
             + target.cluster.name,
-            why="without it EKS sees that a node is not ready, and no XID or NVLink error (docs: eks/node-health)",
+            why="without it EKS detects that a node is not ready, but no XID or NVLink error (docs: eks/node-health)",
             severity="hint",
         )
 
@@ -162,7 +162,7 @@ def _driver(target: Target) -> Iterator[Finding]:
             target.locator.at("driver.owner"),
             f'driver.owner "{target.driver_owner}" is not supported on EKS',
             fix="write driver.owner: auto",
-            why="the images with GPU support carry the driver, and there is no driver container for Amazon Linux "
+            why="the GPU images contain the driver, and there is no driver container for Amazon Linux "
             "(NVIDIA/gpu-operator#686)",
         )
 

@@ -22,9 +22,9 @@ _LEAST_DISK_GIB: Final = 20  # cilium/cilium#43051: smaller than the snapshot of
 _ENOUGH_GIB: Final = 50
 """Below this a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""
 _OTHER_DISKS: Final = {
-    "io": "io1 and io2 need a number of operations too (EC2 EbsBlockDevice)",
-    "st": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
-    "sc": "st1 and sc1 cannot hold a system (EC2 EbsBlockDevice)",
+    "io": "io1 and io2 also need a number of IOPS (EC2 EbsBlockDevice)",
+    "st": "st1 and sc1 cannot be boot volumes (EC2 EbsBlockDevice)",
+    "sc": "st1 and sc1 cannot be boot volumes (EC2 EbsBlockDevice)",
 }
 """Beginning of a disk type of EC2 -> why it is not for nodes."""
 _MOST_GIB: Final = {"gp3": 65_536, "gp2": 16_384}  # botocore ec2 EbsBlockDevice.VolumeSize
@@ -58,23 +58,23 @@ def _image(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-image-machine",
             target.locator.at("instanceType"),
-            f"no image of EKS drives the GPUs of {machine.name}",
+            f"no EKS image has a driver for the GPUs of {machine.name}",
             fix="choose another instance type",
-            why="they need driver 595, and the images carry 580 (awslabs/amazon-eks-ami, g7-ami)",
+            why="they need driver 595, and the images have 580 (awslabs/amazon-eks-ami, g7-ami)",
         )
     elif find_image(image, machine) is None:
         yield Finding(
             "eks-image-machine",
             where,
-            f"{image or 'al2023'} with the NVIDIA driver is not made for {machine.name}",
+            f"{image or 'al2023'} has no image with the NVIDIA driver for {machine.name}",
             fix="choose another instance type" + (", or image: al2023" if find_image("", machine) else ""),
-            why="EKS refuses other pairs (eksctl-io/eksctl#7754)",
+            why="EKS refuses other combinations (eksctl-io/eksctl#7754)",
         )
 
 
 def _why_not(image: str) -> str:
     if image.startswith("ami-"):
-        return "images of one's own are not supported: gpukube chooses the AMI by family, machine and version"
+        return "custom AMIs are not supported: gpukube chooses the AMI by family, machine and version"
     return _GONE.get("al2" if image.lower().startswith("al2_") else image.lower(), "")
 
 
@@ -92,25 +92,25 @@ def _disk(target: Target) -> Iterator[Finding]:
         fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
         yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
-        says = f"disk.sizeGiB is {size}, more than a volume of EBS can have"
-        why = ", ".join(f"{name} goes to {limit:,} GiB" for name, limit in _MOST_GIB.items())
+        says = f"disk.sizeGiB is {size}, more than an EBS volume can have"
+        why = ", ".join(f"{name} has at most {limit:,} GiB" for name, limit in _MOST_GIB.items())
         yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {most} or less", why=why)
     elif size is not None and size < _ENOUGH_GIB:
         yield Finding(
             "eks-disk-small",
             target.locator.at("disk.sizeGiB"),
-            f"disk.sizeGiB is {size}, which a few GPU images fill",
+            f"disk.sizeGiB is {size}, enough for only a few GPU images",
             fix="write 100 or more",
             why="the kubelet evicts pods when images fill the disk (eksctl-io/eksctl#780)",
             severity="warning",
         )
     if kind is not None and size is None:
-        says = "disk.type has no disk.sizeGiB beside it"
-        fix = "write sizeGiB too; 100 leaves room for GPU images"
-        why = "the size of EKS's own disk, 20 GiB, is too small for GPU images"
+        says = "disk.type needs disk.sizeGiB"
+        fix = "add sizeGiB; 100 leaves room for GPU images"
+        why = "EKS's default of 20 GiB is too small for GPU images"
         yield Finding("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
     if kind is not None and kind not in _DISK_TYPES:
-        says = f'disk.type is "{kind}", which gpukube does not make node disks of'
+        says = f'disk.type is "{kind}", which gpukube does not support for node disks'
         why = _OTHER_DISKS.get(kind[:2], "")
         fix = f"write {' or '.join(_DISK_TYPES)}"
         yield Finding("eks-disk-type", target.locator.at("disk.type"), says, fix=fix, why=why)
@@ -125,7 +125,7 @@ def _bottlerocket(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-bottlerocket-mixed",
             target.locator.at("sharing.mig.strategy"),
-            "Bottlerocket shows MIG instances as nvidia.com/gpu only",
+            "Bottlerocket advertises MIG instances as nvidia.com/gpu only",
             fix="write strategy: single, or image: al2023",
         )
     if model not in MIG_MODELS:
@@ -134,20 +134,20 @@ def _bottlerocket(target: Target) -> Iterator[Finding]:
             where,
             f"Bottlerocket has no documented MIG setting for {model}",
             fix="write image: al2023",
-            why=f"its setting mig.profile names {', '.join(MIG_MODELS)}",
+            why=f"its setting mig.profile has {', '.join(MIG_MODELS)}",
         )
     elif cut.layout:
         yield Finding(
             "eks-bottlerocket-profile",
             target.locator.at("sharing.mig.layout"),
-            "Bottlerocket cuts all GPUs into instances of one profile, and not by a layout",
-            fix="write profile in place of layout, or image: al2023",
+            "Bottlerocket supports one MIG profile for all GPUs, not a layout",
+            fix="write profile instead of layout, or image: al2023",
         )
     elif not is_profile(cut.profile):
         yield Finding(
             "eks-bottlerocket-profile",
             where,
-            f'Bottlerocket does not cut to "{cut.profile}"',
+            f'Bottlerocket does not support the MIG profile "{cut.profile}"',
             fix="write a plain profile, without +me or +gfx, or image: al2023",
         )
 
@@ -157,7 +157,7 @@ def _bottlerocket_plugin(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-bottlerocket-plugin",
             target.locator.at("devicePlugin.owner"),
-            "devicePlugin.owner is none, and Bottlerocket always runs its own device plugin",
+            "devicePlugin.owner is none, but Bottlerocket always runs its own device plugin",
             fix="write devicePlugin.owner: auto, or image: al2023",
             why="exactly one component may register nvidia.com/* on a node",
         )
@@ -169,7 +169,7 @@ def _bottlerocket_driver(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-bottlerocket-driver",
             target.locator.at("image"),
-            f"Bottlerocket has driver 580 from Kubernetes 1.{_ROCKET_580} on; {target.machine.model} needs {needed}",
+            f"{target.machine.model} needs driver {needed}; Bottlerocket has 580 from Kubernetes 1.{_ROCKET_580} on",
             fix="write image: al2023, or upgrade the cluster",
             why=f"kubernetesVersion is {target.kubernetes_version} (docs: eks/ml-eks-optimized-ami)",
             severity="warning",
@@ -183,8 +183,8 @@ def _version(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-version",
             target.locator.at("kubernetesVersion"),
-            f'kubernetesVersion is "{version}", and EKS takes minor versions',
-            fix=f'write "{minor}"; eks: {{releaseVersion: ...}} says which patch',
+            f'kubernetesVersion is "{version}", but EKS accepts minor versions only',
+            fix=f'write "{minor}"; eks: {{releaseVersion: ...}} sets the patch',
         )
 
 
@@ -199,8 +199,8 @@ def _release(target: Target) -> Iterator[Finding]:
             "eks-release",
             where,
             f'"{release}" is not a release of {target.image or SYSTEMS[0]}',
-            fix=f"write one such as {'1.57.0-ab12cd34' if rocket else '1.34.2-20260714'}, or leave it out",
-            why="EKS takes releases of the image that the node group has only (botocore eks CreateNodegroupRequest)",
+            fix=f"write a release such as {'1.57.0-ab12cd34' if rocket else '1.34.2-20260714'}, or remove it",
+            why="EKS accepts only releases of the node group's image (botocore eks CreateNodegroupRequest)",
         )
     elif rocket:
         yield from _rocket_release(target, (int(found[1]), int(found[2])))
@@ -208,8 +208,8 @@ def _release(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-release",
             where,
-            f'"{release}" is a release of Kubernetes {found[1]}, and kubernetesVersion is {target.kubernetes_version}',
-            fix="write a release of that version, or leave it out for the newest",
+            f'"{release}" is a release of Kubernetes {found[1]}, but kubernetesVersion is {target.kubernetes_version}',
+            fix="write a release of that version, or remove it to use the newest",
         )
 
 
@@ -224,8 +224,8 @@ def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Findin
                 "eks-bottlerocket-release",
                 target.locator.at("eks.releaseVersion"),
                 f"Bottlerocket {release[0]}.{release[1]} has no setting for {setting}",
-                fix=f"write a release of {first} or newer, or leave it out",
-                why=f"it came with {first} (bottlerocket-os/bottlerocket-project-website, data/settings)",
+                fix=f"write release {first} or newer, or remove it",
+                why=f"it was added in {first} (bottlerocket-os/bottlerocket-project-website, data/settings)",
             )
 
 
@@ -236,7 +236,7 @@ def _pods(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-max-pods",
             target.locator.at("maxPodsPerNode"),
-            f"maxPodsPerNode is {pods}, and a managed node of {target.machine.name} takes {most} at most",
+            f"maxPodsPerNode is {pods}, but a managed node of {target.machine.name} allows at most {most}",
             fix=f"write {most} or less",
             why=f"{_FEW_PODS} below {_MANY_VCPUS} vCPUs and {_MANY_PODS} above (awsdocs/amazon-eks-user-guide#663)",
             severity="warning",
@@ -250,8 +250,8 @@ def _reboot(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-mig-reboot",
             target.locator.at("sharing.mig"),
-            f"the MIG manager reboots every new {target.machine.name} once, before it shows the instances",
-            fix="wait for the instances" + (", or write image: bottlerocket, which cuts while it boots" * boots_cut),
+            f"the MIG manager reboots every new {target.machine.name} once before it advertises MIG instances",
+            fix="wait for the instances" + (", or write image: bottlerocket, which needs no reboot" * boots_cut),
             why="a virtual machine cannot reset an A100 by itself (NVIDIA/gpu-operator#1606)",
             severity="hint",
         )

@@ -52,9 +52,9 @@ def _labels(target: Target) -> Iterator[Finding]:
         elif _within(key, *_KUBELETS_OWN):
             yield _once_refused("eks-label", where, f'the label "{key}"')
         if not value:
-            says, fix = f'the label "{key}" has no value', 'write one, such as "true"'
+            says, fix = f'the label "{key}" has no value', 'add a value, such as "true"'
             yield Finding(
-                "eks-label-value", where, says, fix=fix, why="EKS takes labels of 1 to 63 characters (botocore eks)"
+                "eks-label-value", where, says, fix=fix, why="EKS accepts labels of 1 to 63 characters (botocore eks)"
             )
 
 
@@ -73,8 +73,8 @@ def _once_refused(code: str, where: Where, what: str) -> Finding:
         where,
         f"EKS may refuse {what}",
         fix="choose a prefix of your own, such as example.com/NAME, if it does",
-        why="it refused every prefix with kubernetes.io in it once (aws/containers-roadmap#1451), and takes "
-        "sub-domains by now (terraform-aws-modules/terraform-aws-eks#3346); for this one that is unconfirmed",
+        why="it refused every prefix with kubernetes.io before (aws/containers-roadmap#1451) and now accepts "
+        "sub-domains (terraform-aws-modules/terraform-aws-eks#3346); for this one that is unconfirmed",
         severity="warning",
     )
 
@@ -94,7 +94,7 @@ def _key_reason(key: str, *, label: bool = True) -> str:
     if prefix == "eks.amazonaws.com":
         return "EKS writes the labels under eks.amazonaws.com itself (aws/containers-roadmap#1451)"
     if len(key) > _LONGEST:
-        return f"it has {len(key)} characters, and EKS takes {_LONGEST}, the prefix counted (botocore eks)"
+        return f"it has {len(key)} characters; EKS allows {_LONGEST}, including the prefix (botocore eks)"
     return ""
 
 
@@ -106,8 +106,8 @@ def _taints(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-untainted",
             target.locator.at("gpuTaint"),
-            "no taint keeps pods without GPUs away: they fill the nodes, and keep the autoscaler from removing them",
-            fix="leave gpuTaint out, or add a taint with effect NoSchedule",
+            "no taint keeps pods without GPUs away: they fill the nodes and keep the autoscaler from removing them",
+            fix="remove gpuTaint, or add a taint with effect NoSchedule",
             why="EKS taints no GPU nodes (docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups)",
             severity="hint",
         )
@@ -123,14 +123,14 @@ def _taints(target: Target) -> Iterator[Finding]:
             yield Finding(
                 "eks-taint-value",
                 where,
-                f'the autoscaler does not see the taint "{taint.key}" while the pool is empty: it has no value',
-                fix="write min: 1; or give the taint a value, and the same value to the tolerations of its pods",
-                why="of an empty group it counts only the taints with a value, and starts nodes for pods that do not "
+                f'the autoscaler ignores the taint "{taint.key}" while the pool is empty, because it has no value',
+                fix="write min: 1; or add a value to the taint and to the tolerations of its pods",
+                why="for an empty group it reads only taints with a value, and starts nodes for pods that do not "
                 "tolerate the others (kubernetes/autoscaler, cloudprovider/aws/aws_wrapper.go)",
                 severity="warning",
             )
     if len(target.taints) > _MOST_TAINTS:
-        says = f"{len(target.taints)} taints are more than a node group can have"
+        says = f"there are {len(target.taints)} taints, more than a node group can have"
         yield Finding("eks-taint-count", target.locator.at("taints"), says, fix=f"write at most {_MOST_TAINTS}")
 
 
@@ -142,22 +142,22 @@ def _tags(target: Target) -> Iterator[Finding]:
             yield Finding("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
         elif key in (CLUSTER_TAG, GROUP_TAG) or FORM.is_own(key):
             says = f'the tag "{key}" is written by gpukube'
-            why = "the tags under gpukube.io/ hold a copy of the pool's marks"
+            why = "the tags under gpukube.io/ hold the copy of the pool's gpukube.io labels"
             yield Finding("eks-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
     own = len(COPY_TAGS) + len(resource_tags(target, promise_of(target)).keys() - target.tags.keys())
     if len(target.tags) > _MOST_TAGS - own:
-        says = f"{len(target.tags)} tags are more than a node group can have"
+        says = f"there are {len(target.tags)} tags, more than a node group can have"
         fix = f"write at most {_MOST_TAGS - own}; {own} more are gpukube's own"
         yield Finding("eks-tag-count", target.locator.at("tags"), says, fix=fix)
 
 
 def _tag_reason(key: str, value: str) -> str:
     if key.lower().startswith("aws:"):
-        return "aws: is kept for AWS's own tags (botocore eks TagMap)"
+        return "aws: is reserved for AWS's own tags (botocore eks TagMap)"
     if not 1 <= len(key) <= _TAG_KEY or len(value) > _TAG_VALUE:
         return f"a key has 1 to {_TAG_KEY} characters, a value at most {_TAG_VALUE} (botocore eks TagMap)"
     if not (_TAG_TEXT.fullmatch(key) and _TAG_TEXT.fullmatch(value)):
-        return "it holds a character that tags of EKS cannot have (botocore eks TagMap)"
+        return "it has a character that EKS does not allow in tags (botocore eks TagMap)"
     return ""
 
 
@@ -171,8 +171,8 @@ def _autoscaler_tags(target: Target) -> Iterator[Finding]:
             yield Finding(
                 "eks-asg-tag",
                 _at(target, "tags", key),
-                f'the autoscaler does not see the tag "{key}" on a node group',
-                fix="take it away: EKS tags the Auto Scaling group, and the autoscaler asks EKS for labels and taints",
+                f'the autoscaler does not read the tag "{key}" of a node group',
+                fix="remove it: EKS tags the Auto Scaling group, and the autoscaler reads labels and taints from EKS",
                 why="EKS does not copy tags to the Auto Scaling group (aws/containers-roadmap#608)",
                 severity="warning",
             )
@@ -186,9 +186,9 @@ def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Fin
     yield Finding(
         "eks-resource-tag",
         _at(target, "tags", key),
-        f"the tag tells the autoscaler of {value} {name} on a node, and the nodes show {has}",
-        fix="take it away: gpukube writes the right one where the autoscaler needs it",
-        why="the autoscaler believes such a tag over everything else (kubernetes/autoscaler#8799)",
+        f"the tag gives the autoscaler {value} {name} per node, but the nodes advertise {has}",
+        fix="remove it: gpukube writes the right tag where the autoscaler needs it",
+        why="the autoscaler uses such a tag before everything else (kubernetes/autoscaler#8799)",
         severity="warning",
     )
 
@@ -201,8 +201,8 @@ def _autoscaler_version(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-autoscaler-version",
             target.locator.at("kubernetesVersion"),
-            f"an autoscaler of {target.kubernetes_version} does not learn of {names} while the pool is empty",
-            fix=f"upgrade the cluster to 1.{_TAGS_FROM}, or write a min of 1",
+            f"an autoscaler of {target.kubernetes_version} does not know {names} while the pool is empty",
+            fix=f"upgrade the cluster to 1.{_TAGS_FROM}, or write min: 1",
             why="tags of node groups are read from 1.28 on (kubernetes/autoscaler, cloudprovider/aws/aws_manager.go)",
             severity="warning",
         )

@@ -18,7 +18,7 @@ IN_CLUSTER: Final = InClusterFacts(
         kind="gke-plugin",
         app="nvidia-gpu-device-plugin",
         keep="let GKE's plugin advertise: write devicePlugin.owner: cloud",
-        remove='keep it away: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
+        remove='disable it: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
     ),
     driver_app="nvidia-driver-installer",
 )

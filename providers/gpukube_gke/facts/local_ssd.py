@@ -34,10 +34,10 @@ _NUMBERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
 
 
 def explain_local_ssd(machine: str, count: object) -> str:
-    """Say what to write in place of a number of disks; "" when it is right. 0 is always: none, or what the type has."""
+    """Return what to write in place of a number of disks; "" when it is right, as 0 always is (none or default)."""
     found = next((numbers for pattern, numbers in _NUMBERS if re.fullmatch(pattern, machine)), None)
     if found is None or count == 0 or count in found:
         return ""
     if not found:
-        return "take it away"
+        return "remove it"
     return f"write {found[0]}" if len(found) == 1 else f"write {found[0]} to {found[-1]}"

@@ -12,7 +12,7 @@ from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 
 MACHINES: Final = CloudMachines(
     without_gpu=(
-        (r"(ct\d\w*|tpu\d\w*)-.+", "it carries Google TPUs, no NVIDIA GPU"),
+        (r"(ct\d\w*|tpu\d\w*)-.+", "it has Google TPUs, no NVIDIA GPU"),
         (r"(e2|[cn]2d?|n4[ad]?|c3d?|c4[ad]?|t2[ad]|m[1-4]|h[34]d?|x4|z3)-.+", NO_GPU),
     ),
     variants=(

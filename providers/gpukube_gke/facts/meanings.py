@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOGIN: Final = "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS"
-_AGAIN: Final = "run the same command again: it looks first"
+_AGAIN: Final = "run the same command again: it reads the live state first"
 
 
 quote: Final = partial(quote_of, "Google")
@@ -42,28 +42,28 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         codes="RESOURCE_EXHAUSTED",
         text=r"concurrent operations quota|Too many operations",
         error=Busy,
-        seen="five operations run on the cluster already",
-        fix="wait until one has ended, and run the same command again",
+        seen="five operations are running on the cluster already",
+        fix="wait until one has finished, then run the same command again",
     ),
     Meaning(
         codes="FAILED_PRECONDITION",
         text=r"(?i)incompatible operation|is currently \w+ a node pool|try again once|currently being \w+",
         error=Busy,
-        seen="another operation runs on the cluster or the pool",
-        fix="wait until it has ended, and run the same command again",
+        seen="another operation is running on the cluster or the pool",
+        fix="wait until it has finished, then run the same command again",
     ),
     # The sentences: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
     Meaning(
         text=r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources",
         error=CapacityError,
-        seen="the reservation has too few machines left, or they are not like those of the pool",
-        fix="ask for fewer nodes, or compare machine type and local disks: gcloud compute reservations describe",
+        seen="the reservation has too few machines left, or they differ from the pool's",
+        fix="request fewer nodes, or compare machine type and local disks: gcloud compute reservations describe",
         code="reservation",
     ),
     Meaning(
         text=r"reservation \"[^\"]*\" not found for node pool",
         error=CapacityError,
-        seen="there is no such reservation in the zone",
+        seen="the zone has no such reservation",
         fix="write its zone under zones:, and projects/OWNER/reservations/NAME for one of another project",
         code="reservation",
     ),
@@ -71,20 +71,20 @@ _TABLE: Final[tuple[Meaning, ...]] = (
     Meaning(
         text=r"GCE_STOCKOUT|ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources",
         error=CapacityError,
-        seen="no such machine is free in the zone now",
+        seen="the zone has no such machine available now",
         fix="write zones: with another zone, choose another type or capacity, or try later; "
-        "gpukube pool delete takes the failed pool away",
+        "gpukube pool delete removes the failed pool",
     ),
     Meaning(
         text=r"GCE_QUOTA_EXCEEDED|QUOTA_EXCEEDED|Insufficient (?:regional|project) quota|Quota '\S+' exceeded",
         error=QuotaError,
         seen="a quota of the project is too small",
-        fix="raise the quota of this GPU in this region, and GPUS_ALL_REGIONS with it, or ask for fewer nodes",
+        fix="raise the quota of this GPU in this region, and GPUS_ALL_REGIONS with it, or request fewer nodes",
     ),
     Meaning(
         text=r"GKE_SERVICE_ACCOUNT_DELETED",
         error=CloudError,
-        seen="the service account of Kubernetes Engine in this project is gone",
+        seen="the service account of Kubernetes Engine in this project was deleted",
         fix="restore it: gcloud services enable container.googleapis.com",
         code="service-account",
     ),
@@ -92,7 +92,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         text=r"NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS",
         error=CloudError,
         seen="the service account of the nodes lacks permissions",
-        fix="give it the role roles/container.defaultNodeServiceAccount",
+        fix="grant it the role roles/container.defaultNodeServiceAccount",
         code="service-account",
     ),
     Meaning(
@@ -123,8 +123,8 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         codes="INVALID_ARGUMENT",
         text=r"Found more than one taint",
         error=CloudError,
-        seen="GKE adds this taint by itself",
-        fix="take it away from the spec",
+        seen="GKE adds this taint itself",
+        fix="remove it from the spec",
         code="taint-twice",
     ),
     Meaning(
@@ -139,7 +139,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         codes="PERMISSION_DENIED|INVALID_ARGUMENT",
         text=r"(?i)iam\.serviceAccounts\.actAs|serviceAccountUser",
         error=NotAllowed,
-        seen="the identity may not use the service account of the nodes",
+        seen="the identity is not allowed to use the service account of the nodes",
         fix="ask for the role roles/iam.serviceAccountUser on it",
         code="service-account",
     ),
@@ -147,40 +147,40 @@ _TABLE: Final[tuple[Meaning, ...]] = (
 
 _BY_CODE: Final[Mapping[str, Meaning]] = {
     "INVALID_ARGUMENT": Meaning(
-        error=CloudError, seen="GKE refused the request", fix="change what it names", code="refused"
+        error=CloudError, seen="GKE refused the request", fix="correct what the message names", code="refused"
     ),
     "OUT_OF_RANGE": Meaning(
-        error=CloudError, seen="GKE refused the request", fix="change what it names", code="refused"
+        error=CloudError, seen="GKE refused the request", fix="correct what the message names", code="refused"
     ),
     "FAILED_PRECONDITION": Meaning(
-        error=CloudError, seen="GKE does not allow this now", fix="change what it names", code="refused"
+        error=CloudError, seen="GKE does not allow this now", fix="correct what the message names", code="refused"
     ),
     "UNAUTHENTICATED": Meaning(error=AccessError, seen="Google Cloud refused the credentials", fix=LOGIN),
     "PERMISSION_DENIED": Meaning(
         error=NotAllowed,
-        seen="the identity may not do this",
+        seen="the identity lacks a permission",
         fix="ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project",
     ),
     "NOT_FOUND": Meaning(
         error=NoCluster,
-        seen="there is no such cluster or pool",
+        seen="the cluster or pool does not exist",
         fix="check project, location and name under clusters (gcloud container clusters list)",
     ),
-    "ALREADY_EXISTS": Meaning(error=Conflict, seen="a pool of this name is there already", fix=_AGAIN, code="exists"),
+    "ALREADY_EXISTS": Meaning(error=Conflict, seen="a pool of this name already exists", fix=_AGAIN, code="exists"),
     "ABORTED": Meaning(error=Moved, seen="the pool changed since it was read", fix=_AGAIN),
     "CANCELLED": Meaning(error=Conflict, seen="the operation was cancelled", fix=_AGAIN, code="aborted"),
     "RESOURCE_EXHAUSTED": Meaning(
         error=CloudError,
         seen="Google Cloud throttles these requests",
-        fix="wait a minute, and try again",
+        fix="wait a minute, then try again",
         code="throttled",
     ),
-    "UNAVAILABLE": Meaning(error=CloudError, seen="Google's answer was lost on the way", fix=_AGAIN, code="no-answer"),
+    "UNAVAILABLE": Meaning(error=CloudError, seen="Google's answer was lost", fix=_AGAIN, code="no-answer"),
     "DEADLINE_EXCEEDED": Meaning(error=CloudError, seen="Google did not answer in time", fix=_AGAIN, code="no-answer"),
 }
-_LATE: Final = Meaning(error=CloudError, seen="the operation ended badly", fix=_AGAIN, code="failed")
+_LATE: Final = Meaning(error=CloudError, seen="the operation failed", fix=_AGAIN, code="failed")
 _UNKNOWN: Final = Meaning(
-    error=CloudError, seen="GKE refused the request", fix="change what it names, or try again later"
+    error=CloudError, seen="GKE refused the request", fix="correct what GKE's message names, or try again later"
 )
 
 _FIGURES: Final = re.compile(
@@ -206,5 +206,5 @@ def _quota_fix(text: str) -> str:
     needed = float(found["limit"]) + float(found["short"])
     return (
         f"raise the quota {found['metric']} from {float(found['limit']):g} to {needed:g} "
-        f"({float(found['more']):g} more are needed), or ask for fewer nodes"
+        f"({float(found['more']):g} more are needed), or request fewer nodes"
     )

@@ -113,7 +113,7 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Id
     """
     section = _server(cluster, native)
     if is_loopback(str(section["server"])) and not isinstance(identity, EmulatedIdentity):
-        says = "the endpoint of the cluster leads to this machine; no real token is sent there"
+        says = "the cluster's endpoint is on this machine; gpukube sends no real token there"
         raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
     with explained(cluster.key):
         token = identity.token()
@@ -133,8 +133,8 @@ def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, obje
     if by_dns.get("endpoint") and by_dns.get("allowExternalTraffic"):
         return {"server": f"https://{by_dns['endpoint']}"}
     raise CloudError(
-        "the cluster has no Kubernetes endpoint that can be used from here",
+        "the cluster has no Kubernetes endpoint that this machine can use",
         where=cluster.key,
-        fix="turn its IP endpoint or the DNS endpoint with external traffic on, or write clusters.*.kubeconfig",
+        fix="enable its IP endpoint, or the DNS endpoint with external traffic, or write clusters.*.kubeconfig",
         code="kube-endpoint",
     )

@@ -180,7 +180,7 @@ class GkeCloud:
         self._check_project(native)
         if at(native, "autopilot", "enabled"):
             raise NoCluster(
-                "the cluster is an Autopilot cluster: its nodes are Google's, and it takes no pools",
+                "the cluster is an Autopilot cluster, whose nodes Google manages; it cannot have node pools",
                 where=self._cluster.key,
                 fix="use a Standard cluster",
                 code="autopilot",
@@ -314,7 +314,7 @@ class GkeCloud:
         asked, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
         if found and asked != found and not found.isdigit() and not asked.isdigit():
             raise WrongAccount(
-                f"the cluster is in project {found}, not in {asked}",
+                f"the cluster is in project {found}, not {asked}",
                 where=self._cluster.key,
                 fix=f"check clusters.{self._cluster.key}.project",
                 code="project",
@@ -338,7 +338,7 @@ class GkeCloud:
     def _require_unmoved(self, pool: str, etag: str) -> None:
         found = self._read_pool(pool) if etag else None
         if found is not None and found.get("etag") != etag:
-            text = "the etag is another one than when the pool was read"
+            text = "the etag changed since the pool was read"
             raise error_of(Problem("ABORTED", text), self._where(pool))
 
 

@@ -64,7 +64,7 @@ def explain(error: Exception, where: str) -> GpukubeError:
     if isinstance(error, GoogleAuthError):
         return _explain_login(error, where)
     return CloudError(
-        "the answer is not one of Google's API",
+        "the answer is not from Google's API",
         where=where,
         fix="check the endpoint and the proxy",
         why=_reason(error),

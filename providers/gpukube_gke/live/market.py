@@ -106,12 +106,12 @@ def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]
             skus = _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
             book = read_skus((item for page in skus for item in trees(page, "skus")), inquiry.region)
     except GpukubeError as error:
-        note = f"prices could not be read and stay as they were: {error}"
+        note = f"prices could not be read and are unchanged: {error}"
         return Findings(offers, priced=False, notes=(note,))
     found = price_offers(offers, bundled_ssds(pages, inquiry.region), book)
     names = sorted({offer.name for offer in found if offer.price_usd_h is None})
     return Findings(
-        found, priced=True, notes=(f"no live price, so the embedded one stays: {', '.join(names)}",) if names else ()
+        found, priced=True, notes=(f"no live price, the embedded one is used: {', '.join(names)}",) if names else ()
     )
 
 
@@ -142,7 +142,7 @@ def _require_project(project: str) -> str:
     if project and _PROJECT.fullmatch(project):
         return project
     raise SpecError(
-        f'"{project}" is no id of a project' if project else "no Google Cloud project is named",
+        f'"{project}" is not a project id' if project else "no Google Cloud project is given",
         where=Where("--project"),
         fix="add --project ID, or set GOOGLE_CLOUD_PROJECT (gcloud config get project)",
         code="project",

@@ -47,9 +47,9 @@ def check_counts(target: Target) -> Iterator[Finding]:
     yield from _uneven(target, zones)
     path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
     if target.nodes.maximum > MOST_PER_ZONE * zones:
-        fix = f"ask for at most {MOST_PER_ZONE} nodes in each zone, or split the pool"
+        fix = f"request at most {MOST_PER_ZONE} nodes per zone, or split the pool"
         shown = f"{zones} zones" if zones > 1 else "one zone"
-        says = f"{path} comes to {target.nodes.maximum} nodes, more than a pool of {shown} can have"
+        says = f"{path} is {target.nodes.maximum}, more nodes than a pool in {shown} can have"
         yield Finding("gke-node-count", target.locator.at(path), says, fix=fix)
 
 
@@ -62,7 +62,7 @@ def _uneven(target: Target, zones: int) -> Iterator[Finding]:
         return
     path = "nodes.autoscaling.initial" if nodes.autoscaled else "nodes.count"
     low = nodes.count - nodes.count % zones
-    says = f"{path} is {nodes.count}, which {zones} zones do not divide"
+    says = f"{path} is {nodes.count}, which is not divisible by {zones} zones"
     fix = f"write {f'{low} or ' if low else ''}{low + zones}, or other zones"
     yield Finding("gke-zones-divide", target.locator.at(path), says, fix=fix, why=_WHY)
 
@@ -76,10 +76,10 @@ def _uneven_minimum(target: Target, zones: int) -> Finding:
     return Finding(
         "gke-zones-divide",
         target.locator.at(path),
-        f"{path} is {nodes.minimum}, which {zones} zones do not divide: the pool begins with {begins}",
+        f"{path} is {nodes.minimum}, which is not divisible by {zones} zones: the pool starts with {begins}",
         fix=f"write initial: {first}, or other zones"
         if first >= nodes.minimum
         else "write another min, or other zones",
-        why=f"{_WHY}, at creation; min and max are kept for the pool as a whole",
+        why=f"{_WHY}, at creation; min and max apply to the whole pool",
         severity="warning",
     )

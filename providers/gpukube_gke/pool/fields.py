@@ -258,7 +258,7 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
     """With an autoscaler the number is its own, and comes and goes with it."""
     old, new = change.old, change.new
     if new is None:
-        return replace(row, sentence="the autoscaler takes the number over", call=SET_SCALING)
+        return replace(row, sentence="the autoscaler controls the number", call=SET_SCALING)
     if old is None:
         sentence = "the autoscaler is turned off; GKE removes nodes above the number with the pods on them"
         return replace(row, kind="disruptive", sentence=sentence)
@@ -287,16 +287,15 @@ def _moved(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 _AT_BIRTH: Final = "set at creation only"
-_BOUGHT: Final = "how machines are bought is set at creation only"
+_BOUGHT: Final = "the purchase option is set at creation only"
 _RUN_DURATION: Final = (
-    "set at creation, like everywhere in Terraform; what UpdateNodePool does with it to living nodes is not documented "
-    "(unconfirmed)"
+    "set at creation, as in Terraform; the effect of UpdateNodePool on live nodes is not documented (unconfirmed)"
 )
-_RECREATED: Final = "GKE makes the nodes again, one surge at a time, draining each"
-_MAYBE_RECREATED: Final = "GKE may make the nodes again, one surge at a time, draining each"
-_REDIVIDED: Final = "the number of devices changes under running pods, and GKE may make the nodes again"
-_NEXT_UPGRADE: Final = "holds from the next upgrade on"
-_NEW_BOUND: Final = "the autoscaler keeps the new bound"
+_RECREATED: Final = "GKE recreates the nodes, one surge at a time, draining each"
+_MAYBE_RECREATED: Final = "GKE may recreate the nodes, one surge at a time, draining each"
+_REDIVIDED: Final = "the number of devices changes while pods run, and GKE may recreate the nodes"
+_NEXT_UPGRADE: Final = "takes effect at the next upgrade"
+_NEW_BOUND: Final = "the autoscaler uses the new bound"
 _PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
 _SET_AUTOSCALING: Final = "google.container.v1 SetNodePoolAutoscalingRequest.autoscaling"
 _AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
@@ -324,7 +323,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda made: tuple(sorted(made.target.zones)) or None,
         write=lambda made: _zones(made.target) or None,
         read=lambda live: tuple(sorted(zones_of(live.pool))) or None,
-        effect=Effect("disruptive", "GKE removes the nodes in zones that are taken away", f"{_PROTO}locations", UPDATE),
+        effect=Effect("disruptive", "GKE removes the nodes in zones that are removed", f"{_PROTO}locations", UPDATE),
         ability=_EXACT,
         adjust=_moved,
     ),
@@ -339,7 +338,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.INSTANCE_TYPE,
         wire=("config", "machineType"),
         get=lambda made: made.target.machine.name,
-        effect=Effect("replace", "another machine type has other GPUs, whose type and number a pool keeps", _TRIED),
+        effect=Effect("replace", "another machine type has other GPUs, and a pool's GPUs are fixed", _TRIED),
         adjust=_type,
     ),
     Binding(
@@ -362,7 +361,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: "none" if _driver_word(live) == NO_DRIVER else "cloud",
         effect=Effect(
             "disruptive",
-            "the driver is installed another way, and GKE may make the nodes again",
+            "the driver is installed another way, and GKE may recreate the nodes",
             f"{_DOCS}, {_TRIED}",
             UPDATE,
         ),
@@ -382,7 +381,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda made: cut.profile if (cut := _sharing(made.target).mig) else None,
         read=lambda live: live.accelerator.get("gpuPartitionSize") or None,
         effect=Effect(
-            "replace", "whether GKE cuts the GPUs of living nodes again is not documented (unconfirmed)", _TRIED
+            "replace", "whether GKE changes the MIG layout of live nodes is not documented (unconfirmed)", _TRIED
         ),
     ),
     *(
@@ -416,7 +415,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=label("nvidia.com/device-plugin.config"),
         effect=Effect(
             "disruptive",
-            "the device plugin restarts with another configuration: the number of devices changes under running pods",
+            "the device plugin restarts with another configuration: the number of devices changes while pods run",
             "NVIDIA/k8s-device-plugin README, config-manager",
             UPDATE,
         ),
@@ -530,7 +529,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: ("pool" if _has_totals(live) else "zone") if _is_scaled(live) else None,
         effect=Effect(
             "in-place",
-            "the autoscaler keeps the bounds of the other scope; no node goes for it",
+            "the autoscaler uses the bounds of the other scope; no node is removed for it",
             "google.container.v1 NodePoolAutoscaling.total_max_node_count",
             SET_SCALING,
         ),
@@ -571,9 +570,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.PLUGIN,
         get=lambda made: "none" if runs_own_plugin(made.target) else "cloud",
         read=lambda live: "none" if text(live.config, "labels", OPT_OUT_LABEL) == "true" else "cloud",
-        effect=Effect(
-            "replace", "the label that keeps GKE's plugin away takes the devices from under running pods", _AICR
-        ),
+        effect=Effect("replace", "the label that disables GKE's plugin removes the devices of running pods", _AICR),
     ),
 )
 """The portable fields, in the order of the wire."""
@@ -582,11 +579,11 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
         **abilities(BINDINGS),
         "sharing.mig.single": _EXACT,
-        "sharing.mig.mixed": Ability("missing", "", "GKE's plugin shows nvidia.com/gpu only"),
+        "sharing.mig.mixed": Ability("missing", "", "GKE's plugin advertises nvidia.com/gpu only"),
         "sharing.mig.layout": Ability(
-            "missing", "write a pool for each profile", "GKE cuts all GPUs of a pool into instances of one size"
+            "missing", "write a pool for each profile", "all GPUs of a GKE pool use the same MIG size"
         ),
-        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint by itself where the cluster has other nodes"),
+        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint itself where the cluster has other nodes"),
     }
 )
 """Docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus, how-to/gpus-multi, how-to/nvidia-mps-gpus."""

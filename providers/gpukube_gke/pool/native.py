@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
 from gpukube.errors import Finding
+from gpukube.spec.wording import choices, did_you_mean, nearest
 from gpukube_gke.pool.fields import BINDINGS
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ MANAGED: Mapping[str, str] = {
 }
 """Fields that gpukube sends itself -> the field of the spec to write instead."""
 
-_NO_ROW = "gpukube does not know yet what a later change of it would do to the pool"
+_NO_ROW = "the effect of a later change on the pool is not known"
 REFUSED: Mapping[str, str] = {
     "selfLink": "the service writes it",
     "status": "the service writes it",
@@ -106,7 +107,7 @@ REFUSED: Mapping[str, str] = {
     "instanceGroupUrls": "the service writes it",
     "podIpv4CidrSize": "the service writes it",
     "updateInfo": "the service writes it",
-    "autoscaling.autoprovisioned": "the autoscaler makes and deletes such pools by itself",
+    "autoscaling.autoprovisioned": "the autoscaler creates and deletes such pools itself",
     "kubeletCertInfo": "the service writes it",
     "maintenancePolicy": _NO_ROW,
     "placementPolicy.tpuTopology": "it is for TPUs",
@@ -122,7 +123,7 @@ REFUSED: Mapping[str, str] = {
     "config.effectiveCgroupMode": "the service writes it",
     "config.ephemeralStorageLocalSsdConfig.dataCacheCount": _NO_ROW,
     "config.sandboxConfig": "GKE Sandbox is not for these pools",
-    "config.localSsdCount": "config.ephemeralStorageLocalSsdConfig and config.localNvmeSsdBlockConfig say it better",
+    "config.localSsdCount": "config.ephemeralStorageLocalSsdConfig and config.localNvmeSsdBlockConfig replace it",
     **{
         f"config.{name}": _NO_ROW
         for name in (
@@ -155,7 +156,7 @@ _MOST: Final = 2**31 - 1
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
     "int": (int, "a whole number, 0 or more"),
-    "str": (str, "a text"),
+    "str": (str, "a string"),
     "scopes": (list, "a list of whole scopes, which end in /auth/cloud-platform and the like"),
     "tags": (list, "a list of lower-case letters, digits and -, a letter first and 63 at most"),
     "seconds": (str, "seconds, such as 600s"),
@@ -208,7 +209,7 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
         fix = f"write {MANAGED[path]} instead"
         yield Finding("gke-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
     elif path in REFUSED:
-        yield Finding("gke-native-refused", where, f"{shown} cannot be set", fix="take it away", why=REFUSED[path])
+        yield Finding("gke-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _MESSAGES:
         says = f"{shown} is {_shown(value)}; a mapping is needed"
         inner = "a list with one mapping" if path == _ACCELERATORS else "a mapping"
@@ -218,34 +219,36 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
         yield Finding(
             "gke-native-unknown",
             where,
-            f'gpukube knows no node pool field "{path}"',
-            fix=f"write {MANAGED.get(near[0], f'gke.{near[0]}')}" if near else "take it away",
+            f'a node pool has no field "{path}" that gpukube knows',
+            fix=did_you_mean(MANAGED.get(near[0], f"gke.{near[0]}")) if near else "remove it",
         )
     elif fix := _wrong(value, NATIVE[path]):
-        says = f"{shown} is {_shown(value)}, which it cannot be"
-        yield Finding("gke-native-value", where, says, fix=f"write {fix}")
+        says = f"{shown} is {_shown(value)}, which is not a valid value"
+        yield Finding("gke-native-value", where, says, fix=fix)
 
 
 def _wrong(value: object, leaf: Leaf) -> str:
-    """Say what to write in place of a value; "" when it is right."""
+    """Return the fix for a value; "" when it is right."""
     if isinstance(leaf, tuple):
-        return "" if value in leaf else f"one of {', '.join(leaf)}" if len(leaf) > 1 else leaf[0]
+        meant = nearest(str(value), leaf)
+        return "" if value in leaf else did_you_mean(meant) if meant else f"write {choices(leaf)}"
     if leaf in _MEMBERS:
         return _wrong_items(value, _MEMBERS[leaf])
     wanted, words = _JSON_TYPES[leaf]
+    fix = f"write {words}"
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-        return words
+        return fix
     if isinstance(value, int):
-        return "" if 0 <= value <= _MOST else words
+        return "" if 0 <= value <= _MOST else fix
     texts = value if isinstance(value, list) else [value]
     fits = all(isinstance(text, str) and (leaf == "str" or _FORMS[leaf].fullmatch(text)) for text in texts)
-    return "" if fits else words
+    return "" if fits else fix
 
 
 def _wrong_items(value: object, members: Mapping[str, Leaf]) -> str:
     fits = isinstance(value, list) and all(_is_item(item, members) for item in value)
     shape = ", ".join(f"{name}: {leaf[0] if isinstance(leaf, tuple) else 'NAME'}" for name, leaf in members.items())
-    return "" if fits else f"a list of {{{shape}}}"
+    return "" if fits else f"write a list of {{{shape}}}"
 
 
 def _is_item(item: object, members: Mapping[str, Leaf]) -> bool:

@@ -54,7 +54,7 @@ def choose_zone(
     region = region_of(target.cluster.identity["location"])
     near = sorted(zone for zone in offered if region_of(zone) == region)
     raise SpecError(
-        f"no zone of the cluster ({', '.join(zones) or 'it names none'}) has {target.machine.accelerator}",
+        f"no zone of the cluster ({', '.join(zones) or 'none given'}) has {target.machine.accelerator}",
         where=target.locator.at("zones"),
         fix=f"write zones: [{', '.join(near)}]" if near else "write zones:, or choose another GPU",
         code="no-zone",

@@ -90,6 +90,6 @@ def _problem_of(native: Mapping[str, object]) -> Problem | None:
 def _gone(operation: Operation, where: str) -> Progress:
     if operation.verb == "delete":
         return Progress(done=True, status="deleted")
-    fix = "run the same command again: it looks first"
-    error = CloudError("the pool is gone", where=where, fix=fix, code="pool-gone")
+    fix = "run the same command again: it reads the live state first"
+    error = CloudError("the pool no longer exists", where=where, fix=fix, code="pool-gone")
     return Progress(done=False, status="NOT_FOUND", error=error)

@@ -98,9 +98,9 @@ def _per_zone(cluster: ClusterRef, observed: Observed, total: int, zones: int, *
     if is_shared and total % parts:
         low = total - total % parts
         raise SpecError(
-            f"{total} nodes cannot be shared out evenly among the {parts} zones of the pool",
+            f"{total} nodes are not divisible by the pool's {parts} zones",
             where=f"{cluster.key}/{observed.pool or observed.name}",
-            fix=f"ask for {f'{low} or ' if low else ''}{low + parts}",
+            fix=f"request {f'{low} or ' if low else ''}{low + parts}",
             why="GKE counts nodes per zone, the same number in each",
             code="gke-zones-divide",
         )
@@ -108,7 +108,7 @@ def _per_zone(cluster: ClusterRef, observed: Observed, total: int, zones: int, *
         raise SpecError(
             f"{total} nodes are more than a pool can have",
             where=f"{cluster.key}/{observed.pool or observed.name}",
-            fix=f"ask for at most {MOST_PER_ZONE * parts}",
+            fix=f"request at most {MOST_PER_ZONE * parts}",
             code="gke-node-count",
         )
     return total // parts

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
 _AT_BIRTH: Final = "set at creation only"
 _RUN_DURATION: Final = (
-    "set at creation, like everywhere in Terraform; what UpdateNodePool does with it to living nodes is not documented "
-    "(unconfirmed)"
+    "set at creation, as in Terraform; the effect of UpdateNodePool on live nodes is not documented (unconfirmed)"
 )
-_RECREATED: Final = "GKE makes the nodes again, one surge at a time, draining each"
-_MAYBE_RECREATED: Final = "GKE may make the nodes again, one surge at a time, draining each"
-_REDIVIDED: Final = "the number of devices changes under running pods, and GKE may make the nodes again"
-_NEXT_UPGRADE: Final = "holds from the next upgrade on"
-_FROM_NOW_ON: Final = "holds from now on"
+_RECREATED: Final = "GKE recreates the nodes, one surge at a time, draining each"
+_MAYBE_RECREATED: Final = "GKE may recreate the nodes, one surge at a time, draining each"
+_REDIVIDED: Final = "the number of devices changes while pods run, and GKE may recreate the nodes"
+_NEXT_UPGRADE: Final = "takes effect at the next upgrade"
+_FROM_NOW_ON: Final = "takes effect at once"
 _PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
 _AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
 _TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
@@ -95,7 +94,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
         (
             native_path(f"nodeDrainConfig.{name}"),
             "in-place",
-            "holds from the next drain on",
+            "takes effect at the next drain",
             UPDATE,
             f"{_PROTO}node_drain_config",
         )
@@ -148,5 +147,5 @@ def find_row(change: Change) -> UpdateRow:
     """Say what this change does; a field that no row covers is refused, never guessed."""
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
-        return UpdateRow(change.field, "refused", "what a change of this field does is not documented", "", "")
+        return UpdateRow(change.field, "refused", "the effect of changing this field is not documented", "", "")
     return binding.adjusted(BINDINGS, change, row)

@@ -34,13 +34,13 @@ _SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
     (
         r"a3-highgpu-[124]g(-nolssd)?",
         frozenset({"spot", *_BY_DWS}),
-        "is sold as Spot and by flex-start only",
-        "write capacity.type: spot, or reserved with flexStart, or take a3-highgpu-8g",
+        "is available as Spot and with flex-start only",
+        "write capacity.type: spot, or reserved with flexStart, or use a3-highgpu-8g",
     ),
     (
         r"(a3-ultragpu|a4)-.*",
         frozenset({"spot", "reservation", *_BY_DWS}),
-        "is not sold on demand",
+        "is not available on demand",
         "write capacity.type: reserved with a reservation or flexStart, or spot",
     ),
 )
@@ -53,13 +53,13 @@ def check_reserved(target: Target) -> Iterator[Finding]:
     if form == "reservation":
         location = target.cluster.identity["location"]
         if len(target.zones) != 1 and not (not target.zones and is_zone(location)):
-            count = f"there are {len(target.zones)}" if target.zones else "none is named"
+            given = f"has {len(target.zones)}" if target.zones else "is not set"
             yield Finding(
                 "gke-reservation-zone",
                 target.locator.at("zones"),
-                f"a reservation is in one zone, and under zones {count}",
-                fix="write zones: [ZONE], the one that the reservation is in",
-                why="elsewhere GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
+                f"a reservation is in one zone, but zones {given}",
+                fix="write zones: [ZONE] with the zone of the reservation",
+                why="in other zones GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
                 severity="warning",
             )
     if is_short_lived(target):
@@ -68,17 +68,17 @@ def check_reserved(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-flex-start",
             target.locator.at("nodes"),
-            "flex-start needs an autoscaled pool, and nodes.count is a fixed size",
+            "flex-start needs an autoscaled pool, but nodes.count is a fixed size",
             fix="write nodes: {autoscaling: {min: 0, max: N}}",
-            why="machines come when there is capacity, not when the pool is made",
+            why="nodes start when capacity is available, not when the pool is created",
         )
     elif is_queued(target) and not (target.nodes.autoscaled and target.nodes.count == target.nodes.minimum == 0):
         yield Finding(
             "gke-queued",
             target.locator.at("nodes"),
-            "queued provisioning needs an autoscaled pool that begins at zero",
+            "queued provisioning needs an autoscaled pool that starts at zero",
             fix="write nodes: {autoscaling: {min: 0, max: N}}",
-            why="the nodes come for a ProvisioningRequest, all at once, and for nothing else",
+            why="the nodes start only for a ProvisioningRequest, all at once",
         )
     yield from _on_demand(target, form)
 
@@ -89,14 +89,14 @@ def _short_lived(target: Target, path: str) -> Iterator[Finding]:
         yield Finding(
             "gke-flex-start",
             target.locator.at(path),
-            f"{target.machine.name} is bought neither by flex-start nor queued",
-            fix="write capacity.type: on-demand, or take a3-highgpu-8g",
+            f"{target.machine.name} is available neither with flex-start nor queued",
+            fix="write capacity.type: on-demand, or use a3-highgpu-8g",
         )
     if found and found.max_run_s is not None and found.max_run_s > LONGEST_RUN_S:
         yield Finding(
             "gke-run-duration",
             target.locator.at(f"{path}.maxRunDuration"),
-            f"maxRunDuration is {_days(found.max_run_s)}, longer than such a node may live",
+            f"maxRunDuration is {_days(found.max_run_s)}, longer than such a node may run",
             fix="write 7d or less",
         )
 
@@ -110,7 +110,7 @@ def _on_demand(target: Target, form: str) -> Iterator[Finding]:
         yield Finding(
             "gke-reservation-only",
             target.locator.at("capacity.type"),
-            f"{target.machine.name} comes from a reservation only: not on demand, as Spot or by flex-start",
+            f"{target.machine.name} is available with a reservation only, not on demand, as Spot or with flex-start",
             fix="write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
             why="other provisioning models are not supported (docs: ai-hypercomputer/docs/create/gke-ai-hypercompute)",
         )

@@ -96,7 +96,7 @@ def _name(target: Target) -> Iterator[Finding]:
             "gke-name",
             target.locator.at("names.gke" if own else "name"),
             f'"{target.name}" is not a GKE pool name',
-            fix="write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
+            fix="write 1 to 40 lower-case letters, digits and -, starting with a letter and not ending with -"
             + ("" if own else ", or add names: {gke: NAME}"),
         )
 
@@ -104,9 +104,9 @@ def _name(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-name-automatic",
             target.locator.at("names.gke" if own else "name"),
-            f'"{target.name}" looks like a pool of node auto-provisioning, which are called {_AUTOMATIC}*',
-            fix=f"write a name that does not begin with {_AUTOMATIC}",
-            why="people and tools take such pools for GKE's own, made and deleted by its autoscaler",
+            f'"{target.name}" looks like a pool of node auto-provisioning ({_AUTOMATIC}*)',
+            fix=f"write a name that does not start with {_AUTOMATIC}",
+            why="people and tools expect such pools to be created and deleted by GKE's autoscaler",
             severity="warning",
         )
 
@@ -116,20 +116,20 @@ def _image(target: Target) -> Iterator[Finding]:
     if target.image and image_of(target) not in IMAGES:
         says = f'GKE has no node image "{target.image}" for GPUs'
         near = [image for image in IMAGES if image.partition("_")[0] == image_of(target).partition("_")[0]]
-        yield Finding("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or leave image out")
+        yield Finding("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or remove image")
     elif image_of(target) == IMAGES[1] and target.machine.is_fractional:
         says = f"{target.machine.name} runs {IMAGES[0]} only"
-        yield Finding("gke-image", where, says, fix=f"write {IMAGES[0]}, or leave image out")
+        yield Finding("gke-image", where, says, fix=f"write {IMAGES[0]}, or remove image")
 
 
 def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
-        says = f"disk.sizeGiB is {size}, less than GKE takes"
+        says = f"disk.sizeGiB is {size}, less than GKE allows"
         fix = f"write {_LEAST_DISK_GIB} or more"
         yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
     if size is not None and size > _MOST_DISK_GIB:
-        says = f"disk.sizeGiB is {size}, more than Google's disks have"
+        says = f"disk.sizeGiB is {size}, more than GKE allows"
         yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {_MOST_DISK_GIB} or less")
     choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
     if kind is not None and kind not in choices:
@@ -143,9 +143,9 @@ def _spot(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-spot-price",
             target.locator.at("capacity.maxPrice"),
-            f"capacity.maxPrice is {target.capacity.max_price:g}, and GKE takes no highest price",
-            fix="take maxPrice away",
-            why="Spot machines of Google Cloud cost the price of the day (google.container.v1 NodeConfig.spot)",
+            f"capacity.maxPrice is {target.capacity.max_price:g}, but GKE has no maximum price",
+            fix="remove maxPrice",
+            why="Spot machines of Google Cloud cost the current Spot price (google.container.v1 NodeConfig.spot)",
         )
 
 
@@ -157,23 +157,23 @@ def _labels(target: Target) -> Iterator[Finding]:
                 "gke-label",
                 _at(target, "labels", key),
                 f'GKE writes the label "{key}" itself',
-                fix="take it away",
+                fix="remove it",
                 why="which of two values wins is not documented (google.container.v1 NodeConfig.labels)",
                 severity="warning",
             )
         elif reason := _label_reason(key, prefix):
             fix = f"choose a prefix of your own, such as example.com/{name}"
             if key == OPT_OUT_LABEL:
-                fix = "take it away, and write devicePlugin.owner: none if another plugin is run"
+                fix = "remove it, and write devicePlugin.owner: none if another plugin is run"
             where = _at(target, "labels", key)
-            yield Finding("gke-label", where, f'the label "{key}" is not free on GKE', fix=fix, why=reason)
+            yield Finding("gke-label", where, f'the label "{key}" is reserved on GKE', fix=fix, why=reason)
         elif key == _DRA_LABEL:
             yield Finding(
                 "gke-dra-label",
                 _at(target, "labels", key),
-                f'the label "{key}" hands the GPUs of these nodes to the DRA driver',
-                fix="take it away",
-                why="gpukube promises nvidia.com/gpu, which such nodes do not show",
+                f'the label "{key}" gives the GPUs of these nodes to the DRA driver',
+                fix="remove it",
+                why="gpukube promises nvidia.com/gpu, which such nodes do not advertise",
                 severity="warning",
             )
     marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
@@ -182,16 +182,16 @@ def _labels(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-labels-length",
             target.locator.at("labels"),
-            f"the labels have {length} characters together, those of gpukube included",
-            fix=f"shorten them to {_MOST_LABEL_CHARACTERS} characters in all",
+            f"the labels have {length} characters in total, including gpukube's own",
+            fix=f"shorten them to {_MOST_LABEL_CHARACTERS} characters in total",
         )
 
 
 def _label_reason(key: str, prefix: str) -> str:
     if key == OPT_OUT_LABEL:
-        return "it turns GKE's device plugin off, behind the back of the pool"
+        return "it disables GKE's device plugin without the spec"
     if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
-        return "kubernetes.io and k8s.io are kept for Kubernetes (google.container.v1 NodeConfig.labels)"
+        return "kubernetes.io and k8s.io are reserved for Kubernetes (google.container.v1 NodeConfig.labels)"
     return ""
 
 
@@ -204,9 +204,9 @@ def _taints(target: Target) -> Iterator[Finding]:
             yield Finding(
                 "gke-taint",
                 where,
-                f'GKE adds a taint of the key "{taint.key}" by itself',
-                fix="take it away",
-                why="two taints of one key and effect are refused (hashicorp/terraform-provider-google#7928)",
+                f'GKE adds a taint with the key "{taint.key}" itself',
+                fix="remove it",
+                why="GKE refuses two taints with the same key and effect (hashicorp/terraform-provider-google#7928)",
             )
 
 
@@ -219,14 +219,14 @@ def _tags(target: Target) -> Iterator[Finding]:
     for key, value in target.tags.items():
         if FORM.is_own(key):
             says = f'the tag "{key}" is written by gpukube'
-            why = "it is part of a copy of the pool's marks"
+            why = "it is part of the copy of the pool's gpukube.io labels"
             yield Finding("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
         elif key.startswith("goog-") or not key[:1].isalpha() or not (_is_tag(key) and _is_tag(value)):
             yield Finding(
                 "gke-tag",
                 _at(target, "tags", key),
-                f'the tag "{key}: {value}" is not a label of Google Cloud',
-                fix="write lower-case letters, digits, - and _, at most 63 of them, and a key that begins with a "
+                f'the tag "{key}: {value}" is not a valid label of Google Cloud',
+                fix="write at most 63 lower-case letters, digits, - and _, and a key that starts with a "
                 "letter, not with goog-",
                 why="tags become the labels of the machines (docs: compute/docs/labeling-resources)",
             )
@@ -242,7 +242,7 @@ def _pods(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-max-pods",
             target.locator.at("maxPodsPerNode"),
-            f"maxPodsPerNode is {target.max_pods}, and GKE's own pods take most of them",
+            f"maxPodsPerNode is {target.max_pods}, and GKE's own pods use most of them",
             fix=f"write {_FEW_PODS} or more",
             why="docs: kubernetes-engine/how-to/flexible-pod-cidr",
             severity="warning",
@@ -256,11 +256,11 @@ def _driver_version(target: Target) -> Iterator[Finding]:
     if target.driver_owner == "operator":
         return
     if asked not in ("default", LATEST):
-        says = f'driver.version is "{asked}", and GKE chooses the driver by a word'
+        says = f'driver.version is "{asked}", which is not a choice of GKE'
         yield Finding("gke-driver-version", where, says, fix=f"write default or {LATEST}")
     elif target.driver_owner == "none" or runs_own_plugin(target):
-        says = "driver.version asks GKE for a driver, which driver.owner or devicePlugin.owner refuses"
-        yield Finding("gke-driver-version", where, says, fix="take it away, or write owner: auto")
+        says = "driver.version is set, but driver.owner or devicePlugin.owner excludes GKE's driver"
+        yield Finding("gke-driver-version", where, says, fix="remove it, or write owner: auto")
     elif asked == LATEST and image_of(target) == IMAGES[1]:
         says = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
         fix = "write default, or image: COS_CONTAINERD"
@@ -273,8 +273,8 @@ def _driver(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-driver-owner",
             where,
-            "driver.owner is operator, and the GPU Operator has no driver for Container-Optimized OS",
-            fix=f"write image: {IMAGES[1]}, or devicePlugin.owner: operator alone, for Google's driver",
+            "driver.owner is operator, but the GPU Operator has no driver for Container-Optimized OS",
+            fix=f"write image: {IMAGES[1]}, or only devicePlugin.owner: operator, for Google's driver",
             why="NVIDIA/gpu-operator#1623",
         )
     elif is_operated(target) or target.driver_owner == "operator":
@@ -283,15 +283,15 @@ def _driver(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-driverless",
             where,
-            "driver.owner is cloud, but devicePlugin.owner none keeps away the plugin that ends the installation",
-            fix="write driver.owner: none and install the driver, or drop devicePlugin.owner: none",
+            "driver.owner is cloud, but devicePlugin.owner none excludes the plugin that finishes the installation",
+            fix="write driver.owner: none and install the driver, or remove devicePlugin.owner: none",
             why="the managed installation is an init container of GKE's plugin (NVIDIA/aicr#2047)",
         )
     elif target.driver_owner == "none" or runs_own_plugin(target):
         yield Finding(
             "gke-own-driver",
             where,
-            "GKE installs no driver on these nodes, and neither does gpukube",
+            "neither GKE nor gpukube installs a driver on these nodes",
             fix="install it with Google's DaemonSet nvidia-driver-installer, or write owner: auto",
             severity="warning",
         )

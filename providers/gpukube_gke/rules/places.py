@@ -35,12 +35,12 @@ def check_places(target: Target) -> Iterator[Finding]:
     cluster, location = target.cluster, target.cluster.identity["location"]
     project = cluster.identity["project"]
     if not _PROJECT.fullmatch(project):
-        says = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is no project id'
+        says = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is not a project id'
         fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
         yield Finding("gke-project", cluster.at("project"), says, fix=fix)
     if not _CLUSTER.fullmatch(cluster.name):
-        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which no GKE cluster is called'
-        fix = "write 1 to 40 lower-case letters, digits and -, a letter first and no - at the end"
+        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid GKE cluster name'
+        fix = "write 1 to 40 lower-case letters, digits and -, starting with a letter and not ending with -"
         yield Finding("gke-cluster", cluster.at("name"), says, fix=fix)
     if is_location(location):
         yield from _unknown(f"clusters.{cluster.key}.location is", location, cluster.at("location"))
@@ -57,7 +57,7 @@ def _zones(target: Target, region: str) -> Iterator[Finding]:
     for index, zone in enumerate(target.zones):
         where = target.locator.at(f"zones[{index}]")
         if not is_zone(zone) or region_of(zone) != region:
-            fix = f"write zones such as {region}-a, or leave zones out"
+            fix = f"write zones such as {region}-a, or remove zones"
             says = f'"{told_apart(zone)}" is not a zone of {region}, where the cluster is'
             yield Finding("gke-zone", where, says, fix=fix)
         elif region in REGIONS:
@@ -69,7 +69,7 @@ def _unknown(what: str, place: str, where: Where, *, code: str = "gke-location")
     region = region_of(place)
     if region not in REGIONS:
         places = [name + place.removeprefix(region) for name in get_close_matches(region, sorted(REGIONS), 2)]
-        near = " or ".join(places) or "one such as us-central1"
+        near = " or ".join(places) or "a region such as us-central1"
     elif place == region or "-ai" in place or place in zones_in(region):
         return
     else:
@@ -77,8 +77,8 @@ def _unknown(what: str, place: str, where: Where, *, code: str = "gke-location")
     yield Finding(
         code,
         where,
-        f'{what} "{place}", which Google Cloud is not known to have',
+        f'{what} "{place}", which is not a known place of Google Cloud',
         fix=f"write {near}",
-        why="places that are newer than this version of gpukube are not in its list (docs: compute/docs/regions-zones)",
+        why="places newer than this version of gpukube are not in its list (docs: compute/docs/regions-zones)",
         severity="warning",
     )

@@ -32,8 +32,8 @@ def check_shared(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-fractional",
             target.locator.at("sharing"),
-            f"{target.machine.name} holds a part of a GPU, which GKE shares no further",
-            fix="drop sharing, or choose a machine with a whole GPU, such as g4-standard-48",
+            f"{target.machine.name} has a fraction of a GPU, which GKE cannot share further",
+            fix="remove sharing, or choose a machine with a whole GPU, such as g4-standard-48",
         )
         return
     if is_operated(target):
@@ -54,15 +54,15 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Finding]:
         yield Finding(
             "gke-mig-mixed",
             target.locator.at("sharing.mig.strategy"),
-            f"GKE shows MIG instances as nvidia.com/gpu, never as nvidia.com/mig-{cut.profile}",
+            f"GKE advertises MIG instances as nvidia.com/gpu, never as nvidia.com/mig-{cut.profile}",
             fix="write strategy: single",
         )
     if target.machine.name.startswith(_COHERENT):
         yield Finding(
             "gke-mig-coherent",
             target.locator.at("sharing.mig"),
-            f"GKE starts {target.machine.name} with coherent driver memory (CDMM), in which GPUs are not cut",
-            fix="take sharing.mig away, or choose another machine",
+            f"GKE starts {target.machine.name} with coherent driver memory (CDMM), which excludes MIG",
+            fix="remove sharing.mig, or choose another machine",
             why="docs: ai-hypercomputer/docs/create/gke-ai-hypercompute; Google's device plugin knows sizes of this "
             "GPU all the same (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/mig)",
             severity="warning",
@@ -72,18 +72,18 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Finding]:
         yield Finding(
             "gke-mig-profile",
             target.locator.at("sharing.mig.profile"),
-            f'GKE cannot cut {target.machine.model} to "{cut.profile}"',
+            f'GKE does not support the MIG profile "{cut.profile}" on {target.machine.model}',
             fix=f"write one of {', '.join(known)}",
-            why="GKE's partitioner and its device plugin know different sizes; these are known to both",
+            why="GKE's partitioner and its device plugin support different sizes; both support these",
         )
     elif "+" in cut.profile:
         plain = cut.profile.partition("+")[0]
         yield Finding(
             "gke-mig-spelling",
             target.locator.at("sharing.mig.profile"),
-            f'Google spells the size "{cut.profile}" in two ways, with + and with a dot',
+            f'Google uses two spellings of the size "{cut.profile}", with + and with a dot',
             fix=f"write {plain} unless the engines of {cut.profile} are needed",
-            why="the partitioner takes +, the autoscaler a dot; which one GKE's API wants is not documented",
+            why="the partitioner accepts +, the autoscaler a dot; which one GKE's API needs is not documented",
             severity="warning",
         )
 
@@ -94,7 +94,7 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Finding]:
         yield Finding(
             "gke-renamed",
             target.locator.at(f"{field}.renameByDefault"),
-            "GKE shows shared GPUs as nvidia.com/gpu, never as nvidia.com/gpu.shared",
+            "GKE advertises shared GPUs as nvidia.com/gpu, never as nvidia.com/gpu.shared",
             fix="drop renameByDefault: true",
         )
     if slicing.replicas > _MOST_CLIENTS:
@@ -110,8 +110,8 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Finding]:
         yield Finding(
             "gke-request-limit",
             target.locator.at(limit),
-            "GKE refuses pods that ask for more than one share of a GPU",
-            fix="write failRequestsGreaterThanOne: true, which says the same",
+            "GKE refuses pods that request more than one share of a GPU",
+            fix="write failRequestsGreaterThanOne: true",
             why="docs: kubernetes-engine/concepts/timesharing-gpus",
             severity="warning",
         )
@@ -122,7 +122,7 @@ def _own_plugin(target: Target) -> Iterator[Finding]:
     yield Finding(
         "gke-own-plugin",
         target.locator.at("devicePlugin.owner"),
-        "devicePlugin.owner is none: GKE's driver installer cuts the GPUs, and your plugin has to count the parts",
-        fix="run a plugin with migStrategy single, or drop devicePlugin.owner: none",
+        "devicePlugin.owner is none: GKE's driver installer configures MIG, and your plugin has to advertise it",
+        fix="run a plugin with migStrategy single, or remove devicePlugin.owner: none",
         severity="warning",
     )

@@ -28,7 +28,7 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-upgrade-share",
             target.locator.at(path),
-            f"{path} is {value}, and GKE takes a number of nodes only",
+            f"{path} is {value}, but GKE accepts a number of nodes only",
             fix="write a whole number, such as 1",
         )
     if shares:
@@ -37,14 +37,14 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-upgrade-none",
             target.locator.at("upgrade.maxSurge"),
-            "upgrade.maxSurge is 0, and so is maxUnavailable: no upgrade could begin",
-            fix="write maxUnavailable: 1 beside it",
+            "upgrade.maxSurge and maxUnavailable are both 0: no upgrade can start",
+            fix="write maxUnavailable: 1",
         )
     elif is_short_lived(target) and (surge or unavailable):
         yield Finding(
             "gke-upgrade-short-lived",
             target.locator.at("upgrade"),
-            "flex-start and queued nodes are upgraded when they end, whatever upgrade says",
+            "upgrade has no effect: flex-start and queued nodes are upgraded when they end",
             fix="take upgrade away",
             severity="warning",
         )
@@ -52,7 +52,7 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-upgrade-surge",
             target.locator.at("upgrade.maxSurge"),
-            f"an upgrade adds nodes for a while ({surge or 1} at a time), and they have to be in the reservation too",
+            f"an upgrade adds nodes for a while ({surge or 1} at a time), which the reservation must include too",
             fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or reserve that many more",
             severity="hint",
         )

@@ -52,7 +52,7 @@ _FLOORS: Final = (
         _GPUS,
     ),
     _Floor(
-        "machines with a part of an RTX PRO 6000",
+        "machines with a fraction of an RTX PRO 6000",
         lambda target: target.machine.name.startswith("g4-") and target.machine.is_fractional,
         ("1.34.5-gke.1153000", "1.35.2-gke.1485000"),
         _GPUS,
@@ -119,7 +119,7 @@ def check_versions(target: Target) -> Iterator[Finding]:
     missed = list(_missed(target, _parse(asked))) if asked else []
     for floor in missed:
         says = f'kubernetesVersion is "{asked}", which is too old for {floor.name}'
-        why = f"it came with {' and '.join(floor.first)} ({floor.source})"
+        why = f"it was added in {' and '.join(floor.first)} ({floor.source})"
         yield Finding("gke-version-floor", where, says, fix=f'write "{_minor(floor.first[-1])}" or later', why=why)
     if (
         asked
@@ -130,7 +130,7 @@ def check_versions(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-ubuntu-driver",
             target.locator.at("image"),
-            f"{target.machine.model} needs the driver {driver}, and Ubuntu nodes of {asked} get R535",
+            f"{target.machine.model} needs driver {driver}, but Ubuntu nodes of {asked} get R535",
             fix="write image: COS_CONTAINERD, or a later kubernetesVersion",
             severity="warning",
         )
@@ -138,9 +138,9 @@ def check_versions(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-version-moves",
             where,
-            f'kubernetesVersion is "{asked}", and GKE upgrades nodes by itself',
-            fix=f'write "{_minor(asked)}", which any patch of it meets',
-            why="after that upgrade the plan would bring the nodes back, making each again",
+            f'kubernetesVersion is "{asked}", but GKE upgrades nodes itself',
+            fix=f'write "{_minor(asked)}", which allows any patch',
+            why="after such an upgrade a plan would recreate the nodes with the old version",
             severity="hint",
         )
 
@@ -166,7 +166,7 @@ def require_version(target: Target, plane: str) -> None:
         )
     for floor in _missed(target, _parse(plane)):
         raise SpecError(
-            f"the control plane has {plane}, which is too old for {floor.name}",
+            f"the control plane runs {plane}, which is too old for {floor.name}",
             where=target.where,
             fix=f"upgrade the cluster to {floor.first[-1]} or later",
             why=floor.source,

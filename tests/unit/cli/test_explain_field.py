@@ -57,7 +57,7 @@ def test_features_when_shown_then_told_where_exact_and_where_not(
     shown = explain("sharing.mig.strategy")[1]
     assert "    default  single\n    one of   single, mixed\n" in shown
     assert "    sharing.mig.single: exact on gke\n        aks  done by " in shown
-    assert "        gke  missing: GKE's plugin shows nvidia.com/gpu only\n" in shown
+    assert "        gke  missing: GKE's plugin advertises nvidia.com/gpu only\n" in shown
 
 
 def test_mapping_when_explained_then_lists_its_fields(explain: Run) -> None:

@@ -64,10 +64,10 @@ def test_settings_when_pools_of_a_cluster_differ_then_both_are_named() -> None:
     other = desire(pool="other", chart_version="0.20.0", chart_values={"resources": {"limits": {"cpu": "10m"}}})
     found = check_settings([ASKING, other])
     assert [(one.code, one.seen) for one in found] == [
-        ("chart-twice", "train-aks/other: devicePlugin.version is 0.20.0, and pool shared has 0.19.1"),
+        ("chart-twice", "train-aks/other: devicePlugin.version is 0.20.0, but pool shared has 0.19.1"),
         (
             "chart-twice",
-            "train-aks/other: devicePlugin.values.resources.limits.cpu is 10m, and pool shared has 50m",
+            "train-aks/other: devicePlugin.values.resources.limits.cpu is 10m, but pool shared has 50m",
         ),
     ]
 

@@ -312,7 +312,7 @@ def test_plan_when_an_entry_is_retired_but_a_pool_without_nodes_names_it_then_it
 def test_plan_when_an_entry_is_retired_then_the_reason_names_it() -> None:
     key = SHARED.ownership.config_key
     plan = plan_release([CUT], installed([CUT, SHARED]), retire=True)
-    assert (plan.action, plan.reason) == ("upgrade", f"drops entry {key}, which no pool and no node names")
+    assert (plan.action, plan.reason) == ("upgrade", f"removes entry {key}, which no pool or node uses")
     assert plan_release([CUT], installed([CUT, SHARED])).action == "none"
 
 

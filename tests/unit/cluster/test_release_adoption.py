@@ -70,7 +70,7 @@ def test_plan_when_a_release_is_taken_over_then_it_leaves_and_its_values_are_in_
     assert {"vision", CUT.ownership.config_key} < set(plan.keys)
     assert {"key": "team", "operator": "Exists"} in list(plan.values["tolerations"])  # type: ignore[call-overload]
     assert plan.values["resources"] == THEIRS["resources"]
-    assert "uninstalls nvidia/nvdp (your nvidia-device-plugin 0.17.4, whose values are taken over)" in plan.reason
+    assert "nvidia/nvdp (your nvidia-device-plugin 0.17.4, whose values are adopted) is uninstalled" in plan.reason
 
 
 def test_plan_when_a_release_is_taken_over_then_what_changes_of_its_values_is_shown() -> None:

@@ -51,7 +51,7 @@ def marked(mark: str, plan: ReleasePlan = OPERATOR) -> Release:
 
 
 def test_default_version_when_its_archive_is_not_the_published_one_then_refused(shelf: ChartCache) -> None:
-    with pytest.raises(HelmError, match=f"and was {DEVICE_PLUGIN.digest}") as refused:
+    with pytest.raises(HelmError, match=f"expected {DEVICE_PLUGIN.digest}") as refused:
         shelf.chart(PLUGIN)
     assert refused.value.diagnostics[0].code == "chart-digest"
 
@@ -80,7 +80,7 @@ def test_chart_without_a_published_digest_when_first_seen_then_recorded_and_comp
     assert len(mark) == 63
     assert shelf.record(path, OPERATOR).keys() == {CHART_LABEL}
     assert shelf.chart(OPERATOR, marked(mark)) == path
-    with pytest.raises(HelmError, match="and was v26") as refused:
+    with pytest.raises(HelmError, match="expected v26") as refused:
         shelf.chart(OPERATOR, marked("v26.7.0." + "0" * 55))
     assert refused.value.diagnostics[0].code == "chart-digest"
 

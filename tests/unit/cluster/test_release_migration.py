@@ -51,7 +51,7 @@ def test_plan_when_the_migration_is_allowed_then_the_other_leaves_first_and_the_
         (other.name, other.plugin, other, True)
     ]
     assert plan.reason == (
-        f"{kind.chart} {kind.version} is not installed; uninstalls {other.address} ({other.title}); "
+        f"{kind.chart} {kind.version} is not installed; {other.address} ({other.title}) is uninstalled; "
         "until the nodes have the new plugin, new pods get no GPU; running pods keep theirs"
     )
     assert plan_release(pools, seen).action == "conflict"
@@ -67,7 +67,7 @@ def test_plan_when_the_other_has_entries_that_nodes_name_then_they_are_carried_o
 def test_plan_when_pods_share_by_mps_then_they_are_said_to_suffer() -> None:
     node = node_of(CHARTED, labels={**CHARTED.labels, "nvidia.com/gpu.sharing-strategy": "mps"})
     plan = plan_release([CUT], installed([CHARTED], node), migrate=True)
-    assert plan.reason.endswith("running pods keep theirs, save those that share one by MPS")
+    assert plan.reason.endswith("running pods keep theirs, except those that share one by MPS")
 
 
 def strand(pool: Desired, owner: str) -> Desired:
@@ -108,7 +108,7 @@ def test_plan_when_both_are_asked_for_then_no_consent_helps() -> None:
 def test_plan_when_only_pods_are_left_of_the_other_then_they_are_waited_for_without_asking() -> None:
     plan = plan_release([CUT], Snapshot(pods=(plugin_pod("node-1"),)))
     assert (plan.action, [item.there for item in plan.leaves]) == ("install", [False])
-    assert f"waits until the pods of {DEVICE_PLUGIN.plugin} are gone" in plan.reason
+    assert f"the pods of {DEVICE_PLUGIN.plugin} must end first" in plan.reason
 
 
 def test_plan_when_both_are_there_then_the_other_leaves_and_ours_is_brought_to_the_plan() -> None:

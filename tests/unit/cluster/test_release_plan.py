@@ -103,7 +103,7 @@ def test_plan_when_nfd_of_the_release_runs_then_it_stays_on() -> None:
 def test_plan_when_an_entry_of_the_operator_is_retired_then_dropped_unless_named() -> None:
     key = SHARED.ownership.config_key
     plan = plan_release([CUT], operating([CUT, SHARED]), retire=True)
-    assert (key in plan.keys, plan.reason) == (False, f"drops entry {key}, which no pool and no node names")
+    assert (key in plan.keys, plan.reason) == (False, f"removes entry {key}, which no pool or node uses")
     named = operating([CUT, SHARED], operated_node(SHARED))
     assert plan_release([CUT], named, retire=True).action == "none"
     assert plan_release([], operating([CUT, SHARED], operated_node(CUT)), retire=True).keys == plan.keys
@@ -136,7 +136,7 @@ def test_plan_when_the_other_release_is_there_then_refused_with_both_ways_out(ca
     (found,) = plan.diagnostics
     assert (found.code, found.severity) == ("release-migration", "error")
     assert other.address in found.seen
-    assert found.fix.endswith("; or, to change over: --migrate-release uninstalls it first")
+    assert found.fix.endswith("; or, to switch: --migrate-release uninstalls it first")
 
 
 def test_plan_when_only_history_is_left_of_the_other_then_no_migration() -> None:

@@ -69,7 +69,7 @@ BROKEN: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object], str]] 
         lambda made: made["entries"].update(data=dict.fromkeys(PLAN.keys, "version: v2")),
         "is missing",
     ),
-    "affinity ignored": (lambda made: pod_of(made, "plugin").pop("affinity"), "affinity is not the one given"),
+    "affinity ignored": (lambda made: pod_of(made, "plugin").pop("affinity"), "affinity is not the requested one"),
     "tolerations ignored": (lambda made: pod_of(made, "plugin").pop("tolerations"), "lacks the toleration of"),
     "strategy for all entries": (
         lambda made: pod_of(made, "plugin").update(containers=[{"env": [{"name": "MIG_STRATEGY", "value": "none"}]}]),

@@ -54,7 +54,7 @@ REFUSED = {
     "Bottlerocket": (
         "clusters: [train-eks]\nimage: bottlerocket",
         "eks-bottlerocket-profile",
-        "Bottlerocket cuts all GPUs into instances of one profile, and not by a layout",
+        "Bottlerocket supports one MIG profile for all GPUs, not a layout",
     ),
 }
 

@@ -115,7 +115,7 @@ def test_delete_when_the_inside_is_not_known_then_said_that_entries_stay(stage: 
     deletion = plan_deletion([plan], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.pool])
     (report,) = delete_pools(deletion, {CLUSTER.key: stage.session}, stage.run)
     assert [pool.outcome for pool in report.pools] == ["done"]
-    assert report.release == "release: not read; the same delete or the next apply drops entries: no answer"
+    assert report.release == "release: not read; the same delete or the next apply removes entries: no answer"
 
 
 @pytest.mark.parametrize(

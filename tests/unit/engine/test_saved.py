@@ -166,7 +166,7 @@ def test_file_when_it_cannot_be_written_then_the_former_one_stays(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("place", "expected"),
-    [("none/plan.json", 'there is no directory "{}/none"'), (".", "there is something else than a file")],
+    [("none/plan.json", 'the directory "{}/none" does not exist'), (".", "it is not a regular file")],
 )
 def test_file_when_its_place_is_none_then_said_so(place: str, expected: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=re.escape(expected.format(tmp_path))) as caught:
@@ -178,25 +178,25 @@ BROKEN: dict[str, tuple[str | bytes, str, str]] = {
     "empty": ("", "saved-plan", "it is not JSON: expecting value: line 1 column 1 (char 0)"),
     "binary": (b"\xff\xfe\x00{", "saved-plan", "it is not JSON: "),
     "a spec": ("kind: GPUNodePools", "saved-plan", "it is not JSON: "),
-    "a list": ("[]", "saved-plan", "it is no saved plan: it says no kind"),
-    "the plan as shown": ('{"kind": "Plan"}', "saved-plan", 'it is no saved plan: it is of kind "Plan"'),
+    "a list": ("[]", "saved-plan", "it is not a saved plan: it has no kind"),
+    "the plan as shown": ('{"kind": "Plan"}', "saved-plan", 'it is not a saved plan: its kind is "Plan"'),
     "too deep": ("[" * 100_000, "saved-plan", "it is not JSON: nested too deep"),
     "twice": ('{"kind": "SavedPlan", "kind": "SavedPlan"}', "saved-plan", "it is not JSON: a key is written twice"),
-    "no number": ('{"kind": NaN}', "saved-plan", "it is not JSON: naN is no number of JSON"),
+    "no number": ('{"kind": NaN}', "saved-plan", "it is not JSON: naN is not a JSON number"),
     "another format": (
         '{"kind": "SavedPlan", "schemaVersion": 2}',
         "saved-plan-version",
-        "it is of format 2; this gpukube reads 1",
+        "its format is 2; this gpukube reads 1",
     ),
     "a newer gpukube": (
         '{"kind": "SavedPlan", "schemaVersion": 1, "gpukubeVersion": "0.10.1"}',
         "saved-plan-version",
-        "gpukube 0.10.1 wrote it, and this is 0.1.0",
+        "it was written by gpukube 0.10.1; this is 0.1.0",
     ),
     "no checksum": (
         '{"kind": "SavedPlan", "schemaVersion": 1, "gpukubeVersion": "0.0.9rc1"}',
         "saved-plan-edited",
-        "it was changed after it was written: its checksum does not fit",
+        "it was changed after it was written: its checksum does not match",
     ),
 }
 
@@ -226,7 +226,7 @@ def test_read_when_a_forged_file_does_not_hold_together_then_refused(case: str, 
     document = written(tmp_path)
     forge(document)
     said = refusal(tmp_path, sealed(document))
-    assert said.startswith("plan.json: error[saved-plan]: it is no saved plan that gpukube wrote: ")
+    assert said.startswith("plan.json: error[saved-plan]: it is not a saved plan of gpukube: ")
     assert expected in said
 
 
@@ -337,7 +337,7 @@ UNFIT: dict[str, tuple[Callable[[ClusterPlan], ClusterPlan], str]] = {
     ),
     "an inside that was skipped": (
         lambda plan: replace(plan, unknown="skipped (--skip-cluster)", release=None),
-        "train-aks: error[plan-unsaved]: the plan is not saved: the inside of the cluster is not known: skipped",
+        "train-aks: error[plan-unsaved]: the plan is not saved: the cluster could not be read: skipped",
     ),
     "a foreign advertiser": (
         lambda plan: replace(plan, diagnostics=(Finding("foreign-advertiser", Where("train-aks"), "eksctl's"),)),
@@ -364,7 +364,7 @@ def test_plan_when_it_cannot_be_applied_then_not_saved(case: str) -> None:
 
 
 def test_plan_when_the_charts_address_holds_a_password_then_not_saved() -> None:
-    with pytest.raises(GpukubeError, match="holds a password") as caught:
+    with pytest.raises(GpukubeError, match="contains a password") as caught:
         require_savable([UPDATING.plan()], PlanOptions(chart="https://me:secret@charts.example/repo"))
     assert "secret" not in caught.value.render()
 

@@ -75,7 +75,7 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
     "a pool to create is there": (
         CREATING,
         IDLE,
-        ["train-aks/a100mig: a live pool a100mig is there now", "train-aks/a100mig: action create -> no-op"],
+        ["train-aks/a100mig: live pool a100mig exists now", "train-aks/a100mig: action create -> no-op"],
     ),
     "a pool to update is gone": (
         UPDATING,
@@ -174,7 +174,7 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
     "the chart": (
         replace(IDLE, provenance=replace(MADE, chart_digest="sha256:a")),
         replace(IDLE, provenance=replace(MADE, chart_digest="sha256:b")),
-        ["{file}: the chart is not the one that the plan was made with"],
+        ["{file}: the chart differs from the one that the plan was made with"],
     ),
 }
 
@@ -275,13 +275,13 @@ def test_saved_plan_when_the_inside_cannot_be_seen_then_that_error(tmp_path: Pat
 
 
 def test_saved_plan_when_a_cluster_is_missing_then_stale(tmp_path: Path) -> None:
-    with pytest.raises(StalePlan, match="the cluster is in the saved plan only"):
+    with pytest.raises(StalePlan, match="the cluster is only in the saved plan"):
         require_fresh(UPDATING.save(tmp_path), [], MADE)
 
 
 PLACES: dict[str, tuple[dict[str, object], dict[str, object], str]] = {
-    "the sandbox's, outside": ({"sandbox": True}, {}, "made in the sandbox, and this run is not in it"),
-    "a cloud's, in the sandbox": ({}, {"sandbox": True}, "made outside the sandbox, and this run is in it"),
+    "the sandbox's, outside": ({"sandbox": True}, {}, "made in the sandbox, but this run is not in it"),
+    "a cloud's, in the sandbox": ({}, {"sandbox": True}, "made outside the sandbox, but this run is in it"),
     "another endpoint": ({"endpoints": {"eks": "a:1"}}, {"endpoints": {"eks": "b:1"}}, "endpoint a:1 for eks, .* b:1"),
     "no endpoint": ({"endpoints": {"eks": "a"}}, {}, "endpoint a for eks, .* the cloud's own"),
 }

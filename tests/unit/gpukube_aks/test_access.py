@@ -113,7 +113,7 @@ def test_token_when_there_are_no_credentials_names_the_login() -> None:
 
 @pytest.mark.parametrize("value", [None, b"", b"{}"])
 def test_answer_when_it_holds_no_kubeconfig_is_a_cloud_error(value: bytes | None) -> None:
-    with pytest.raises(CloudError, match="no kubeconfig that can be used"):
+    with pytest.raises(CloudError, match="no usable kubeconfig"):
         cloud_access(CLUSTER, FakeSdk(kubeconfig=value), FakeCredential())
 
 

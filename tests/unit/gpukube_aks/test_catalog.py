@@ -187,13 +187,13 @@ def test_ask_when_prices_fail_then_sizes_and_a_note() -> None:
     prices = FakeSender(FakeResponse({"error": {"message": "busy"}}, 503))
     found = ask(FakeSender(FakeResponse({"value": [sku()]})), prices, INQUIRY, ("https://a.test", "https://p.test"))  # type: ignore[arg-type]  # as above
     assert ([o.name for o in found.offers], found.priced, len(found.notes)) == ([T4], False, 1)
-    assert found.notes[0].startswith("prices could not be read and stay as they were: ")
+    assert found.notes[0].startswith("prices could not be read and are unchanged: ")
 
 
 def test_ask_when_the_cloud_has_no_public_prices_then_said() -> None:
     found = ask(FakeSender(FakeResponse({"value": [sku()]})), None, INQUIRY, ("https://arm.test", ""))  # type: ignore[arg-type]  # as above
     assert (found.priced, found.notes) == (
-        False, ("Azure's price list speaks for the public cloud only; prices stay as they were",)
+        False, ("Azure's price list covers the public cloud only; prices are unchanged",)
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def test_ask_when_skus_are_refused_then_no_answer_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("subscription", "said"), [("", "no Azure subscription is named"), ("prod", '"prod" is no id')]
+    ("subscription", "said"), [("", "no Azure subscription is given"), ("prod", '"prod" is not a subscription id')]
 )
 def test_fetch_when_no_subscription_is_named_then_asked_for(subscription: str, said: str) -> None:
     with pytest.raises(SpecError, match=said):

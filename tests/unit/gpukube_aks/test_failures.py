@@ -230,7 +230,8 @@ def test_stock_out_when_wrapped_is_told_in_azures_clean_words() -> None:
 
     assert error.exit_code is ExitCode.CAPACITY
     assert error.render() == (
-        "train-aks/a100mig: error[capacity]: no such machine is free here now (AllocationFailed, request 7f3c)\n"
+        "train-aks/a100mig: error[capacity]: the region has no such machine available now "
+        "(AllocationFailed, request 7f3c)\n"
         "    why: Azure says: Allocation failed\n"
         "    fix: choose another size, zone or region, or try later"
     )

@@ -30,8 +30,8 @@ def test_version_when_it_goes_with_the_control_plane_is_right(wanted: str, plane
         ("1.35", "upgrade the cluster first"),
         ("1.34.3", "upgrade the cluster first"),
         ("1.34.10", "upgrade the cluster first"),
-        ("1.31", "write a version from 1.32 on"),
-        ("1.31.99", "write a version from 1.32 on"),
+        ("1.31", "write 1.32 or newer"),
+        ("1.31.99", "write 1.32 or newer"),
     ],
 )
 def test_version_when_above_or_far_below_the_control_plane_is_refused(wanted: str, fix: str) -> None:
@@ -39,7 +39,7 @@ def test_version_when_above_or_far_below_the_control_plane_is_refused(wanted: st
 
     assert found is not None
     assert (found.code, str(found.where), found.severity) == ("version-skew", "spec.kubernetesVersion", "error")
-    assert found.seen == f"kubernetesVersion is {wanted}, and the control plane of train-aks runs 1.34.2"
+    assert found.seen == f"kubernetesVersion is {wanted}, but the control plane of train-aks runs 1.34.2"
     assert found.fix.startswith(fix)
 
 

@@ -40,19 +40,17 @@ pools:
 
 EXPECTED = """\
 pools.yaml:7:11: error[GPK501 aks-name]: "aks-mignode" is not an AKS pool name
-pools.yaml:9:19: hint[GPK559 aks-series-frozen]: Azure deploys no new capacity for the series of \
+pools.yaml:9:19: hint[GPK559 aks-series-frozen]: Azure adds no capacity for the series of \
 Standard_NC24ads_A100_v4: machines may be hard to get
-pools.yaml:10:32: error[GPK510 aks-mixed-from-zero]: nodes.autoscaling.min is 0 with the mixed strategy: the pool \
-would never leave zero
+pools.yaml:10:32: error[GPK510 aks-mixed-from-zero]: nodes.autoscaling.min is 0 with strategy mixed: the pool \
+would never scale up from zero
 pools.yaml:11:13: error[GPK504 aks-zone]: "eastus-1" is not a zone of Azure
-pools.yaml:12:21: error[GPK506 aks-disk-size]: disk.sizeGiB is 20, less than AKS takes
-pools.yaml:13:30: error[GPK509 aks-mig-profile]: AKS cannot cut A100-80GB to "1g.20gb"
+pools.yaml:12:21: error[GPK506 aks-disk-size]: disk.sizeGiB is 20, less than AKS allows
+pools.yaml:13:30: error[GPK509 aks-mig-profile]: AKS does not support the MIG profile "1g.20gb" on A100-80GB
 pools.yaml:15:34: error[GPK517 aks-label]: AKS refuses the label "kubernetes.azure.com/mode"
-pools.yaml:16:34: error[GPK521 aks-tag]: the tag "SkipGPUDriverInstall" decides on the driver behind the back of \
-the pool
+pools.yaml:16:34: error[GPK521 aks-tag]: the tag "SkipGPUDriverInstall" changes the GPU driver without the spec
 pools.yaml:18:9: error[GPK519 aks-taint-value]: the taint "sku" has no value
-pools.yaml:19:21: error[GPK555 aks-driver-mig]: driver.owner is none, and AKS cuts GPUs with the driver that it \
-installs
+pools.yaml:19:21: error[GPK555 aks-driver-mig]: driver.owner is none, but AKS needs its own driver for MIG
 pools.yaml:22:15: error[GPK525 aks-native-managed]: aks.vmSize is set by gpukube itself
 pools.yaml:23:35: error[GPK527 aks-native-unknown]: aks.upgradeSettings has no property "maxsurge"
 """

@@ -194,14 +194,14 @@ def test_ask_when_prices_are_denied_then_types_and_a_note() -> None:
     found = ask(aws, aws, INQUIRY)
     assert ([o.name for o in found.offers], found.priced) == (["g6.xlarge", "g6.2xlarge"], False)
     (note,) = found.notes
-    assert note.startswith("prices could not be read and stay as they were: ")
+    assert note.startswith("prices could not be read and are unchanged: ")
 
 
 def test_ask_when_spot_prices_are_denied_then_a_note_and_the_others_count() -> None:
     aws = fake([{"PriceList": [product()]}], spot=[DENIED])
     found = ask(aws, aws, INQUIRY)
     assert found.priced
-    assert [note.partition(":")[0] for note in found.notes] == ["spot prices could not be read and stay as they were"]
+    assert [note.partition(":")[0] for note in found.notes] == ["spot prices could not be read and are unchanged"]
 
 
 def test_ask_when_the_region_has_no_price_list_then_said() -> None:

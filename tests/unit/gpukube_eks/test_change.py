@@ -150,7 +150,7 @@ RESERVED = Capacity("reserved", reservation=Reservation("capacityBlock", "cr-1")
 def test_version_when_a_block_is_in_use_is_refused(nodes: Nodes, size: int) -> None:
     sizes = {"minSize": nodes.minimum, "maxSize": nodes.maximum, "desiredSize": size}
 
-    with pytest.raises(SpecError, match="Capacity Block that is in use") as caught:
+    with pytest.raises(SpecError, match="nodes of a Capacity Block in use") as caught:
         calls(live_group(**BLOCK, scalingConfig=sizes), nodes=nodes, capacity=RESERVED, max_pods=60)
 
     assert caught.value.diagnostics[0].code == "block-in-use"

@@ -39,7 +39,7 @@ def cloud(aws: FakeAws) -> EksCloud:
 def test_identify_when_the_account_is_another_stops_before_the_cluster(aws: FakeAws, cloud: EksCloud) -> None:
     aws.account = "999999999999"
 
-    with pytest.raises(AccessError, match="of account 999999999999, not of 111122223333"):
+    with pytest.raises(AccessError, match="to account 999999999999, not 111122223333"):
         cloud.identify()
 
     assert aws.calls == ["get_caller_identity"]
@@ -382,7 +382,7 @@ def test_complete_when_a_live_pool_shall_change_to_a_reservation_looks_where_it_
     if fits:
         assert cloud.complete(desired) != desired
     else:
-        with pytest.raises(SpecError, match=r"is in us-east-1b, and .* in us-east-1a"):
+        with pytest.raises(SpecError, match=r"is in us-east-1b, but .* in us-east-1a"):
             cloud.complete(desired)
 
 

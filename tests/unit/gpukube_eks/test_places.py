@@ -46,14 +46,14 @@ def test_role_when_there_is_one_is_chosen(used: list[str], documented: list[str]
 
 
 def test_role_when_there_are_several_names_them() -> None:
-    with pytest.raises(SpecError, match=r"several roles: a, b") as caught:
+    with pytest.raises(SpecError, match=r"several roles are possible for the nodes of .*: a, b") as caught:
         choose_role(P4D, ["b", "a"], [], ())
 
-    assert caught.value.diagnostics[0].fix == "write eks: {nodeRole: a}, or another of them"
+    assert caught.value.diagnostics[0].fix == "write one of them, such as eks: {nodeRole: a}"
 
 
 def test_role_when_there_is_none_says_what_it_needs() -> None:
-    with pytest.raises(SpecError, match="no role for the nodes of train-eks/a100mig") as caught:
+    with pytest.raises(SpecError, match="no role found for the nodes of train-eks/a100mig") as caught:
         choose_role(P4D, [], [], ())
 
     assert "AmazonEKSWorkerNodePolicy" in caught.value.diagnostics[0].fix
@@ -94,7 +94,7 @@ def test_subnets_when_the_cluster_has_public_ones_only_are_these() -> None:
 
 
 def test_subnets_when_groups_disagree_are_asked_for() -> None:
-    with pytest.raises(SpecError, match=r"could be in any: pri-a; pri-b") as caught:
+    with pytest.raises(SpecError, match=r"several sets of subnets are possible for .*: pri-a; pri-b") as caught:
         choose_subnets(P4D, [("pri-a",), ("pri-b",)], LISTED, KNOWN, AB)
 
     assert "zones" in caught.value.diagnostics[0].fix
@@ -103,10 +103,10 @@ def test_subnets_when_groups_disagree_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("zones", "listed", "offered", "says"),
     [
-        ((), ("pri-c",), AB, "no subnet of the cluster is in a zone that offers p4d.24xlarge"),
-        ((), LISTED, (), "no zone offers it"),
+        ((), ("pri-c",), AB, "the cluster has no subnet in a zone that offers p4d.24xlarge"),
+        ((), LISTED, (), "zones that offer it: none"),
         (("us-east-1c",), LISTED, AB, "p4d.24xlarge is not offered in us-east-1c"),
-        (("us-east-1b",), ("pri-a",), AB, "the cluster has no subnet in us-east-1b; it has some in us-east-1a"),
+        (("us-east-1b",), ("pri-a",), AB, "the cluster has no subnet in us-east-1b; it has subnets in us-east-1a"),
     ],
 )
 def test_subnets_when_none_is_left_say_why(
@@ -125,7 +125,7 @@ def test_version_when_it_is_the_clusters_or_the_groups_own_is_taken(wanted: str,
 
 @pytest.mark.parametrize(("wanted", "group"), [("1.33", ""), ("1.35", ""), ("1.32", "1.33")])
 def test_version_when_it_is_another_one_is_refused(wanted: str, group: str) -> None:
-    with pytest.raises(SpecError, match=f"kubernetesVersion is {wanted}, and the cluster has 1.34") as caught:
+    with pytest.raises(SpecError, match=f"kubernetesVersion is {wanted}, but the cluster has 1.34") as caught:
         check_version(eks_target(kubernetes_version=wanted), "1.34", group)
 
     assert caught.value.diagnostics[0].fix
@@ -153,11 +153,11 @@ def test_zone_when_the_reservation_fits_is_its_own(state: str) -> None:
 @pytest.mark.parametrize(
     ("capacity", "live", "zones", "native", "said"),
     [
-        (ODCR, {"InstanceType": "p5.48xlarge"}, (), (), "holds p5.48xlarge"),
-        (BLOCK, {}, (), (), "is no capacityBlock"),
-        (ODCR, {"ReservationType": "capacity-block"}, (), (), "is no capacityReservation"),
-        (ODCR, {}, ("us-east-1a",), (), "is in us-east-1b, and .* in us-east-1a"),
-        (ODCR, {}, (), ("us-east-1a", "us-east-1b"), "is in us-east-1b, and .* in us-east-1a, us-east-1b"),
+        (ODCR, {"InstanceType": "p5.48xlarge"}, (), (), "is for p5.48xlarge"),
+        (BLOCK, {}, (), (), "is not a capacityBlock"),
+        (ODCR, {"ReservationType": "capacity-block"}, (), (), "is not a capacityReservation"),
+        (ODCR, {}, ("us-east-1a",), (), "is in us-east-1b, but .* in us-east-1a"),
+        (ODCR, {}, (), ("us-east-1a", "us-east-1b"), "is in us-east-1b, but .* in us-east-1a, us-east-1b"),
     ],
     ids=["type", "no block", "a block", "zone", "subnets"],
 )

@@ -220,7 +220,7 @@ def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
     assert [(o.name, o.price_usd_h) for o in found.offers] == [
         ("a2-highgpu-1g", pytest.approx(3.7)), ("a4-highgpu-8g", None), ("n1-*", 0.35),
     ]  # fmt: skip
-    assert (found.priced, found.notes) == (True, ("no live price, so the embedded one stays: a4-highgpu-8g",))
+    assert (found.priced, found.notes) == (True, ("no live price, the embedded one is used: a4-highgpu-8g",))
     urls = [url for url, _ in session.asked]
     assert urls[0] == "https://compute.test/compute/v1/projects/ml-prod/aggregated/machineTypes"
     assert urls[-1] == "https://billing.test/v1/services/6F81-5844-456A/skus"
@@ -229,7 +229,7 @@ def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
 def test_ask_when_prices_are_refused_then_machines_and_a_note() -> None:
     found = ask(FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS, skus=[403]), "ml-prod", INQUIRY, BASES)
     assert (len(found.offers), found.priced) == (3, False)
-    assert found.notes[0].startswith("prices could not be read and stay as they were: ")
+    assert found.notes[0].startswith("prices could not be read and are unchanged: ")
 
 
 def test_ask_when_machines_are_refused_then_no_answer_at_all() -> None:
@@ -246,7 +246,7 @@ def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("project", ["Not A Project", "../x", "ab"])
 def test_fetch_when_the_project_is_none_then_refused(project: str) -> None:
     settings = Settings({"gke": "http://127.0.0.1:9"}, sandbox=True)
-    with pytest.raises(SpecError, match="is no id of a project"):
+    with pytest.raises(SpecError, match="is not a project id"):
         fetch(Inquiry("gke", REGION, Account(project=project), settings))
 
 

@@ -247,12 +247,12 @@ def test_size_when_the_live_zones_do_not_divide_it_says_what_to_ask_for() -> Non
     with pytest.raises(SpecError) as caught:
         calls(target, live)
 
-    assert caught.value.diagnostics[0].fix == "ask for 2 or 4"
+    assert caught.value.diagnostics[0].fix == "request 2 or 4"
 
 
 @pytest.mark.parametrize(
     ("total", "zones", "fix"),
-    [(3, ["a", "b"], "ask for 2 or 4"), (1, ["a", "b"], "ask for 2"), (1001, ["a"], "at most 1000")],
+    [(3, ["a", "b"], "request 2 or 4"), (1, ["a", "b"], "request 2"), (1001, ["a"], "at most 1000")],
 )
 def test_scale_when_it_cannot_be_names_what_can(total: int, zones: list[str], fix: str) -> None:
     live = observe_pool({**live_of(BASE).native, "locations": zones})

@@ -78,9 +78,9 @@ def test_fields_when_they_go_together_pass(target: Target) -> None:
 
 BAD = {
     "fast socket alone": (pool(nested("config.fastSocket.enabled", value=True)), "config.gvnic.enabled: true"),
-    "repair of flex-start nodes": (pool(nested("management.autoRepair", value=True), **FLEX), "take it away"),
-    "reservation beside the form": (pool(nested(AFFINITY, "NO_RESERVATION"), **OURS), "take it away"),
-    "reservation beside flex-start": (pool(nested(AFFINITY, "NO_RESERVATION"), **FLEX), "take it away"),
+    "repair of flex-start nodes": (pool(nested("management.autoRepair", value=True), **FLEX), "remove it"),
+    "reservation beside the form": (pool(nested(AFFINITY, "NO_RESERVATION"), **OURS), "remove it"),
+    "reservation beside flex-start": (pool(nested(AFFINITY, "NO_RESERVATION"), **FLEX), "remove it"),
     "a reservation by hand": (pool(nested(AFFINITY, "SPECIFIC_RESERVATION")), "{gke: {reservation: NAME}}"),
     "a reservation for Spot by hand": (
         pool(nested(AFFINITY, "SPECIFIC_RESERVATION"), capacity=Capacity("spot")), "{gke: {reservation: NAME}}",
@@ -95,8 +95,8 @@ BAD = {
     "compact and blue-green": (
         pool({**COMPACT, "upgradeSettings": {"strategy": "BLUE_GREEN"}}), "strategy: SURGE",
     ),
-    "compact and queued": (pool(COMPACT, **QUEUED), "take it away"),
-    "compact flex-start of A100": (pool(COMPACT, **FLEX), "take it away"),
+    "compact and queued": (pool(COMPACT, **QUEUED), "remove it"),
+    "compact flex-start of A100": (pool(COMPACT, **FLEX), "remove it"),
     "compact, one too many A100": (pool(COMPACT, nodes=fixed(151)), "150 nodes of a2"),
     "compact, one too many H100": (pool(COMPACT, "a3-highgpu-8g", nodes=fixed(97)), "96 of a3"),
     "compact, one too many RTX": (
@@ -109,7 +109,7 @@ BAD = {
     "disks twice": (pool(merged(nested(EPHEMERAL, 1), nested(BLOCK, 1))), "keep one of them"),
     "four disks of sixteen": (pool(nested(EPHEMERAL, 4), "a3-highgpu-8g"), "write 16"),
     "nine disks of eight": (pool(nested(BLOCK, 9)), "write 1 to 8"),
-    "a disk of none": (pool(nested(EPHEMERAL, 1), "a3-ultragpu-8g-nolssd", **FLEX), "take it away"),
+    "a disk of none": (pool(nested(EPHEMERAL, 1), "a3-ultragpu-8g-nolssd", **FLEX), "remove it"),
 }  # fmt: skip
 
 

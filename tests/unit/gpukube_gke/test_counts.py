@@ -77,9 +77,9 @@ def test_bounds_when_sent_are_of_the_scope_that_is_written(
 @pytest.mark.parametrize(
     ("nodes", "initial", "says"),
     [
-        ("{autoscaling: {min: 1, max: 8}}", 1, "the pool begins with 3 nodes, 1 in each zone"),
-        ("{autoscaling: {min: 4, max: 8}}", 2, "the pool begins with 6 nodes, 2 in each zone"),
-        ("{autoscaling: {min: 1, max: 2}}", 0, "the pool begins with no nodes"),
+        ("{autoscaling: {min: 1, max: 8}}", 1, "the pool starts with 3 nodes, 1 in each zone"),
+        ("{autoscaling: {min: 4, max: 8}}", 2, "the pool starts with 6 nodes, 2 in each zone"),
+        ("{autoscaling: {min: 1, max: 2}}", 0, "the pool starts with no nodes"),
     ],
 )
 def test_min_when_the_zones_do_not_divide_it_is_kept_and_the_first_nodes_are_told(
@@ -98,10 +98,10 @@ def test_min_when_the_zones_do_not_divide_it_is_kept_and_the_first_nodes_are_tol
 @pytest.mark.parametrize(
     ("nodes", "code", "says"),
     [
-        ("{autoscaling: {min: 0, max: 1001, scope: zone}}", "gke-node-count", "comes to 3003 nodes"),
-        ("{autoscaling: {min: 0, max: 3001}}", "gke-node-count", "comes to 3001 nodes"),
-        ("{autoscaling: {min: 0, max: 8, initial: 4}}", "gke-zones-divide", "is 4, which 3 zones do not divide"),
-        ("{count: 5}", "gke-zones-divide", "is 5, which 3 zones do not divide"),
+        ("{autoscaling: {min: 0, max: 1001, scope: zone}}", "gke-node-count", "is 3003, more nodes"),
+        ("{autoscaling: {min: 0, max: 3001}}", "gke-node-count", "is 3001, more nodes"),
+        ("{autoscaling: {min: 0, max: 8, initial: 4}}", "gke-zones-divide", "is 4, which is not divisible by 3 zones"),
+        ("{count: 5}", "gke-zones-divide", "is 5, which is not divisible by 3 zones"),
     ],
 )
 def test_bounds_when_gke_cannot_have_them_are_told(tmp_path: Path, nodes: str, code: str, says: str) -> None:

@@ -45,15 +45,15 @@ BUSY = "Cluster is running incompatible operation operation-1-2."
 GOING = "Operation operation-1 is currently deleting a node pool for cluster train. Please wait and try again later."
 
 MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
-    (Problem("RESOURCE_EXHAUSTED", FIVE), Busy, "busy", "wait until one has ended"),
-    (Problem("FAILED_PRECONDITION", BUSY), Busy, "busy", "wait until it has ended"),
-    (Problem("FAILED_PRECONDITION", GOING), Busy, "busy", "wait until it has ended"),
-    (Problem("FAILED_PRECONDITION", "Something else."), CloudError, "refused", "change what it names"),
+    (Problem("RESOURCE_EXHAUSTED", FIVE), Busy, "busy", "wait until one has finished"),
+    (Problem("FAILED_PRECONDITION", BUSY), Busy, "busy", "wait until it has finished"),
+    (Problem("FAILED_PRECONDITION", GOING), Busy, "busy", "wait until it has finished"),
+    (Problem("FAILED_PRECONDITION", "Something else."), CloudError, "refused", "correct what the message names"),
     (Problem("RESOURCE_EXHAUSTED", "Rate limit."), CloudError, "throttled", "wait a minute"),
     (Problem("RESOURCE_EXHAUSTED", STOCKOUT, is_late=True), CapacityError, "capacity", "another zone"),
     (Problem("UNKNOWN", "x", "GCE_STOCKOUT", is_late=True), CapacityError, "capacity", "another zone"),
     (Problem("", "ZONE_RESOURCE_POOL_EXHAUSTED", is_late=True), CapacityError, "capacity", "another zone"),
-    (Problem("RESOURCE_EXHAUSTED", USED_UP), CapacityError, "reservation", "ask for fewer nodes"),
+    (Problem("RESOURCE_EXHAUSTED", USED_UP), CapacityError, "reservation", "request fewer nodes"),
     (Problem("NOT_FOUND", NOT_THERE), CapacityError, "reservation", "write its zone under zones:"),
     (Problem("PERMISSION_DENIED", QUOTA), QuotaError, "quota", "NVIDIA_A100_GPUS from 16 to 20 (8 more are needed)"),
     (Problem("UNKNOWN", "[GCE_QUOTA_EXCEEDED]: no.", is_late=True), QuotaError, "quota", "GPUS_ALL_REGIONS"),
@@ -65,8 +65,8 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
         "gcloud services enable",
     ),
     (Problem("UNAUTHENTICATED", "no"), AccessError, "access", "gcloud auth application-default login"),
-    (Problem("ALREADY_EXISTS", "there"), Conflict, "exists", "it looks first"),
-    (Problem("ABORTED", "etag"), Moved, "changed", "it looks first"),
+    (Problem("ALREADY_EXISTS", "there"), Conflict, "exists", "it reads the live state first"),
+    (Problem("ABORTED", "etag"), Moved, "changed", "it reads the live state first"),
     (Problem("NOT_FOUND", "no cluster"), NoCluster, "no-cluster", "gcloud container clusters list"),
     (
         Problem("INVALID_ARGUMENT", 'Accelerator type "nvidia-b200" does not exist in zone us-central1-a.'),
@@ -74,8 +74,8 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
         "zone-not-offered",
         "write zones",
     ),
-    (Problem("INVALID_ARGUMENT", "Found more than one taint with key x"), CloudError, "taint-twice", "take it away"),
-    (Problem("INVALID_ARGUMENT", "no"), CloudError, "refused", "change what it names"),
+    (Problem("INVALID_ARGUMENT", "Found more than one taint with key x"), CloudError, "taint-twice", "remove it"),
+    (Problem("INVALID_ARGUMENT", "no"), CloudError, "refused", "correct what the message names"),
     (Problem("", "x", "GKE_SERVICE_ACCOUNT_DELETED", is_late=True), CloudError, "service-account", "restore it"),
     (
         Problem("", "x", "NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS", is_late=True),
@@ -88,7 +88,7 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("INTERNAL", "x", is_late=True), CloudError, "failed", "run the same command again"),
     (Problem("INTERNAL", "x"), CloudError, "cloud", "try again later"),
     (Problem("UNAVAILABLE", "failed to connect to all addresses"), CloudError, "unreachable", "check the network"),
-    (Problem("UNAVAILABLE", "Socket closed"), CloudError, "no-answer", "it looks first"),
+    (Problem("UNAVAILABLE", "Socket closed"), CloudError, "no-answer", "it reads the live state first"),
 ]  # fmt: skip
 
 

@@ -195,8 +195,8 @@ def test_ubuntu_when_the_driver_is_ones_own_is_not_judged_by_that_of_gke(changes
         ),
         (flex(capacity=reserved("flexStart", run_s=8 * 86400)), "maxRunDuration is 8 days"),
         (flex(capacity=reserved("queued", run_s=604801)), "maxRunDuration is 604801 seconds"),
-        (gke_target(capacity=OURS, upgrade=NO_SURGE), "under zones none is named"),
-        (gke_target(capacity=OURS, upgrade=NO_SURGE, zones=(A, B), nodes=FIXED), "under zones there are 2"),
+        (gke_target(capacity=OURS, upgrade=NO_SURGE), "zones is not set"),
+        (gke_target(capacity=OURS, upgrade=NO_SURGE, zones=(A, B), nodes=FIXED), "zones has 2"),
         (gke_target(kubernetes_version="1.33", machine=gke_target("g4-standard-48").machine), "is too old for RTX PRO"),
     ],
 )
@@ -224,8 +224,12 @@ def test_driver_version_when_gke_installs_none_is_refused(changes: dict[str, obj
 @pytest.mark.parametrize(
     ("target", "plane", "says"),
     [
-        (gke_target("g4-standard-6"), "1.34.4-gke.9999999", "is too old for machines with a part of an RTX PRO 6000"),
-        (gke_target("g4-standard-6"), "1.35.2-gke.1484999", "is too old for machines with a part"),
+        (
+            gke_target("g4-standard-6"),
+            "1.34.4-gke.9999999",
+            "is too old for machines with a fraction of an RTX PRO 6000",
+        ),
+        (gke_target("g4-standard-6"), "1.35.2-gke.1484999", "is too old for machines with a fraction"),
         (gke_target("g4-standard-48"), "1.34.0-gke.1661999", "is too old for RTX PRO 6000 machines"),
         (flex(), "1.32.2-gke.1651999", "is too old for flex-start"),
         (gke_target(kubernetes_version="1.35"), "1.34.9-gke.1", "newer than the control plane"),

@@ -185,14 +185,14 @@ def test_check_when_it_works_with_care_warns(changes: dict[str, object], codes: 
 @pytest.mark.parametrize(
     ("zones", "count", "says"),
     [
-        ((), 1001, "nodes.count comes to 1001 nodes, more than a pool of one zone can have"),
-        ((A, B), 2002, "nodes.count comes to 2002 nodes, more than a pool of 2 zones can have"),
+        ((), 1001, "nodes.count is 1001, more nodes than a pool in one zone can have"),
+        ((A, B), 2002, "nodes.count is 2002, more nodes than a pool in 2 zones can have"),
     ],
 )
 def test_count_when_it_is_too_much_is_told_for_all_zones(zones: tuple[str, ...], count: int, says: str) -> None:
     (finding,) = PROVIDER.check(gke_target(zones=zones, nodes=fixed(count)))
 
-    assert (finding.seen, finding.fix) == (says, "ask for at most 1000 nodes in each zone, or split the pool")
+    assert (finding.seen, finding.fix) == (says, "request at most 1000 nodes per zone, or split the pool")
 
 
 def test_labels_when_they_are_as_long_as_may_be_pass() -> None:
@@ -215,9 +215,9 @@ def test_check_when_google_spells_a_size_in_two_ways_warns() -> None:
 @pytest.mark.parametrize(
     ("written", "fix"),
     [
-        ("cos", "write COS_CONTAINERD, or leave image out"),
-        ("Ubuntu", "write UBUNTU_CONTAINERD, or leave image out"),
-        ("al2023", "write COS_CONTAINERD or UBUNTU_CONTAINERD, or leave image out"),
+        ("cos", "write COS_CONTAINERD, or remove image"),
+        ("Ubuntu", "write UBUNTU_CONTAINERD, or remove image"),
+        ("al2023", "write COS_CONTAINERD or UBUNTU_CONTAINERD, or remove image"),
     ],
 )
 def test_image_when_it_is_nearly_one_is_told_the_one(written: str, fix: str) -> None:

@@ -27,7 +27,7 @@ CASES: dict[str, tuple[str, str, object]] = {
     "a version": ("pools.a100mig.kubernetesVersion=1.30", "kubernetesVersion", "1.30"),
     "a label of digits": ("pools.a100mig.labels.build=007", "labels", {"build": "007"}),
     "a label that is true": ("pools.a100mig.labels.team=True", "labels", {"team": "True"}),
-    "numbers in a list of texts": ("pools.a100mig.zones=[1, 02]", "zones", ("1", "02")),
+    "numbers in a list of strings": ("pools.a100mig.zones=[1, 02]", "zones", ("1", "02")),
     "numbers in a mapping of texts": (
         "pools.a100mig.tags={a: 1.10, b: yes, c: true}",
         "tags",
