@@ -96,6 +96,7 @@ class GkeGroups:
         """Add instances to a group; a stock-out is known soon, as no operation waits for it."""
         pool, zone = self._find(name)
         self.coming[name] = self.coming.get(name, 0) + count
+        pool.moved = True
         left, pace = count, Pace()
         try:
             try:
@@ -118,6 +119,7 @@ class GkeGroups:
         """Delete one instance of a group."""
         pool, zone = self._find(name)
         if node in pool.nodes.get(zone, ()):
+            pool.moved = True
             pool.nodes[zone].remove(node)
             await asyncio.shield(self.cluster.kube.remove_node(node))
 

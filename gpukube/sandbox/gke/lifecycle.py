@@ -162,9 +162,11 @@ def _wanted(pool: Pool) -> dict[str, int]:
     """Say how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
     told = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     scaling = pool.wire.autoscaling
-    if not scaling.enabled or not pool.made:
+    if not pool.made or not (scaling.enabled or pool.moved):
         return told
     sizes = {zone: len(pool.nodes.get(zone, ())) for zone in pool.wire.locations}
+    if not scaling.enabled:
+        return sizes
     if not scaling.total_max_node_count:
         return {zone: min(max(size, scaling.min_node_count), scaling.max_node_count) for zone, size in sizes.items()}
     while sum(sizes.values()) < scaling.total_min_node_count:

@@ -34,12 +34,14 @@ class Pool:
         nodes: Zone -> names of its machines, oldest first.
         made: Machines made so far, for their names.
         listed_from: Moment from which on lists have it.
+        moved: The autoscaler has changed its size since it was last set; what is there then stays.
     """
 
     wire: wire.NodePool
     nodes: dict[str, list[str]] = field(default_factory=dict)
     made: int = 0
     listed_from: float = 0.0
+    moved: bool = False
 
     @property
     def name(self) -> str:

@@ -223,6 +223,7 @@ class GkeService:
             raise bad("Node pool size cannot be set while autoscaling is enabled.")
         wanted = clone(pool.wire)
         wanted.initial_node_count = request.node_count
+        pool.moved = False
         self._check_supply(cluster, place, wanted)
         return self._change(cluster, pool, wanted, Kind.SET_NODE_POOL_SIZE)
 

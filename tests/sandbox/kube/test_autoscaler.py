@@ -16,6 +16,7 @@ from gpukube.sandbox.eks.autoscaling import EksGroups
 from gpukube.sandbox.eks.clusters import ClusterOptions as EksOptions
 from gpukube.sandbox.eks.making import EksRequest
 from gpukube.sandbox.faults import parse_fault
+from gpukube.sandbox.gke import lifecycle
 from gpukube.sandbox.gke.autoscaling import GkeGroups
 from gpukube.sandbox.gke.making import GkeRequest
 from gpukube.sandbox.gke.pools import Pool as GkePool
@@ -462,3 +463,29 @@ def test_gke_groups_when_limits_are_of_a_zone_or_of_all_then_told_apart(
     groups = asyncio.run(story())
     assert [(group.low, group.high) for group in groups] == bounds
     assert {group.balanced for group in groups} == {scaling.get("location_policy") == "BALANCED"}
+
+
+@pytest.mark.parametrize(
+    ("scaling", "sizes"),
+    [
+        pytest.param({}, [2, 1, 0], id="within"),
+        pytest.param({"total_max_node_count": 2}, [1, 1, 0], id="fewer-in-all"),
+        pytest.param({"total_min_node_count": 5}, [2, 2, 1], id="more-in-all"),
+        pytest.param({"total_max_node_count": 0, "min_node_count": 1, "max_node_count": 1}, [1, 1, 1], id="of-a-zone"),
+        pytest.param({"enabled": False}, [2, 1, 0], id="switched-off"),
+    ],
+)
+def test_gke_pool_when_the_autoscaler_has_sized_it_then_updates_leave_that_within_the_limits(
+    scaling: dict[str, object], sizes: list[int]
+) -> None:
+    async def story() -> dict[str, int]:
+        world = World(SPEED, b"authority")
+        await world.ensure_gke_cluster(GkeRequest("p", "us-central1", "k"))
+        pool = gke_pool(world, **scaling)
+        pool.made, pool.moved = 3, True
+        pool.nodes = {"us-central1-a": ["x", "y"], "us-central1-b": ["z"]}
+        found = lifecycle._wanted(pool)
+        await world.reset()
+        return found
+
+    assert list(asyncio.run(story()).values()) == sizes

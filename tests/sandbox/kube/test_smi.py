@@ -165,6 +165,22 @@ def test_job_when_it_has_ended_then_removed_with_its_pod_after_its_time() -> Non
     life(story)
 
 
+def test_pods_when_each_asks_for_a_slice_then_their_logs_show_two_devices() -> None:
+    async def story(bench: Bench) -> None:
+        await bench.node(GpuShape("A100-40GB", 1, ("1g.5gb",) * 7, host_plugin=True, host_strategy="mixed"))
+        await bench.wait(60)
+        shown = {"name": "m", "image": "cuda", "command": ["sh", "-c", "nvidia-smi -L; sleep 1000"]}
+        asks = {"limits": {"nvidia.com/mig-1g.5gb": "1"}}
+        for name in ("one", "two"):
+            pod = {"containers": [{**shown, "resources": asks}], "restartPolicy": "Never"}
+            bench.put("pods", {"metadata": {"name": name}, "spec": pod})
+        await bench.wait(10)
+        logs = [bench.cluster.log_lines(bench.get("pods", name)["metadata"]["uid"], "m") for name in ("one", "two")]
+        assert [lines[1].rpartition("UUID: ")[2] for lines in logs] == ["MIG-n1-0-0)", "MIG-n1-0-1)"]
+
+    life(story)
+
+
 def test_job_when_nothing_is_free_then_ended_at_its_deadline() -> None:
     async def story(bench: Bench) -> None:
         bench.put("jobs", job(activeDeadlineSeconds=50))

@@ -255,6 +255,7 @@ def test_node_when_it_registers_then_it_has_a_lease_that_goes_with_it() -> None:
     async def story(bench: Bench) -> None:
         await bench.node(None)
         await bench.wait(60)
+        assert told(bench, "n1") == ["Starting", "RegisteredNode", "NodeReady"]
         (lease,) = bench.all_of("leases")
         assert (name_of(lease), spec(lease)["holderIdentity"]) == ("n1", "n1")
         await bench.cluster.remove_node("n1")

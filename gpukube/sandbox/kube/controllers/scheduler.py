@@ -5,14 +5,15 @@ Lives here: the order of pods, binding, preempting, telling why. Must not live h
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.kube.controllers.events import Recorder
 from gpukube.sandbox.kube.controllers.scheduling import is_terminal
 from gpukube.sandbox.kube.scheduler.snapshot import take_snapshot
-from gpukube.sandbox.kube.scheduler.verdicts import place, priority
-from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
+from gpukube.sandbox.kube.scheduler.verdicts import Placing, place, priority
+from gpukube.sandbox.kube.store.objects import labels, meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
@@ -48,16 +49,22 @@ class Scheduler:
         waiting = [pod for pod in pods if is_waiting(pod)]
         if waiting:
             snapshot = take_snapshot(await self._api.list("nodes"), pods, await self._api.list("namespaces"))
+            # Replicas that wait for the same are judged once, until one of them or another pod takes its place.
+            judged: dict[str, Placing] = {}
             for pod in sorted(waiting, key=lambda pod: (-priority(pod), meta(pod).get("creationTimestamp", ""))):
-                await self._place(pod, snapshot)
+                await self._place(pod, snapshot, judged)
         return None
 
-    async def _place(self, pod: JsonObject, snapshot: Snapshot) -> None:
+    async def _place(self, pod: JsonObject, snapshot: Snapshot, judged: dict[str, Placing]) -> None:
         if spec(pod).get("schedulingGates"):
             await self._tell(pod, "SchedulingGated", GATED)
             return
-        found = place(pod, snapshot, self._version)
+        alike = json.dumps([namespace_of(pod), labels(pod), spec(pod)], sort_keys=True)
+        found = judged.get(alike) or place(pod, snapshot, self._version)
+        if not found.victims:
+            judged[alike] = found
         if found.nodes:
+            judged.clear()
             chosen = found.nodes[0]
             snapshot.nodes[chosen].take(pod)
             await self._api.patch("pods", pod, {"spec": {"nodeName": chosen}})

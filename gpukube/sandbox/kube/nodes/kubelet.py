@@ -54,6 +54,7 @@ class Kubelets:
 
     Attributes:
         machines: Node name -> machine; the cluster adds and removes them.
+        events: Where kubelets tell of pods and nodes.
     """
 
     watches = ("pods", "nodes", "configmaps", "nodefeatures")
@@ -62,7 +63,7 @@ class Kubelets:
         self._api = api
         self._clock = clock
         self._logs = logs
-        self._events = Recorder(api, clock, "kubelet")
+        self.events = Recorder(api, clock, "kubelet")
         self.machines: dict[str, Machine] = {}
 
     async def reconcile(self) -> float | None:
@@ -98,12 +99,12 @@ class Kubelets:
             allocate(machine, machine.pods[uid])
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
-            await tell_of(self._events, run, pod, None)
+            await tell_of(self.events, run, pod, None)
             return await self._end(machine, run, pod)
         if not is_terminal(pod) and not run.refusal:
             await self._advance(machine, node, pod, run)
         held_up = None if run.started or now < run.born + PULL_S else await self._held_up(machine, pod)
-        await tell_of(self._events, run, pod, held_up)
+        await tell_of(self.events, run, pod, held_up)
         await self._show(machine, run, pod)
         return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
 
