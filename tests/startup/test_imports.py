@@ -238,4 +238,5 @@ def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str,
     assert of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert not packages(modules) & {"helm_python", "starlette", "uvicorn"}
+    assert not modules & {"azure.identity", "msal"}  # nobody signs in to an emulated Azure
     assert not of(modules, "gpukube.sandbox") | of(modules, "gpukube.doctor")

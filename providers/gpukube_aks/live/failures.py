@@ -17,7 +17,6 @@ from azure.core.exceptions import (
     ServiceRequestError,
     ServiceResponseError,
 )
-from azure.identity import CredentialUnavailableError
 
 from gpukube.errors import AccessError, CloudError
 from gpukube_aks.facts.meanings import LOGIN, error_of, exists, quote, read_problem
@@ -70,6 +69,8 @@ def _explain_login(error: ClientAuthenticationError, where: str) -> GpukubeError
     """
     text = str(error)
     refusal = next((line for line in text.splitlines() if "AADSTS" in line or "Invalid tenant" in line), "")
+    from azure.identity import CredentialUnavailableError  # noqa: PLC0415 - 60 ms that only such an error is worth
+
     is_missing = isinstance(error, CredentialUnavailableError) or "failed to retrieve a token" in text
     if is_missing and not refusal:
         return AccessError("no Azure credentials were found", where=where, fix=LOGIN, code="no-credentials")
