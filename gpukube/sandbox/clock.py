@@ -29,6 +29,11 @@ class Clock(Protocol):
         """Sandbox seconds that pass in one second of the wall clock."""
         ...
 
+    @property
+    def lead_s(self) -> float:
+        """Seconds that `now()` is ahead of the clock of whoever reads a time."""
+        ...
+
     def now(self) -> float:
         """Tell the sandbox's time, in seconds since the Unix epoch."""
         ...
@@ -67,6 +72,11 @@ class ScaledClock:
         """Sandbox seconds per wall second."""
         return self._speed
 
+    @property
+    def lead_s(self) -> float:
+        """Seconds ahead of the wall clock that this one started with."""
+        return (self._monotonic() - self._started) * (self._speed - 1.0)
+
     def now(self) -> float:
         """Tell the sandbox's time, in seconds since the Unix epoch."""
         return self._origin + (self._monotonic() - self._started) * self._speed
@@ -92,6 +102,11 @@ class ManualClock:
     def speed(self) -> float:
         """Always 1: a test's seconds are the sandbox's."""
         return 1.0
+
+    @property
+    def lead_s(self) -> float:
+        """None: who reads a time here reads this clock."""
+        return 0.0
 
     def now(self) -> float:
         """Tell the sandbox's time, in seconds since the Unix epoch."""

@@ -31,6 +31,11 @@ class PacedClock:
         """Sandbox seconds per wall second."""
         return self._speed
 
+    @property
+    def lead_s(self) -> float:
+        """Seconds ahead of the wall clock; 0 where a saved world has brought an earlier time."""
+        return max(0.0, self.now() - time.time())
+
     def now(self) -> float:
         """Tell the sandbox's time, in seconds since the Unix epoch."""
         return self._base + (time.monotonic() - self._since) * self._speed

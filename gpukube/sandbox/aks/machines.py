@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 IMAGE_DATE = "202608.07.0"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _OS_IMAGES = {"Ubuntu": "Ubuntu 24.04.3 LTS", "Ubuntu2204": "Ubuntu 22.04.5 LTS", "Ubuntu2404": "Ubuntu 24.04.3 LTS"}
+_KERNELS = {
+    "Ubuntu": "6.8.0-1034-azure",
+    "Ubuntu2204": "5.15.0-1092-azure",
+    "Ubuntu2404": "6.8.0-1034-azure",
+}
 _IMAGES = {"Ubuntu2204": "AKSUbuntu-2204gen2containerd", "AzureLinux": "AKSAzureLinux-V3gen2"}
 _OF_THE_IMAGE = ("nodeImageVersion", "osSKU", "enableFIPS", "currentOrchestratorVersion")
 _UBUNTU_24_FROM = 34  # Ubuntu means 24.04 from Kubernetes 1.34 on (docs: aks/node-auto-provisioning-aksnodeclass)
@@ -150,6 +155,7 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
             f"/virtualMachineScaleSets/{scale_set}/virtualMachines/{index}"
         ),
         os_image=_OS_IMAGES.get(effective_sku(pool), "Microsoft Azure Linux 3.0"),
+        kernel=_KERNELS.get(effective_sku(pool), "6.6.96.1-1.azl3"),
         max_pods=int(str(pool["maxPods"])),
         zone=zone,
         kubelet=str(pool["currentOrchestratorVersion"]),

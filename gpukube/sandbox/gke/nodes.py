@@ -42,6 +42,7 @@ _OS = {
     "COS_CONTAINERD": ("cos", "Container-Optimized OS from Google"),
     "UBUNTU_CONTAINERD": ("ubuntu", "Ubuntu 24.04.3 LTS"),
 }
+_KERNELS = {"COS_CONTAINERD": "6.12.46+", "UBUNTU_CONTAINERD": "6.8.0-1034-gke"}
 
 
 def group_name(place: Place, zone: str) -> str:
@@ -129,6 +130,7 @@ def node_shape(place: Place, pool: wire.NodePool, name: str, zone: str, boot_s: 
         boot_s=boot_s,
         provider_id=f"gce://{place.project}/{zone}/{name}",
         os_image=_OS[pool.config.image_type][1],
+        kernel=_KERNELS[pool.config.image_type],
         runtime="containerd://2.0.7",
         max_pods=pool.max_pods_constraint.max_pods_per_node,
         zone=zone,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from gpukube.sandbox.kube.store.kinds import Kind
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 ASSETS = find_assets()
@@ -363,3 +364,69 @@ def test_sequence_when_sent_to_both_then_same_objects_owners_and_conflicts(
         )
 
         assert comparable(here) == comparable(there), json.dumps(body)
+
+
+# tables, chunks, refusals
+
+_TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+LISTED = [kind for kind in BUILT_IN if not kind.group.startswith(("authentication", "authorization"))]
+
+
+@pytest.mark.parametrize("kind", LISTED, ids=lambda kind: kind.kind)
+def test_table_when_listed_then_columns_are_the_real_server_s(
+    real: httpx.Client, emulated: Emulated, kind: Kind
+) -> None:
+    place = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    here, there = (
+        server.request("GET", f"{place}/{kind.plural}", headers=_TABLE).json() for server in (emulated, real)
+    )
+
+    assert [(head["name"], head["priority"]) for head in here["columnDefinitions"]] == [
+        (head["name"], head["priority"]) for head in there["columnDefinitions"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "body"),
+    [
+        pytest.param("config_map", {"kind": "ConfigMap", "metadata": {"name": "BAD_Name"}}, id="name"),
+        pytest.param(
+            "config_map", {"kind": "ConfigMap", "metadata": {"name": "x", "labels": {"a": "b c"}}}, id="label"
+        ),
+        pytest.param(
+            "config_map", {"kind": "ConfigMap", "metadata": {"name": "x", "labels": {"a": "b" * 64}}}, id="long"
+        ),
+        pytest.param("config_map", {"kind": "ConfigMap", "metadata": {}}, id="no-name"),
+    ],
+)
+def test_object_when_it_is_invalid_then_refused_in_the_same_words(
+    real: httpx.Client, emulated: Emulated, place: str, body: JsonObject
+) -> None:
+    here, there = (
+        server.request("POST", PLACES[place], json={"apiVersion": "v1"} | body).json() for server in (emulated, real)
+    )
+
+    assert (here["code"], here["reason"], here["message"]) == (there["code"], there["reason"], there["message"])
+    assert here["details"]["causes"] == there["details"]["causes"]
+
+
+def test_list_when_read_in_chunks_then_as_on_the_real_server(real: httpx.Client, emulated: Emulated) -> None:
+    """Every chunk is of the moment of the first one, whatever was written since."""
+    answers = []
+    for server in (real, emulated):
+        server.request("POST", "/api/v1/namespaces", json={"metadata": {"name": "chunks"}})
+        place, seen, token = "/api/v1/namespaces/chunks/secrets", [], ""
+        for name in ("a", "b", "c", "d", "e"):
+            server.request("POST", place, json={"metadata": {"name": name}})
+        while True:
+            page = server.request("GET", f"{place}?limit=2&continue={token}").json()
+            left = page["metadata"].get("remainingItemCount")
+            seen.append(([item["metadata"]["name"] for item in page["items"]], left))
+            server.request("DELETE", f"{place}/d")
+            server.request("POST", place, json={"metadata": {"name": "bb"}})
+            token = page["metadata"].get("continue", "")
+            if not token:
+                break
+        answers.append((seen, server.request("GET", f"{place}?limit=2&continue=x").status_code))
+
+    assert answers[0] == answers[1] == ([(["a", "b"], 3), (["c", "d"], 1), (["e"], None)], 400)

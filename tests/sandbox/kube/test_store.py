@@ -117,7 +117,7 @@ def test_update_when_selector_changes_then_422() -> None:
     [
         ({"metadata": {"name": "Bad_Name", "namespace": "default"}}, "RFC 1123"),
         ({"metadata": {"name": "a", "namespace": "default", "labels": {"k": "not a label"}}}, "valid label"),
-        ({"metadata": {"name": "a", "namespace": "default", "labels": {"k": "x" * 64}}}, "valid label"),
+        ({"metadata": {"name": "a", "namespace": "default", "labels": {"k": "x" * 64}}}, "no more than 63"),
     ],
 )
 def test_create_when_values_break_the_rules_then_422(change: JsonObject, message: str) -> None:

@@ -14,6 +14,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from gpukube.sandbox.kube.http import discovery, openapi_v2, openapi_v3, subresources, tables
+from gpukube.sandbox.kube.http.moments import moved_back
+from gpukube.sandbox.kube.http.pages import read_page
 from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
 from gpukube.sandbox.kube.http.watching import WatchQuery, watch
 from gpukube.sandbox.kube.store import problems
@@ -52,9 +54,12 @@ class _Api:
         try:
             if request.headers.get("authorization") != f"Bearer {self._cluster.token}":
                 raise problems.unauthorized()
-            return await self._route(request)
+            response = await self._route(request)
         except ApiProblem as problem:
             return _answer(problem.as_status(), problem.code)
+        if isinstance(response, JSONResponse):
+            response.body = moved_back(bytes(response.body), self._cluster.clock.lead_s)  # of the same length
+        return response
 
     async def _route(self, request: Request) -> Response:
         parts = [part for part in request.path_params["path"].split("/") if part]
@@ -123,29 +128,29 @@ class _Api:
 
     # reading
 
+    def _form(self, request: Request, target: Target) -> tables.TableForm | None:
+        """How to write tables, where the client prefers them."""
+        if not tables.wanted(request):
+            return None
+        include = request.query_params.get("includeObject", "Metadata")
+        return tables.TableForm(target.kind, self._store.definition_of(target.kind), self._cluster.clock.now(), include)
+
     def _get(self, request: Request, target: Target) -> Response:
-        found = self._store.get(target.kind, target.namespace, target.name)
-        return _answer(
-            tables.as_table(target.kind, [found], self._cluster.clock.now()) if tables.wanted(request) else found
-        )
+        found, form = self._store.get(target.kind, target.namespace, target.name), self._form(request, target)
+        return _answer(form.table([found]) if form else found)
 
     def _found(self, request: Request, target: Target) -> list[JsonObject]:
         selects = _selector(request, target)
         return [obj for obj in self._store.all_of(target.kind, target.namespace) if selects(obj)]
 
     def _list(self, request: Request, target: Target) -> Response:
-        found = self._found(request, target)
-        version = str(self._store.version)
-        if tables.wanted(request):
-            return _answer(tables.as_table(target.kind, found, self._cluster.clock.now(), version))
-        kind = target.kind
+        page = read_page(self._store, target, request.query_params, _selector(request, target))
+        form, kind = self._form(request, target), target.kind
+        if form:
+            return _answer(form.table(page.items, str(page.version), **page.more))
+        meta = {"resourceVersion": str(page.version)} | page.more
         return _answer(
-            {
-                "kind": f"{kind.kind}List",
-                "apiVersion": kind.api_version,
-                "metadata": {"resourceVersion": version},
-                "items": found,
-            }
+            {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": meta, "items": page.items}
         )
 
     def _watch(self, request: Request, target: Target) -> Response:
@@ -159,13 +164,13 @@ class _Api:
             bookmarks=query.get("allowWatchBookmarks") == "true",
             timeout_s=float(query.get("timeoutSeconds", _WATCH_S)),
         )
-        as_table = tables.wanted(request)
 
         async def lines() -> AsyncIterator[bytes]:
             try:
                 async for event in watch(self._store, target.kind, target.namespace, asked):
-                    shown = tables.event_as_table(target.kind, event, self._cluster.clock.now()) if as_table else event
-                    yield json.dumps(shown).encode() + b"\n"
+                    form = self._form(request, target)  # for each event: ages are of its moment
+                    shown = form.event(event) if form else event
+                    yield moved_back(json.dumps(shown).encode(), self._cluster.clock.lead_s) + b"\n"
             except ApiProblem as problem:
                 yield json.dumps({"type": "ERROR", "object": problem.as_status()}).encode() + b"\n"
 

@@ -133,7 +133,7 @@ async def _log(cluster: KubeCluster, request: Request, target: Target) -> Respon
     if container not in containers:
         raise problems.bad_request(f"container {container} is not valid for pod {target.name}")
     lines = cluster.log_lines(pod["metadata"]["uid"], container)
-    if not lines and status(pod).get("phase") == "Pending":
+    if not lines and status(pod).get("phase") == "Pending" and spec(pod).get("nodeName"):
         raise problems.bad_request(
             f'container "{container}" in pod "{target.name}" is waiting to start: ContainerCreating'
         )

@@ -105,5 +105,5 @@ class NodeShape:
     max_pods: int = 110
     zone: str = ""
     arch: str = "amd64"
-    kernel: str = "6.8.0-1034-azure"
+    kernel: str = "6.8.0-88-generic"
     kubelet: str = ""

@@ -233,15 +233,22 @@ def check_values(kind: Kind, obj: JsonObject) -> None:
     if (kind.group != _RBAC_GROUP and not _NAME.fullmatch(name)) or len(name) > _LONGEST_NAME:
         message = (
             f'metadata.name: Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case '
-            "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character"
+            "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
+            "'example.com', regex used for validation is "
+            r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
         )
         raise invalid(kind.kind, name, message, kind.group)
-    for key, value in (meta.get("labels") or {}).items():
+    for value in (meta.get("labels") or {}).values():
         if len(str(value)) > _LONGEST_LABEL or not _LABEL_VALUE.fullmatch(str(value)):
-            message = f'metadata.labels: Invalid value: "{value}": a valid label must be an empty string or consist of '
-            raise invalid(
-                kind.kind, name, f"{message}alphanumeric characters, '-', '_' or '.' (label {key})", kind.group
+            message = (
+                f'metadata.labels: Invalid value: "{value}": a valid label must be an empty string or consist of '
+                "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+                "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+                "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
             )
+            if len(str(value)) > _LONGEST_LABEL:
+                message = f'metadata.labels: Invalid value: "{value}": must be no more than {_LONGEST_LABEL} bytes'
+            raise invalid(kind.kind, name, message, kind.group)
     if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job"}:
         _check_template(kind, name, obj["spec"])
     strategy = (obj.get("spec") or {}).get("strategy") or {}
