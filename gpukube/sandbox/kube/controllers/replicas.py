@@ -105,8 +105,9 @@ class ReplicaSets:
 
     async def reconcile(self) -> float | None:
         """Bring every ReplicaSet in line."""
-        pods = await self._api.list("pods")
-        for owner in await self._api.list("replicasets"):
+        owners = await self._api.list("replicasets")
+        pods = await self._api.list("pods") if owners else []
+        for owner in owners:
             living = [
                 pod for pod in owned_by(owner, pods) if not is_terminal(pod) and not meta(pod).get("deletionTimestamp")
             ]
