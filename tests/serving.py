@@ -38,7 +38,7 @@ def serving(
         lifespan="off",
         timeout_graceful_shutdown=0,
         timeout_keep_alive=600,  # longer than any client's pool keeps a connection: none is closed under its hands
-        ws="none",
+        ws="wsproto",
     )
     if tls:
         config.ssl_certfile, config.ssl_keyfile = tls.certificate, str(tls.key)

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import uvicorn
 from starlette.applications import Starlette
@@ -86,7 +86,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     servers = [
         _Server(plain, None),
         _Server(secure, tls),
-        _Server(gateway, tls),
+        _Server(gateway, tls, ws="wsproto"),
         _Server(amazon, None),
         _Server(google, None),
     ]
@@ -163,11 +163,11 @@ async def _wait_for_end(stopping: asyncio.Event, world: World, idle_timeout_s: f
 class _Server(uvicorn.Server):
     """A uvicorn server that leaves signals to us: there are three in this loop."""
 
-    def __init__(self, app: ASGIApp, tls: TlsFiles | None) -> None:
+    def __init__(self, app: ASGIApp, tls: TlsFiles | None, ws: Literal["none", "wsproto"] = "none") -> None:
         config = uvicorn.Config(
             only_for_loopback(app),
             http=TransportKeeper,
-            ws="none",
+            ws=ws,
             lifespan="off",
             log_config=None,
             access_log=False,

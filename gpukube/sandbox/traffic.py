@@ -68,7 +68,7 @@ def only_for_loopback(app: ASGIApp) -> ASGIApp:
     """
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _names_loopback(scope):
+        if scope["type"] not in {"http", "websocket"} or _names_loopback(scope):
             await app(scope, receive, send)
             return
         answer = {"error": "the sandbox answers to 127.0.0.1 and localhost only"}

@@ -27,8 +27,10 @@ from gpukube.sandbox.kube.nodes import registration as nodes
 from gpukube.sandbox.kube.nodes.kubelet import Kubelets
 from gpukube.sandbox.kube.nodes.machines import Machine
 from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube.sandbox.kube.nodes.smi import listing
 from gpukube.sandbox.kube.remote import RemoteApi
 from gpukube.sandbox.kube.store.objectapi import StoreApi
+from gpukube.sandbox.kube.store.objects import meta, spec
 from gpukube.sandbox.kube.store.store import Store
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.autoscaler.groups import Groups
     from gpukube.sandbox.kube.store.objectapi import Bell, ObjectApi
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
 
@@ -235,6 +238,14 @@ class KubeCluster:
     def log_lines(self, pod_uid: str, container: str) -> list[str]:
         """Give what a container has written so far."""
         return self._logs.get((pod_uid, container), [])
+
+    def gpus_of(self, pod: JsonObject) -> list[str]:
+        """Give what `nvidia-smi -L` shows in a pod; nothing where its node has no GPUs or no driver."""
+        machine = self._kubelets.machines.get(spec(pod).get("nodeName", ""))
+        run = machine.pods.get(meta(pod)["uid"]) if machine else None
+        if not machine or not run or not machine.shape.gpu or not machine.shape.gpu.driver:
+            return []
+        return listing(machine, run)
 
     def _run(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=f"{self.name}/{name}")

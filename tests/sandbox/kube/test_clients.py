@@ -467,3 +467,39 @@ def test_kubectl_when_asked_who_and_how_then_answered(served: Served, kubeconfig
     assert SANDBOX_USER in kubectl(kubeconfig, "auth", "whoami")
     assert kubectl(kubeconfig, "get", "--raw", "/readyz") == "ok"
     assert "/apis/apps" in kubectl(kubeconfig, "get", "--raw", "/")
+
+
+def refused(kubeconfig: Path, *args: str) -> str:
+    """What kubectl prints when the server refuses."""
+    client("kubectl")
+    env = {**os.environ, "HOME": str(kubeconfig.parent), "KUBECONFIG": str(kubeconfig)}
+    done = run_client(["kubectl", *args], env)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+@pytest.mark.clients("kubectl")
+def test_kubectl_when_running_nvidia_smi_in_a_pod_then_it_lists_what_the_pod_holds(
+    fleet: Served, kubeconfig: Path
+) -> None:
+    shown(kubeconfig, "Ready", "get", "node", "single", "--ignore-not-found")
+    containers = [{"name": "main", "image": "cuda", "command": ["sleep", "infinity"]}]
+    pod = {"metadata": {"name": "shell"}, "spec": {"nodeName": "single", "containers": containers}}
+    request(fleet, "POST", "/api/v1/namespaces/default/pods", pod)
+    kubectl(kubeconfig, "wait", "--for=condition=Ready", "pod/shell", "--timeout=60s")
+
+    assert kubectl(kubeconfig, "exec", "shell", "--", "nvidia-smi", "-L").count("MIG 1g.5gb") == 56
+    assert "does not emulate exec of ls" in refused(kubeconfig, "exec", "shell", "--", "ls")
+    assert "does not emulate attach" in refused(kubeconfig, "attach", "shell")
+    assert "not found" in refused(kubeconfig, "exec", "none", "--", "nvidia-smi")
+
+
+@pytest.mark.parametrize("query", ["", "?dryRun=All"])
+@pytest.mark.parametrize("name", ["default", "kube-system"])
+def test_namespace_of_the_cluster_when_deleted_then_403(served: Served, name: str, query: str) -> None:
+    answer = request(served, "DELETE", f"/api/v1/namespaces/{name}{query}")
+
+    assert (answer.status_code, answer.json()["message"]) == (
+        403,
+        f'namespaces "{name}" is forbidden: this namespace may not be deleted',
+    )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
-from gpukube.sandbox.kube.http import discovery, openapi_v2, openapi_v3, subresources, tables
+from gpukube.sandbox.kube.http import discovery, execution, openapi_v2, openapi_v3, subresources, tables
 from gpukube.sandbox.kube.http.moments import moved_back
 from gpukube.sandbox.kube.http.pages import read_page
 from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
@@ -28,7 +28,8 @@ from gpukube.sandbox.kube.store.selectors import field_test, label_test
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from starlette.requests import Request
+    from starlette.requests import HTTPConnection, Request
+    from starlette.websockets import WebSocket
 
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.store.objects import JsonObject
@@ -40,7 +41,9 @@ _WATCH_S = 1800.0
 
 def make_app(cluster: KubeCluster) -> Starlette:
     """Make the application that serves a cluster's API (its `state.cluster`); may be mounted under any path."""
-    app = Starlette(routes=[Route("/{path:path}", _Api(cluster).serve, methods=_METHODS)])
+    api = _Api(cluster)
+    routes = [Route("/{path:path}", api.serve, methods=_METHODS), WebSocketRoute("/{path:path}", api.serve_socket)]
+    app = Starlette(routes=routes)
     app.state.cluster = cluster
     return app
 
@@ -52,8 +55,7 @@ class _Api:
 
     async def serve(self, request: Request) -> Response:
         try:
-            if request.headers.get("authorization") != f"Bearer {self._cluster.token}":
-                raise problems.unauthorized()
+            self._authenticate(request)
             response = await self._route(request)
         except ApiProblem as problem:
             return _answer(problem.as_status(), problem.code)
@@ -61,8 +63,23 @@ class _Api:
             response.body = moved_back(bytes(response.body), self._cluster.clock.lead_s)  # of the same length
         return response
 
+    async def serve_socket(self, socket: WebSocket) -> None:
+        try:
+            self._authenticate(socket)
+            target = parse_target(_parts(socket), self._store.kinds)
+            if target.part not in execution.STREAMS:
+                raise problems.no_such_path()
+            self._require_allowed("create", target)
+            await execution.serve(self._cluster, socket, target)
+        except ApiProblem as problem:
+            await socket.send_denial_response(_answer(problem.as_status(), problem.code))
+
+    def _authenticate(self, request: HTTPConnection) -> None:
+        if request.headers.get("authorization") != f"Bearer {self._cluster.token}":
+            raise problems.unauthorized()
+
     async def _route(self, request: Request) -> Response:
-        parts = [part for part in request.path_params["path"].split("/") if part]
+        parts = _parts(request)
         about = self._about(parts, request.headers.get("accept", ""))
         if about is not None:
             return about
@@ -227,6 +244,10 @@ class _Api:
         return _answer(
             {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": {}, "items": found}
         )
+
+
+def _parts(request: HTTPConnection) -> list[str]:
+    return [part for part in request.path_params["path"].split("/") if part]
 
 
 def _selector(request: Request, target: Target) -> Callable[[JsonObject], bool]:

@@ -25,6 +25,9 @@ _SUBRESOURCES: dict[str, tuple[str, list[str]]] = {
     "log": ("Pod", ["get"]),
     "eviction": ("Eviction", ["create"]),
     "binding": ("Binding", ["create"]),
+    "exec": ("PodExecOptions", ["create", "get"]),
+    "attach": ("PodAttachOptions", ["create", "get"]),
+    "portforward": ("PodPortForwardOptions", ["create", "get"]),
 }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from gpukube.sandbox.kube.http import execution
 from gpukube.sandbox.kube.http.requests import Target, read_body, read_options, require_object
 from gpukube.sandbox.kube.store import problems
 from gpukube.sandbox.kube.store.eviction import evict
@@ -59,6 +60,8 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
     Raises:
         ApiProblem: 404, 405 by way of 404, 409, 422, 429.
     """
+    if target.part in execution.STREAMS:
+        execution.refuse(cluster, request.query_params, target)
     if target.part == "log":
         return await _log(cluster, request, target)
     if target.part == "eviction":

@@ -20,7 +20,7 @@ class Kind:
         plural: "daemonsets", as in the path.
         namespaced: Lives in a namespace.
         short: Short names for kubectl.
-        subresources: Paths below an object: status, scale, log, eviction, binding.
+        subresources: Paths below an object: status, scale, log, eviction, binding, exec and the like.
         custom: Made by a CustomResourceDefinition.
     """
 
@@ -45,13 +45,14 @@ class Kind:
 
 
 _STATUS = ("status",)
+_OF_PODS = ("status", "log", "eviction", "binding", "exec", "attach", "portforward")
 _SCALED = ("status", "scale")
 _RBAC = "rbac.authorization.k8s.io"
 
 BUILT_IN: tuple[Kind, ...] = (
     Kind("", "v1", "Namespace", "namespaces", namespaced=False, short=("ns",), subresources=_STATUS),
     Kind("", "v1", "Node", "nodes", namespaced=False, short=("no",), subresources=_STATUS),
-    Kind("", "v1", "Pod", "pods", short=("po",), subresources=("status", "log", "eviction", "binding")),
+    Kind("", "v1", "Pod", "pods", short=("po",), subresources=_OF_PODS),
     Kind("", "v1", "ConfigMap", "configmaps", short=("cm",)),
     Kind("", "v1", "Secret", "secrets"),
     Kind("", "v1", "ServiceAccount", "serviceaccounts", short=("sa",)),

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 4000
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
+"""Namespaces that the API server lets nobody delete (plugin/pkg/admission/namespace/lifecycle)."""
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _WITHOUT_GENERATION = frozenset(
     {"LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Service"}
@@ -314,9 +316,12 @@ class Store:
         finalizers stays, marked, until they are gone.
 
         Raises:
-            ApiProblem: 404.
+            ApiProblem: 404; 403 for the cluster's own namespaces.
         """
         old = self.get(kind, namespace, name)
+        if kind.kind == "Namespace" and name in _IMMORTAL:
+            message = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+            raise problems.ApiProblem(403, "Forbidden", message, {"name": name, "kind": "namespaces"})
         if dry_run:
             return old
         grace = self._grace(kind, old, grace_s)
