@@ -21,11 +21,13 @@ HEAVY = frozenset(
 SERVERS = frozenset({"starlette", "uvicorn", "cryptography"})
 
 REPORT = """
-import atexit, os, sys
+import atexit, gc, os, sys
 
 def report():
     with open(os.environ["MODULES"], "w") as file:
         file.write("\\n".join(sorted(sys.modules)))
+    with open(os.environ["MODULES"] + ".frozen", "w") as file:
+        file.write(str(gc.get_freeze_count()))
 
 atexit.register(report)
 """
@@ -61,6 +63,7 @@ class Loader:
         )
         assert done.returncode == exit_code, done.stderr
         self.out = done.stdout
+        self.frozen = int(listing.with_suffix(".frozen").read_text())
         return set(listing.read_text().split())
 
 
@@ -192,6 +195,7 @@ def test_validate_when_it_prints_a_line_then_nothing_that_makes_plans_or_draws_s
     modules = loaded("validate", "-f", str(ROOT / "examples" / "eks-timeslicing.yaml"))
     assert beyond(modules, OFFLINE) == {}
     assert not packages(modules) & {"rich", "msgspec", "concurrent"}
+    assert loaded.frozen > len(modules)  # so that the interpreter frees nothing one by one at its end
 
 
 def test_diff_when_no_cluster_is_looked_into_then_nothing_that_looks_there_or_changes_anything(loaded: Loader) -> None:
