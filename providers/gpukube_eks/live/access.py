@@ -10,11 +10,12 @@ service is looked at for credentials: the keys are the sandbox's dummies.
 from __future__ import annotations
 
 import base64
-import gzip
 import os
 import threading
+import zlib
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import boto3
@@ -41,7 +42,7 @@ from gpukube.patience import require_wanted
 from gpukube_eks.live.failures import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from botocore.credentials import Credentials
 
@@ -271,11 +272,63 @@ class Models(JSONFileLoader):
 
     def load_file(self, file_path: str) -> dict[str, Any] | None:
         """Read a file, given without its ending; None when there is none."""
-        for ending, opened in ((".json", open), (".json.gz", gzip.open)):
-            if os.path.isfile(file_path + ending):  # noqa: PTH113 - botocore's paths are strings
-                with opened(file_path + ending, "rb") as file:
-                    return _decoded(file.read())
-        return None
+        plain, packed = Path(f"{file_path}.json"), Path(f"{file_path}.json.gz")
+        if plain.is_file():
+            model = _decoded(plain.read_bytes())
+        elif packed.is_file():
+            model = _decoded(_unpacked(packed.read_bytes()))
+        else:
+            return None
+        *_, service, _, kind = plain.parts
+        return _part(model, EC2_OPERATIONS) if (service, kind) == ("ec2", "service-2.json") else model
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """Unpack a gzip file into memory of the size that its end tells; grown step by step EC2's takes twice that."""
+    return zlib.decompress(packed, _GZIP, int.from_bytes(packed[-4:], "little") or 1)
+
+
+_GZIP: Final = 31
+"""The form of a gzip file, and the largest window (docs: zlib.decompress, wbits)."""
+
+EC2_OPERATIONS: Final = (
+    "CreateLaunchTemplate",
+    "CreateLaunchTemplateVersion",
+    "DeleteLaunchTemplate",
+    "DescribeCapacityReservations",
+    "DescribeInstanceTypeOfferings",
+    "DescribeInstanceTypes",
+    "DescribeLaunchTemplates",
+    "DescribeLaunchTemplateVersions",
+    "DescribeSpotPriceHistory",
+    "DescribeSubnets",
+)
+"""Those of 830 that `sdk` declares; only these are made methods of EC2's client."""
+
+
+def _part(model: dict[str, Any], operations: Sequence[str]) -> dict[str, Any]:
+    """Keep some operations of a model, and the shapes that they refer to."""
+    kept = {name: model["operations"][name] for name in operations}
+    shapes: dict[str, Any] = {}
+    waiting = list(_shapes_in(kept))
+    while waiting:
+        name = waiting.pop()
+        if name not in shapes:
+            shapes[name] = model["shapes"][name]
+            waiting += _shapes_in(shapes[name])
+    return {**model, "operations": kept, "shapes": shapes}
+
+
+def _shapes_in(node: object) -> Iterator[str]:
+    """Find the names of shapes that an operation or a shape refers to."""
+    if isinstance(node, dict):
+        if isinstance(name := node.get("shape"), str):
+            yield name
+        for below in node.values():
+            yield from _shapes_in(below)
+    elif isinstance(node, list):
+        for below in node:
+            yield from _shapes_in(below)
 
 
 _LARGE: Final = ("operations", "shapes", "services")

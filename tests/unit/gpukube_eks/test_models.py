@@ -6,12 +6,15 @@ from pathlib import Path
 
 import botocore
 import pytest
+from botocore import xform_name
 from botocore.loaders import JSONFileLoader
+from botocore.model import OperationModel, ServiceModel, Shape
 
-from gpukube_eks.live.access import Models
+from gpukube_eks.live.access import EC2_OPERATIONS, Models
+from gpukube_eks.live.sdk import Ec2Sdk, Ec2Types
 
 DATA = Path(botocore.__file__).with_name("data")
-FILES = ("ec2/*/service-2", "eks/*/service-2", "eks/*/endpoint-rule-set-1", "endpoints", "partitions", "_retry")
+FILES = ("sts/*/service-2", "eks/*/service-2", "eks/*/endpoint-rule-set-1", "endpoints", "partitions", "_retry")
 
 
 def newest(pattern: str) -> str:
@@ -44,3 +47,28 @@ def test_model_when_gone_through_then_nothing_undecoded_comes_out() -> None:
 
 def test_model_when_there_is_no_file_then_none() -> None:
     assert Models().load_file(str(DATA / "missing")) is None
+
+
+def test_ec2_when_read_then_what_we_call_and_no_more() -> None:
+    declared = {name for sdk in (Ec2Sdk, Ec2Types) for name in vars(sdk) if not name.startswith("_")}
+    assert {xform_name(operation) for operation in EC2_OPERATIONS} == declared
+    path = newest("ec2/*/service-2")
+    part, model = Models().load_file(path), JSONFileLoader().load_file(path)
+    assert part is not None
+    assert list(part["operations"]) == list(EC2_OPERATIONS)
+    assert part.keys() == model.keys()
+    assert {**model, **{name: {**model[name], **part[name]} for name in ("operations", "shapes")}} == model
+    service = ServiceModel(part, "ec2")
+    for name in EC2_OPERATIONS:
+        operation: OperationModel = service.operation_model(name)
+        for shape in (operation.input_shape, operation.output_shape, *operation.error_shapes):
+            visit(shape, set())
+
+
+def visit(shape: Shape | None, seen: set[str]) -> None:
+    """Resolve a shape and all below it."""
+    if shape is not None and shape.name not in seen:
+        seen.add(shape.name)
+        below = [*getattr(shape, "members", {}).values(), getattr(shape, "member", None), getattr(shape, "value", None)]
+        for one in below:
+            visit(one, seen)
