@@ -92,7 +92,7 @@ def test_apply_when_it_was_applied_already_then_stale_and_nothing_sent(gpukube: 
     assert gpukube("pool", "apply", plan_file).code == 0
     again = gpukube("pool", "apply", plan_file)
     assert (again.code, gpukube.writes()) == (1, [])
-    assert f"{POOL}: error[stale-plan]: a live pool t4shared is there now" in again.err
+    assert f"{POOL}: error[stale-plan]: live pool t4shared exists now" in again.err
     assert "train-aks: error[stale-plan]: release action install -> none" in again.err
     assert "fix: plan again" in again.err
 

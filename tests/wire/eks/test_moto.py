@@ -174,7 +174,7 @@ class TestMoto(ProviderContract):
     def test_identify_when_the_account_is_another_is_refused(self, moto: str) -> None:
         other = replace(CLUSTER, identity={**CLUSTER.identity, "account": "111122223333"})
 
-        with pytest.raises(AccessError, match=f"of account {ACCOUNT}, not of 111122223333"):
+        with pytest.raises(AccessError, match=f"to account {ACCOUNT}, not 111122223333"):
             EksProvider().connect(other, Settings({"eks": moto})).identify()
 
     def test_delete_when_done_leaves_no_template(self, harness: MotoHarness) -> None:

@@ -120,7 +120,7 @@ def test_identify_when_the_role_is_of_another_account_is_refused(connect: Connec
     role = "arn:aws:iam::999999999999:role/gpukube"
     cluster = replace(CLUSTER, identity={**CLUSTER.identity, "roleArn": role})
 
-    with pytest.raises(AccessError, match=f"of account 999999999999, not of {ACCOUNT}"):
+    with pytest.raises(AccessError, match=f"to account 999999999999, not {ACCOUNT}"):
         connect(cluster).identify()
 
 
