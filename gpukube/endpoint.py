@@ -92,8 +92,8 @@ def require_safe(url: str, where: str, *, source: str, carries: str = "a token")
 
 def not_loopback(what: str, where: str, fix: str) -> AccessError:
     """Make the refusal of sandbox mode to leave this machine."""
-    said = f"sandbox mode reaches loopback only, and {what}"
-    return AccessError(said, where=where, fix=fix, code="sandbox-endpoint")
+    message = f"sandbox mode reaches loopback only, and {what}"
+    return AccessError(message, where=where, fix=fix, code="sandbox-endpoint")
 
 
 def host_of(url: str) -> str:

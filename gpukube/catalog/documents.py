@@ -58,7 +58,7 @@ def list_document(shown: Shown, stocks: Iterable[Stock], region: str) -> Catalog
 def find_document(
     entries: Sequence[Entry],
     stocks: Iterable[Stock],
-    asked: tuple[GpuModel, float],
+    requested: tuple[GpuModel, float],
     providers: Sequence[str],
     region: str = "",
 ) -> CatalogFindDocument:
@@ -67,18 +67,18 @@ def find_document(
     Args:
         entries: The catalog in use.
         stocks: Refreshed data in it.
-        asked: Model and GPUs per node.
+        requested: Model and GPUs per node.
         providers: Clouds, in the order in which they are told.
         region: A refreshed region; types that it does not offer are passed over.
     """
-    model, count = asked
+    model, count = requested
     return {
         "schemaVersion": 1,
         "kind": "CatalogFind",
         "embedded": catalog_date(),
         "refreshed": _stocks(stocks),
         "asked": {"model": str(model), "count": count},
-        "clouds": [_found([e for e in entries if e.machine.provider == p], p, asked, region) for p in providers],
+        "clouds": [_found([e for e in entries if e.machine.provider == p], p, requested, region) for p in providers],
     }
 
 
@@ -120,9 +120,9 @@ def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogT
     }
 
 
-def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float], region: str) -> FoundPart:
+def _found(entries: Sequence[Entry], provider: str, requested: tuple[GpuModel, float], region: str) -> FoundPart:
     """Choose among the machines that can be had; those that cannot are told beside the ones that lost."""
-    model, count = asked
+    model, count = requested
     barred = {e.machine: why for e in entries if (why := _bar(e, region))}
     among = [e.machine for e in entries if e.machine not in barred]
     others = [(m, why) for m, why in barred.items() if m.model == model and m.has_gpus(count) and m.status != "retired"]
@@ -137,7 +137,7 @@ def _found(entries: Sequence[Entry], provider: str, asked: tuple[GpuModel, float
     return {
         "provider": provider,
         "machine": _machine(_entry_of(chosen, entries), chosen),
-        "why": _why(asked, [why for _, why in rejected]),
+        "why": _why(requested, [why for _, why in rejected]),
         "rejected": _others(rejected),
         "candidates": [],
     }
@@ -160,8 +160,8 @@ def _bar(entry: Entry, region: str) -> str:
     return f"not available to this account ({entry.restricted})" if entry.restricted else ""
 
 
-def _why(asked: tuple[GpuModel, float], reasons: Sequence[str]) -> str:
-    model, count = asked
+def _why(requested: tuple[GpuModel, float], reasons: Sequence[str]) -> str:
+    model, count = requested
     if not reasons:
         return f"the only one with {count:g} x {model}"
     if any(reason.startswith(("costs", "has no known price")) for reason in reasons):

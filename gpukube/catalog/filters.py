@@ -67,13 +67,13 @@ class Shown:
 
 def choose_entries(entries: Iterable[Entry], filters: Filters) -> Shown:
     """Apply the filters; by cloud, then GPU, number and price."""
-    wanted = filters.statuses or DEPLOYABLE
+    requested = filters.statuses or DEPLOYABLE
     kept: list[Entry] = []
     left_out: dict[str, int] = {}
     for entry in entries:
         if not filters.holds(entry.machine):
             continue
-        if entry.machine.status not in wanted:
+        if entry.machine.status not in requested:
             if not filters.statuses:
                 left_out[entry.machine.status] = left_out.get(entry.machine.status, 0) + 1
         elif filters.region and filters.region in entry.missing:

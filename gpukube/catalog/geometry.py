@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
 
 
-def read_wanted(words: Iterable[str]) -> dict[str, int]:
+def read_requested(words: Iterable[str]) -> dict[str, int]:
     """Read PROFILE=N; the same profile twice adds up.
 
     Raises:
         CatalogError: A word has another form.
     """
-    wanted: dict[str, int] = {}
+    requested: dict[str, int] = {}
     for word in words:
         profile, _, count = word.rpartition("=")
         if not profile or not count.isdecimal():
             raise _unread(word, "1g.5gb=9")
-        wanted[profile] = wanted.get(profile, 0) + int(count)
-    return wanted
+        requested[profile] = requested.get(profile, 0) + int(count)
+    return requested
 
 
 def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
@@ -62,21 +62,21 @@ def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
             )
         placed = Placement(profile, int(start))
         if taken := next((other for other in live if other.units & placed.units), None):
-            said = f"{word} overlaps {taken.profile.name}@{taken.start}"
+            message = f"{word} overlaps {taken.profile.name}@{taken.start}"
             fix = "use the placements that `nvidia-smi mig -lgi` shows for one GPU"
-            raise CatalogError(said, fix=fix, code="mig-layout")
+            raise CatalogError(message, fix=fix, code="mig-layout")
         live.append(placed)
     return tuple(live)
 
 
 def mig_document(
-    model: GpuModel, wanted: Mapping[str, int], live: Sequence[Placement], *, alike: bool
+    model: GpuModel, requested: Mapping[str, int], live: Sequence[Placement], *, alike: bool
 ) -> CatalogMigDocument:
     """Describe a GPU's geometry.
 
     Args:
         model: The GPU; one that has MIG.
-        wanted: Instances to have on the fewest GPUs; empty for none.
+        requested: Instances to have on the fewest GPUs; empty for none.
         live: Instances of one GPU.
         alike: Whether one layout has to cut all GPUs, as in a pool.
 
@@ -92,7 +92,7 @@ def mig_document(
         "model": str(model),
         "profiles": [_profile(model, profile) for profile in known],
         "mixes": [list(mix) for mix in maximal_mixes(model)],
-        "packing": _packing(model, wanted, alike=alike) if wanted else None,
+        "packing": _packing(model, requested, alike=alike) if requested else None,
         "fragment": _fragment(model, live) if live else None,
     }
 
@@ -110,10 +110,10 @@ def _profile(model: GpuModel, profile: MigProfile) -> MigProfilePart:
     }
 
 
-def _packing(model: GpuModel, wanted: Mapping[str, int], *, alike: bool) -> PackingPart:
-    found = cut_alike(model, wanted) if alike else pack(model, wanted)
+def _packing(model: GpuModel, requested: Mapping[str, int], *, alike: bool) -> PackingPart:
+    found = cut_alike(model, requested) if alike else pack(model, requested)
     return {
-        "wanted": dict(wanted),
+        "wanted": dict(requested),
         "alike": alike,
         "gpus": found.gpus,
         "cuts": [_cut(model, layout, count) for layout, count in found.layouts],

@@ -84,8 +84,8 @@ def choose_inquiries(
     return tuple({(inquiry.provider, inquiry.region): inquiry for inquiry in found}.values())
 
 
-def _regions(catalog: CloudCatalog, asked: Sequence[str]) -> Sequence[str]:
-    return [region for region in asked if catalog.has_region(region)] if asked else (catalog.home,)
+def _regions(catalog: CloudCatalog, requested: Sequence[str]) -> Sequence[str]:
+    return [region for region in requested if catalog.has_region(region)] if requested else (catalog.home,)
 
 
 def refresh(inquiries: Sequence[Inquiry], former: Sequence[Stock], now: str) -> tuple[Outcome, ...]:

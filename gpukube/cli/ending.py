@@ -110,9 +110,9 @@ class Ending:
         child.kill_all()
         scratch.remove_all()
         cursor = _SHOW_CURSOR if os.isatty(2) else ""
-        said = f"{cursor}\ngpukube: interrupted; the cloud keeps working. To resume: {self._resume}\n"
+        message = f"{cursor}\ngpukube: interrupted; the cloud keeps working. To resume: {self._resume}\n"
         try:
-            os.write(2, said.encode())  # not by sys.stderr: whoever is writing there may hold its lock
+            os.write(2, message.encode())  # not by sys.stderr: whoever is writing there may hold its lock
         finally:
             os._exit(self.exit_code)
 

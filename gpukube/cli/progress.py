@@ -60,6 +60,6 @@ class PlainLines:
                 return
             self._last[event.subject] = line
             stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
-            said = " ".join(f"{stamp} {event.subject} {line}".split())
-            self._stream.write(f"{record(said)}\n")
+            text = " ".join(f"{stamp} {event.subject} {line}".split())
+            self._stream.write(f"{record(text)}\n")
             self._stream.flush()

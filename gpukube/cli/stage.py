@@ -70,8 +70,8 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
     """
     out.require_format(choices.output, kind)
     specs, prepared = _prepared(choices, saved)
-    told = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
-    out.warn(told, silenced=len(prepared.silenced))
+    shown = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
+    out.warn(shown, silenced=len(prepared.silenced))
     with progress_on(sys.stderr) as listen, logged(choices.events, listen) as listener:
         run = _run(choices, prepared, listener, saved)
         ending = Ending(run.clock, run.resume)

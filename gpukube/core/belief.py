@@ -55,8 +55,8 @@ class Belief:
 
 def compare(real: Mapping[str, int], foreseen: Mapping[str, int]) -> Belief | None:
     """Compare what a node shows with what the autoscaler expects of it; None when that is right."""
-    belief = Belief(foreseen, real)
-    return belief if belief.wrong else None
+    mismatch = Belief(foreseen, real)
+    return mismatch if mismatch.wrong else None
 
 
 def believed(desired: Desired, scaler: Autoscaler | None) -> Belief | None:
@@ -88,20 +88,20 @@ def devices_text(devices: Mapping[str, int]) -> str:
 
 
 def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
-    belief = believed(desired, scaler)
-    if belief is None:
+    mismatch = believed(desired, scaler)
+    if mismatch is None:
         return
     most = desired.target.nodes.maximum
     yield Finding(
         "autoscaler-misled",
         desired.target.locator.at("nodes.autoscaling.min"),
-        f"{desired.target.where}: a node has {devices_text(belief.real)}, but while the pool is empty the autoscaler "
-        f"expects {devices_text(belief.foreseen)}",
+        f"{desired.target.where}: a node has {devices_text(mismatch.real)}, but while the pool is empty the autoscaler "
+        f"expects {devices_text(mismatch.foreseen)}",
         why="pods that request these devices start no node"
-        if belief.is_blind
+        if mismatch.is_blind
         else "it starts the wrong number of nodes until the first one is ready",
-        fix="write min: 1 or more" + ("" if belief.is_blind else f", or keep max low (now {most})"),
-        severity="error" if belief.is_blind else "warning",
+        fix="write min: 1 or more" + ("" if mismatch.is_blind else f", or keep max low (now {most})"),
+        severity="error" if mismatch.is_blind else "warning",
     )
 
 

@@ -98,15 +98,15 @@ class CopyForm:
         """Whether tags that are to be written name another owner than the live copy."""
         return self._own(tags).get("owner", live.owner) != live.owner
 
-    def outdated(self, tags: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    def outdated(self, tags: Mapping[str, str], desired: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
         """Compare the live copy with the one that should be there.
 
         Returns:
             Tags to write, and keys of live tags to remove.
         """
         live = {self._fold(key): key for key in tags if self.is_own(key)}
-        given = {key: value for key, value in wanted.items() if tags.get(live.get(key, key)) != value}
-        return given, tuple(sorted(key for folded, key in live.items() if folded not in wanted))
+        given = {key: value for key, value in desired.items() if tags.get(live.get(key, key)) != value}
+        return given, tuple(sorted(key for folded, key in live.items() if folded not in desired))
 
     def written(self, tags: Mapping[str, str], place: str) -> frozenset[str]:
         """List the tags that gpukube wrote to this very pool, its own aside."""

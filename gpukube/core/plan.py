@@ -246,8 +246,8 @@ def _changed(
     problems = [_refused(desired.target.where, c) for c in changes if c.row.kind == "refused"]
     fields = ", ".join(str(c.change.field) for c in changes)
     if "replace" in kinds:
-        asked = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
-        why = f"differs in {fields}; {asked} cannot change on a live pool"
+        requested = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
+        why = f"differs in {fields}; {requested} cannot change on a live pool"
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
         anew = (provider.delete_request(desired.target.cluster, observed), desired.create)
         return _plan(desired, observed, "replace", why, changes=changes, requests=anew, diagnostics=tuple(problems))

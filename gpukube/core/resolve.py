@@ -172,9 +172,9 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
         if written is None and pool.gpu and model:
             machine = resolve_machine(cluster.provider, model, pool.gpu.count).machine
         else:
-            asked = (model, pool.gpu.count) if pool.gpu and model else None
+            requested = (model, pool.gpu.count) if pool.gpu and model else None
             # One of the two is there: spec.rules, no-instance-type.
-            machine = require_machine(cluster.provider, written or "", asked)
+            machine = require_machine(cluster.provider, written or "", requested)
     except CatalogError as error:
         path = "gpu" if written is None else "instanceType"
         raise _Refused(_diagnostic(error, path, cluster, locator)) from error

@@ -126,20 +126,20 @@ def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Ex
     return examination
 
 
-def _mended(session: Session, prepared: Prepared, run: Run, mends: Sequence[Mend]) -> Examination:
+def _mended(session: Session, prepared: Prepared, run: Run, fixes: Sequence[Mend]) -> Examination:
     """Apply the fixes, then examine until they show an effect, or often enough."""
-    said = mend(mends, session, prepared, run)
+    done = mend(fixes, session, prepared, run)
     tools = look_at_tools(run.environ)
     examination = _examine(session, prepared, run, tools)
     for _ in range(_LOOKS):
-        if not set(mends) & {found.finding.mend for found in examination.found}:
+        if not set(fixes) & {found.finding.mend for found in examination.found}:
             break
         try:
             run.clock.wait(run.pace.poll_s)
         except Stopped:
             break
         examination = _examine(session, prepared, run, tools)
-    return replace(examination, mended=said)
+    return replace(examination, mended=done)
 
 
 def _after(before: Examination, result: Examination | GpukubeError) -> Examination:

@@ -160,9 +160,9 @@ class Evidence:
         here = self._placed.get(node, ())
         if daemonset is None:
             return tuple(here)
-        wanted = ("DaemonSet", daemonset.namespace, daemonset.name)
+        desired = ("DaemonSet", daemonset.namespace, daemonset.name)
         return tuple(
             pod
             for pod in here
-            if (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == wanted and not pod.view.terminating
+            if (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == desired and not pod.view.terminating
         )

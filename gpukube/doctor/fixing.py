@@ -33,7 +33,7 @@ _RESTARTED: Final = "gpukube.io/restarted-at"
 """Annotation of the pods' template; any new value makes the controller restart the pods, as kubectl's own does."""
 
 
-def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
+def mend(fixes: Sequence[Mend], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
     """Apply fixes: our release first, so that labels and restarts find it in its desired state.
 
     Returns:
@@ -44,7 +44,7 @@ def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) 
         ClusterError, HelmError, Conflict: As the calls.
     """
     done = []
-    for item in sorted(mends, key=lambda each: not isinstance(each, Reconcile)):
+    for item in sorted(fixes, key=lambda each: not isinstance(each, Reconcile)):
         run.tell("release", str(item), session.cluster.key)
         if isinstance(item, Reconcile):
             # With all the gates of a create, and no pool.
@@ -64,31 +64,31 @@ def mend(mends: Sequence[Mend], session: Session, prepared: Prepared, run: Run) 
     return tuple(done)
 
 
-def _label(kube: Kube, wanted: LabelNode) -> bool:
+def _label(kube: Kube, desired: LabelNode) -> bool:
     # Only what still is as it was seen: somebody who changed the label meanwhile has a reason.
     for _ in range(_ATTEMPTS):
-        node = kube.find_object(NODES, wanted.node)
-        if node is None or texts(node, "metadata", "labels").get(wanted.key) != wanted.live:
+        node = kube.find_object(NODES, desired.node)
+        if node is None or texts(node, "metadata", "labels").get(desired.key) != desired.live:
             return False
-        path = pointer("metadata", "labels", wanted.key)
+        path = pointer("metadata", "labels", desired.key)
         operation = {"op": "remove", "path": path}
-        if wanted.wanted is not None:
-            operation = {"op": "add", "path": path, "value": wanted.wanted}
+        if desired.wanted is not None:
+            operation = {"op": "add", "path": path, "value": desired.wanted}
         if kube.change_object(NODES, node, [operation]):
             return True
-    raise _contended(kube, f"node {wanted.node}")
+    raise _contended(kube, f"node {desired.node}")
 
 
-def _restart(kube: Kube, wanted: Restart, now: float) -> bool:
+def _restart(kube: Kube, desired: Restart, now: float) -> bool:
     kind: ApiType = RELEASE_TYPES["DaemonSet"]
     # The patch holds for the version that was read; the status of a DaemonSet changes with each of its pods.
     for _ in range(_ATTEMPTS):
-        live = kube.find_object(kind, wanted.name, wanted.namespace)
+        live = kube.find_object(kind, desired.name, desired.namespace)
         if live is None:
             return False
         if kube.change_object(kind, live, [_stamp(live, f"{now:.0f}")]):
             return True
-    raise _contended(kube, f"DaemonSet {wanted.namespace}/{wanted.name}")
+    raise _contended(kube, f"DaemonSet {desired.namespace}/{desired.name}")
 
 
 def _stamp(live: Tree, moment: str) -> Tree:

@@ -90,9 +90,9 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
 
 def _now(inside: _Results) -> datetime:
     """Return the present; where the cluster's clock is ahead of ours, the time of its youngest object."""
-    told = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
-    told += [item for node in inside.get("nodes") or () for item in (node.created, node.cut_told)]
-    return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in told if moment)])
+    times = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
+    times += [item for node in inside.get("nodes") or () for item in (node.created, node.cut_told)]
+    return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in times if moment)])
 
 
 def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading, GpukubeError]) -> _Results:
@@ -186,8 +186,8 @@ def pod_facts(pod: Tree) -> PodFacts:
     """Read a Pod."""
     most: dict[str, int] = {}
     for container in (*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")):
-        asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
-        for name, count in devices_of(asked).items():
+        amounts = texts(container, "resources", "limits") | texts(container, "resources", "requests")
+        for name, count in devices_of(amounts).items():
             most[name] = max(count, most.get(name, 0))
     return PodFacts(
         view=pod_view(pod),

@@ -43,8 +43,8 @@ def survey(
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
-        asked = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
-        pods = run_all(asked, run.parallelism)
+        requested = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
+        pods = run_all(requested, run.parallelism)
     usage = {key: used_devices(found) for key, found in pods.items() if not isinstance(found, GpukubeError)}
     return plans, usage
 

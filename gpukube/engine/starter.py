@@ -167,9 +167,9 @@ def _filled(answers: Answers) -> Answers:
 
 def _any_gpu(answers: Answers) -> str:
     """Choose a model with which nothing speaks against the other answers; if there is none, one that can be cut."""
-    asked = Answers(answers.providers, mig=answers.mig, count=answers.count)
+    requested = Answers(answers.providers, mig=answers.mig, count=answers.count)
     cut = (gpu for gpu in gpus_on(PROVIDERS) if offered_profiles(gpu))
-    return next(gpus_for(asked), "") or next(cut)
+    return next(gpus_for(requested), "") or next(cut)
 
 
 def _counted(answers: Answers) -> Answers:

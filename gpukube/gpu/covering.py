@@ -24,62 +24,62 @@ Mix: TypeAlias = tuple[int, ...]
 _REMEMBERED: Final = 100_000
 
 
-def cover(mixes: Sequence[Mix], wanted: Mix) -> dict[Mix, int]:
+def cover(mixes: Sequence[Mix], requested: Mix) -> dict[Mix, int]:
     """Cover what is wanted with the fewest mixes.
 
     Args:
         mixes: What can be taken at once; less of it can be taken too. Each kind is in one of them.
-        wanted: How many of each kind.
+        requested: How many of each kind.
 
     Returns:
         Mixes that give exactly what is wanted, and how often each is taken.
     """
-    shares, least = _fractional(mixes, wanted)
+    shares, least = _fractional(mixes, requested)
     whole = [int(share) for share in shares]
     allowed = ceil(least)
     while True:
         # Ever fewer mixes are taken from the rounded answer, in the end none: then the search tells for certain.
         for spared in range(max(whole, default=0) + 1):
             base = [max(0, count - spared) for count in whole]
-            layouts, rest = _spend(mixes, base, wanted)
+            layouts, rest = _spend(mixes, base, requested)
             found = _search(tuple(mixes), rest, allowed - sum(base))
             if found is not None:
                 return dict(Counter(layouts) + Counter(found))
         allowed += 1
 
 
-def _spend(mixes: Sequence[Mix], times: Sequence[int], wanted: Mix) -> tuple[dict[Mix, int], Mix]:
+def _spend(mixes: Sequence[Mix], times: Sequence[int], requested: Mix) -> tuple[dict[Mix, int], Mix]:
     """Take mixes a number of times, each cut down to what is still wanted; gives these, and what is still wanted."""
     layouts: Counter[Mix] = Counter()
     for mix, count in zip(mixes, times, strict=True):
         left = count
-        while left and any(used := tuple(map(min, mix, wanted))):
-            alike = min([left, *(want // use for want, use in zip(wanted, used, strict=True) if use)])
+        while left and any(used := tuple(map(min, mix, requested))):
+            alike = min([left, *(want // use for want, use in zip(requested, used, strict=True) if use)])
             layouts[used] += alike
-            wanted = tuple(want - use * alike for want, use in zip(wanted, used, strict=True))
+            requested = tuple(want - use * alike for want, use in zip(requested, used, strict=True))
             left -= alike
-    return layouts, wanted
+    return layouts, requested
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _search(mixes: tuple[Mix, ...], wanted: Mix, times: int) -> tuple[Mix, ...] | None:
+def _search(mixes: tuple[Mix, ...], requested: Mix, times: int) -> tuple[Mix, ...] | None:
     """Find at most so many mixes that cover what is wanted; None when there are none."""
-    if not any(wanted):
+    if not any(requested):
         return ()
     if times <= 0:
         return None
-    hardest = next(index for index, count in enumerate(wanted) if count)
+    hardest = next(index for index, count in enumerate(requested) if count)
     # Mixes cut down to what is wanted; those with some of one kind that no other one contains.
-    cut = dict.fromkeys(tuple(map(min, mix, wanted)) for mix in mixes if mix[hardest])
+    cut = dict.fromkeys(tuple(map(min, mix, requested)) for mix in mixes if mix[hardest])
     for used in [mix for mix in cut if not any(mix != other and all(map(int.__le__, mix, other)) for other in cut)]:
-        rest = tuple(want - use for want, use in zip(wanted, used, strict=True))
+        rest = tuple(want - use for want, use in zip(requested, used, strict=True))
         found = _search(mixes, rest, times - 1)
         if found is not None:
             return (used, *found)
     return None
 
 
-def _fractional(mixes: Sequence[Mix], wanted: Mix) -> tuple[list[Fraction], Fraction]:
+def _fractional(mixes: Sequence[Mix], requested: Mix) -> tuple[list[Fraction], Fraction]:
     """Cover what is wanted with fractions of mixes.
 
     The simplex method on the dual program, whose start is feasible: prices of each kind, as high as they go with no mix
@@ -89,9 +89,9 @@ def _fractional(mixes: Sequence[Mix], wanted: Mix) -> tuple[list[Fraction], Frac
     Returns:
         The share of each mix, and their sum.
     """
-    rows, columns, scale = len(mixes), len(wanted), 1
+    rows, columns, scale = len(mixes), len(requested), 1
     table = [[*mix, *(int(row == other) for other in range(rows)), 1] for row, mix in enumerate(mixes)]
-    goal = [*(-count for count in wanted), *(0 for _ in range(rows + 1))]
+    goal = [*(-count for count in requested), *(0 for _ in range(rows + 1))]
     basis = list(range(columns, columns + rows))
     while (enter := next((column for column, value in enumerate(goal[:-1]) if value < 0), None)) is not None:
         leave = min(

@@ -173,8 +173,8 @@ def warn_reason(machine: Machine) -> str | None:
     reason = _WARNED.get(machine.status)
     if reason is None:
         return None
-    told = f"{machine.name} {reason}"
-    return f"{told} ({machine.notes})" if machine.notes else told
+    reported = f"{machine.name} {reason}"
+    return f"{reported} ({machine.notes})" if machine.notes else reported
 
 
 def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] | None) -> CatalogError:

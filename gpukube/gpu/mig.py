@@ -152,14 +152,14 @@ def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...
 
 
 def place_beside(
-    model: GpuModel, live: Sequence[Placement], wanted: Sequence[MigProfile]
+    model: GpuModel, live: Sequence[Placement], requested: Sequence[MigProfile]
 ) -> tuple[Placement, ...] | None:
     """Place more profiles on a GPU whose instances stay where they are; otherwise as place_layout."""
-    everything = [*(placement.profile for placement in live), *wanted]
+    everything = [*(placement.profile for placement in live), *requested]
     if sum(p.size for p in everything) > grid_units(model) or not media_fit(model, everything):
         return None
     taken = frozenset(unit for placement in live for unit in placement.units)
-    return _place(sorted(wanted, key=hardest_first), taken)
+    return _place(sorted(requested, key=hardest_first), taken)
 
 
 def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
@@ -185,26 +185,26 @@ def pci_ids(model: GpuModel) -> tuple[str, ...]:
     return next((tuple(row["pciIds"]) for row in mig_table()["models"] if row["name"] == model.name), ())
 
 
-def media_fit(model: GpuModel, wanted: Sequence[MigProfile]) -> bool:
+def media_fit(model: GpuModel, requested: Sequence[MigProfile]) -> bool:
     """Tell whether the media engines suffice: one +me at most, and not more of any kind than the full GPU has.
 
     The sum is inferred from NVIDIA's tables (it matches every published maximum); unknown engines are not counted.
     """
-    if sum(p.is_media_extension for p in wanted) > 1:
+    if sum(p.is_media_extension for p in requested) > 1:
         return False
     whole = max(profiles(model), key=lambda p: p.size).engines
-    if not whole or not all(p.engines for p in wanted):
+    if not whole or not all(p.engines for p in requested):
         return True
-    return all(sum(p.engines[kind] for p in wanted) <= limit for kind, limit in enumerate(whole))
+    return all(sum(p.engines[kind] for p in requested) <= limit for kind, limit in enumerate(whole))
 
 
 def _place(
-    wanted: Sequence[MigProfile], taken: frozenset[int], last: Placement | None = None
+    requested: Sequence[MigProfile], taken: frozenset[int], last: Placement | None = None
 ) -> tuple[Placement, ...] | None:
     """Try all places; of instances alike, which stand together, each comes behind the last one."""
-    if not wanted:
+    if not requested:
         return ()
-    first, *others = wanted
+    first, *others = requested
     behind = last.start if last is not None and last.profile == first else -1
     for start, units in zip(first.starts, first.ranges, strict=True):
         if start <= behind or units & taken:
@@ -237,11 +237,11 @@ def _unknown_profile(model: GpuModel, text: str) -> CatalogError:
 
 
 def _nearest_profiles(model: GpuModel, text: str) -> list[str]:
-    asked = text.casefold().removeprefix("nvidia.com/").removeprefix("mig-").removeprefix("mig")
-    asked = re.sub(r"^\d+c\.", "", asked)
-    width = asked.partition("g")[0]
-    names = nearest(asked, (p.name for p in profiles(model)))
-    exact = [name for name in names if name.replace("+", ".") == asked.replace("+", ".")]
+    requested = text.casefold().removeprefix("nvidia.com/").removeprefix("mig-").removeprefix("mig")
+    requested = re.sub(r"^\d+c\.", "", requested)
+    width = requested.partition("g")[0]
+    names = nearest(requested, (p.name for p in profiles(model)))
+    exact = [name for name in names if name.replace("+", ".") == requested.replace("+", ".")]
     same_width = [name for name in names if name.startswith(f"{width}g.")]
     return [*exact, *same_width, *names]
 

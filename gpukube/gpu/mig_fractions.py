@@ -35,8 +35,8 @@ def same_fraction(model: GpuModel, profile: str, other: GpuModel) -> MigProfile 
         CatalogError: As find_profile, of the first model.
     """
     known = find_profile(model, profile)
-    asked = (*fraction_of(known), known.attribute)
-    return next((p for p in profiles(other) if (*fraction_of(p), p.attribute) == asked), None)
+    requested = (*fraction_of(known), known.attribute)
+    return next((p for p in profiles(other) if (*fraction_of(p), p.attribute) == requested), None)
 
 
 def same_fractions(model: GpuModel, profile: str) -> dict[str, str]:

@@ -74,8 +74,8 @@ def explain_misfit(model: GpuModel, layout: Sequence[str]) -> str:
     """
     if fits(model, layout):
         return ""
-    wanted = [find_profile(model, name) for name in layout]
-    return _too_many(model, wanted) or _too_large(model, wanted) or _no_place(model, wanted)
+    requested = [find_profile(model, name) for name in layout]
+    return _too_many(model, requested) or _too_large(model, requested) or _no_place(model, requested)
 
 
 def _more(model: GpuModel, live: Sequence[Placement], profile: MigProfile) -> int:
@@ -93,31 +93,31 @@ def _blocks(order: Sequence[MigProfile], taken: frozenset[int]) -> bool:
     return not free or any(_blocks(others, taken | units) for units in free)
 
 
-def _too_many(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
-    for profile, count in Counter(wanted).items():
+def _too_many(model: GpuModel, requested: Sequence[MigProfile]) -> str:
+    for profile, count in Counter(requested).items():
         if count > profile.max_instances:
             return f"{profile.max_instances} x {profile.name} is the maximum on one {model}"
-    if sum(profile.is_media_extension for profile in wanted) > 1:
+    if sum(profile.is_media_extension for profile in requested) > 1:
         return "only one instance of a GPU can have the media engines (+me)"
     return ""
 
 
-def _too_large(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
-    taken, units = sum(profile.size for profile in wanted), grid_units(model)
+def _too_large(model: GpuModel, requested: Sequence[MigProfile]) -> str:
+    taken, units = sum(profile.size for profile in requested), grid_units(model)
     if taken > units:
         return f"together they take {taken} units of memory, and one {model} has {units}"
-    if not media_fit(model, wanted):
+    if not media_fit(model, requested):
         whole = max(profiles(model), key=lambda p: p.size).engines
         short = (
-            f"{sum(profile.engines[kind] for profile in wanted)} {name} of {whole[kind]}"
+            f"{sum(profile.engines[kind] for profile in requested)} {name} of {whole[kind]}"
             for kind, name in enumerate(_ENGINES)
-            if sum(profile.engines[kind] for profile in wanted) > whole[kind]
+            if sum(profile.engines[kind] for profile in requested) > whole[kind]
         )
         return f"together they take {', '.join(short)}"
     return ""
 
 
-def _no_place(model: GpuModel, wanted: Sequence[MigProfile]) -> str:
-    kinds = sorted(set(wanted), key=hardest_first)
+def _no_place(model: GpuModel, requested: Sequence[MigProfile]) -> str:
+    kinds = sorted(set(requested), key=hardest_first)
     places = (f"{p.name} begins at {', '.join(map(str, p.starts))} and takes {p.size}" for p in kinds)
     return f"there is no free placement for all: of {grid_units(model)} units of memory, {'; '.join(places)}"

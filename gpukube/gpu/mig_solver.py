@@ -1,9 +1,9 @@
-"""How few GPUs give the wanted MIG instances, and how each is cut: exact and deterministic.
+"""How few GPUs give the requested MIG instances, and how each is cut: exact and deterministic.
 
 Lives here: several GPUs of one model. Must not live here: one GPU (mig, mig_room), machines and nodes,
 and the arithmetic of covering (covering).
 
-A GPU holds one of a few mixes of instances, and the GPUs needed are the fewest mixes that cover what is wanted.
+A GPU holds one of a few mixes of instances, and the GPUs needed are the fewest mixes that cover what is requested.
 """
 
 from __future__ import annotations
@@ -46,35 +46,35 @@ class Packing:
         return sum(count for _, count in self.layouts)
 
 
-def pack(model: GpuModel, wanted: Mapping[str, int], *, gpus: int | None = None) -> Packing:
-    """Cut the fewest GPUs that give exactly the wanted instances.
+def pack(model: GpuModel, requested: Mapping[str, int], *, gpus: int | None = None) -> Packing:
+    """Cut the fewest GPUs that give exactly the requested instances.
 
     A100-40GB, {"1g.5gb": 9, "3g.20gb": 2}: two GPUs of 3g.20gb + 4 x 1g.5gb and one of 1g.5gb.
 
     Args:
         model: Which GPU.
-        wanted: Profile -> instances, 0 to MOST_INSTANCES.
+        requested: Profile -> instances, 0 to MOST_INSTANCES.
         gpus: How many there are; None for any number.
 
     Raises:
         CatalogError: As find_profile; mig-layout for a number that is out of range, or when more GPUs are needed.
     """
-    asked = _asked(model, wanted)
-    mixes = _mixes(model, tuple(p.name for p in asked))
-    layouts = cover(mixes, tuple(wanted[p.name] for p in asked))
-    named = tuple((_named(asked, mix), count) for mix, count in sorted(layouts.items(), reverse=True))
+    profiles = _profiles_of(model, requested)
+    mixes = _mixes(model, tuple(p.name for p in profiles))
+    layouts = cover(mixes, tuple(requested[p.name] for p in profiles))
+    named = tuple((_named(profiles, mix), count) for mix, count in sorted(layouts.items(), reverse=True))
     packing = Packing(model.name, named)
     if gpus is not None and packing.gpus > gpus:
         raise CatalogError(
-            f"{_told(wanted)} need {packing.gpus} x {model}, and there are {gpus}",
+            f"{_described(requested)} need {packing.gpus} x {model}, and there are {gpus}",
             fix=f"use fewer or smaller instances, or {packing.gpus} GPUs",
             code="mig-layout",
         )
     return packing
 
 
-def cut_alike(model: GpuModel, wanted: Mapping[str, int]) -> Packing:
-    """Cut the fewest GPUs, all alike, that give at least the wanted instances: as a pool's layout cuts its nodes.
+def cut_alike(model: GpuModel, requested: Mapping[str, int]) -> Packing:
+    """Cut the fewest GPUs, all alike, that give at least the requested instances: as a pool's layout cuts its nodes.
 
     The layout is as full as it can be with the profiles asked for; of several that need as few GPUs, the one with the
     larger instances.
@@ -82,26 +82,26 @@ def cut_alike(model: GpuModel, wanted: Mapping[str, int]) -> Packing:
     Raises:
         CatalogError: As pack.
     """
-    asked = _asked(model, wanted)
-    if not asked:
+    profiles = _profiles_of(model, requested)
+    if not profiles:
         return Packing(model.name, ())
-    counts = tuple(wanted[p.name] for p in asked)
-    mixes = [mix for mix in _mixes(model, tuple(p.name for p in asked)) if all(mix)]
+    counts = tuple(requested[p.name] for p in profiles)
+    mixes = [mix for mix in _mixes(model, tuple(p.name for p in profiles)) if all(mix)]
     if not mixes:
         raise CatalogError(
-            f"one {model} cannot hold {' and '.join(p.name for p in asked)}",
+            f"one {model} cannot hold {' and '.join(p.name for p in profiles)}",
             why="all GPUs of a pool have one layout, so it must contain each profile",
             fix="use a pool for each of them",
             code="mig-layout",
         )
     needed = {mix: max(ceil(count / held) for count, held in zip(counts, mix, strict=True)) for mix in mixes}
     best = min(mixes, key=lambda mix: (needed[mix], tuple(-held for held in mix)))
-    return Packing(model.name, ((_named(asked, best), needed[best]),))
+    return Packing(model.name, ((_named(profiles, best), needed[best]),))
 
 
-def _asked(model: GpuModel, wanted: Mapping[str, int]) -> tuple[MigProfile, ...]:
-    """Order the profiles that are wanted, the hardest to place first."""
-    for name, count in wanted.items():
+def _profiles_of(model: GpuModel, requested: Mapping[str, int]) -> tuple[MigProfile, ...]:
+    """Order the profiles that are requested, the hardest to place first."""
+    for name, count in requested.items():
         find_profile(model, name)
         if not 0 <= count <= MOST_INSTANCES:
             raise CatalogError(
@@ -109,15 +109,15 @@ def _asked(model: GpuModel, wanted: Mapping[str, int]) -> tuple[MigProfile, ...]
                 fix=f"write a number from 0 to {MOST_INSTANCES}",
                 code="mig-layout",
             )
-    return tuple(p for p in sorted(profiles(model), key=hardest_first) if wanted.get(p.name))
+    return tuple(p for p in sorted(profiles(model), key=hardest_first) if requested.get(p.name))
 
 
-def _named(asked: Sequence[MigProfile], mix: Mix) -> tuple[str, ...]:
-    return tuple(p.name for p, count in zip(asked, mix, strict=True) for _ in range(count))
+def _named(profiles: Sequence[MigProfile], mix: Mix) -> tuple[str, ...]:
+    return tuple(p.name for p, count in zip(profiles, mix, strict=True) for _ in range(count))
 
 
-def _told(wanted: Mapping[str, int]) -> str:
-    return " and ".join(f"{count} x {name}" for name, count in wanted.items() if count)
+def _described(requested: Mapping[str, int]) -> str:
+    return " and ".join(f"{count} x {name}" for name, count in requested.items() if count)
 
 
 @cache

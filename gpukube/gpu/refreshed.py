@@ -160,8 +160,8 @@ def _entry(
     seen = [s for s in stocks if has[s.region] is not None]
     regions = tuple(sorted(s.region for s in seen))
     missing = tuple(sorted(s.region for s in stocks if has[s.region] is None))
-    wanted = region or machine.price_region
-    chosen = next((s for s in seen if s.region == wanted), seen[0] if seen else None)
+    requested = region or machine.price_region
+    chosen = next((s for s in seen if s.region == requested), seen[0] if seen else None)
     offer = has[chosen.region] if chosen else None
     if chosen is None or offer is None:
         return Entry(machine=machine, source="embedded", as_of=catalog_date(), regions=regions, missing=missing)

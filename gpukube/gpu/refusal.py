@@ -33,8 +33,8 @@ class CatalogError(ValueError):
 
 def nearest(text: str, known: Iterable[str]) -> list[str]:
     """Order known words by likeness to the text, case aside, most alike first; ties by name."""
-    wanted = text.casefold()
-    return sorted(known, key=lambda word: (-SequenceMatcher(None, wanted, word.casefold()).ratio(), word))
+    requested = text.casefold()
+    return sorted(known, key=lambda word: (-SequenceMatcher(None, requested, word.casefold()).ratio(), word))
 
 
 def one_of(words: Iterable[str]) -> str:

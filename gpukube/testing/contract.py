@@ -309,9 +309,9 @@ class ProviderContract:
             after = _find(harness, desired)
             sizes = {field for field in (*before.fields, *after.fields) if field.is_below("nodes")}
             assert _without(after.fields, sizes) == _without(before.fields, sizes)
-            wanted = {LEAST: nodes.minimum, MOST: nodes.maximum} if nodes.autoscaled else {COUNT: nodes.count}
+            expected = {LEAST: nodes.minimum, MOST: nodes.maximum} if nodes.autoscaled else {COUNT: nodes.count}
             kept = {field: before.fields[field] for field in (SCOPE,) if field in before.fields}
-            assert {field: after.fields.get(field) for field in sizes} == {**kept, **wanted}
+            assert {field: after.fields.get(field) for field in sizes} == {**kept, **expected}
 
     def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
         """A pool that nobody owns is adopted by its marks alone; labels that disturb its pods are for a later run."""

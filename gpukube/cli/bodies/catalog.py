@@ -45,31 +45,31 @@ if TYPE_CHECKING:
 _MEMORY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:g|gb|gi|gib)?", re.IGNORECASE)
 
 
-def show_list(choices: Choices, wanted: Wanted) -> None:
+def show_list(choices: Choices, requested: Wanted) -> None:
     """List types."""
     out.require_format(choices.output, "CatalogList")
-    stocks = _stocks(choices, wanted.region)
+    stocks = _stocks(choices, requested.region)
     filters = Filters(
-        providers=_clouds(wanted.providers, stocks, wanted.region),
-        models=tuple(model for text in wanted.models for model in told("--model", partial(find_models, text))),
-        gpu_memory_gib=_gib("--memory", wanted.memory) if wanted.memory else None,
-        mig=wanted.mig,
-        arch=_one_word("--arch", wanted.arch, get_args(Arch)),
-        max_price=wanted.max_price,
-        statuses=tuple(_one_word("--status", status, get_args(Status)) for status in wanted.statuses),
-        region=wanted.region,
+        providers=_clouds(requested.providers, stocks, requested.region),
+        models=tuple(model for text in requested.models for model in told("--model", partial(find_models, text))),
+        gpu_memory_gib=_gib("--memory", requested.memory) if requested.memory else None,
+        mig=requested.mig,
+        arch=_one_word("--arch", requested.arch, get_args(Arch)),
+        max_price=requested.max_price,
+        statuses=tuple(_one_word("--status", status, get_args(Status)) for status in requested.statuses),
+        region=requested.region,
     )
-    shown = choose_entries(lay_over(stocks, wanted.region), filters)
-    out.show(list_document(shown, stocks, wanted.region), choices.output, verbose=choices.verbose)
+    shown = choose_entries(lay_over(stocks, requested.region), filters)
+    out.show(list_document(shown, stocks, requested.region), choices.output, verbose=choices.verbose)
 
 
 def find_machines(choices: Choices, search: Search) -> None:
     """Find a machine per cloud, or a slice."""
     out.require_format(choices.output, "CatalogFind")
     if bool(search.gpu) == bool(search.slice_memory):
-        said = "both --gpu and --slice-memory given" if search.gpu else "neither --gpu nor --slice-memory given"
+        message = "both --gpu and --slice-memory given" if search.gpu else "neither --gpu nor --slice-memory given"
         fix = "write --gpu A100-80GB --count 8, or --slice-memory 20GiB"
-        raise SpecError(said, where=Where("--gpu"), fix=fix, code="nothing-to-find")
+        raise SpecError(message, where=Where("--gpu"), fix=fix, code="nothing-to-find")
     if search.slice_memory:
         _find_slices(choices, search)
         return

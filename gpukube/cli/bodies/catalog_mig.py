@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.catalog.geometry import mig_document, read_live, read_wanted
+from gpukube.catalog.geometry import mig_document, read_live, read_requested
 from gpukube.cli import output as out
 from gpukube.cli.bodies.catalog import told
 from gpukube.gpu.models import parse_model
@@ -20,7 +20,7 @@ def show_geometry(choices: Choices, gpu: str, wanted: Sequence[str], live: Seque
     """Show a GPU's geometry, or the answer to a question about it."""
     out.require_format(choices.output, "CatalogMig")
     model = told("GPU", partial(parse_model, gpu))
-    asked = told("--want", partial(read_wanted, wanted))
+    asked = told("--want", partial(read_requested, wanted))
     there = told("--live", partial(read_live, model, live))
     document = told("--want" if asked else "GPU", partial(mig_document, model, asked, there, alike=alike))
     out.show(document, choices.output, verbose=choices.verbose)

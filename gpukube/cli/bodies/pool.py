@@ -97,8 +97,8 @@ def wait(choices: Choices) -> None:
 
 def verify(choices: Choices) -> None:
     """Prove what is there; with --probe by a pod of our own too."""
-    asked = choices.probe or choices.probe_scale_up
-    probing = Probing(choices.probe_image, choices.probe_scale_up) if asked else None
+    requested = choices.probe or choices.probe_scale_up
+    probing = Probing(choices.probe_image, choices.probe_scale_up) if requested else None
     _report(choices, "Verify", lambda job: commands.verify(job.prepared, job.run, probing))
 
 

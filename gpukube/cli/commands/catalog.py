@@ -23,14 +23,14 @@ def _types(incomplete: str) -> list[str]:
 
 @app.command("list")
 @takes("output", "sandbox", "verbose")
-def list_types(choices: Choices, wanted: Wanted) -> None:
+def list_types(choices: Choices, requested: Wanted) -> None:
     """List GPU instance types, embedded and refreshed ones. Calls no cloud.
 
     Prices are US dollars per node and hour on demand, with region and day. They are no offers.
     """
     from gpukube.cli.bodies.catalog import show_list
 
-    show_list(choices, wanted)
+    show_list(choices, requested)
 
 
 @app.command()
@@ -71,7 +71,7 @@ def mig(
         typer.Argument(metavar="GPU", show_default=False, autocompletion=complete_model, help="Its model: A100-40GB."),
     ],
     *,
-    wanted: tuple[str, ...] = option(
+    requested: tuple[str, ...] = option(
         "--want", default=(), metavar="PROFILE=N",
         help="The fewest GPUs for these instances, and the layout of each; may be repeated.",
     ),
@@ -89,7 +89,7 @@ def mig(
     """
     from gpukube.cli.bodies.catalog_mig import show_geometry
 
-    show_geometry(choices, model, wanted, live, alike=alike)
+    show_geometry(choices, model, requested, live, alike=alike)
 
 
 @app.command()

@@ -72,8 +72,10 @@ def _pool(cluster: str, pool: PoolOutcome) -> ET.Element:
         _result(case, "skipped", pool["message"])
     elif pool["outcome"] in ("failed", "differs"):
         first = error[0] if error else None
-        said = first["message"] if first else pool["message"]
-        _result(case, "failure" if proof or not error else "error", said, first["code"] if first else "", _told(error))
+        message = first["message"] if first else pool["message"]
+        _result(
+            case, "failure" if proof or not error else "error", message, first["code"] if first else "", _told(error)
+        )
     if proof:
         _output(case, _proof_lines(pool["message"], proof))
     return case
@@ -99,8 +101,8 @@ def _node_lines(node: NodeProof) -> Iterator[str]:
     for name in sorted({*node["expected"], *node["allocatable"]}):
         yield f"{name}: {node['allocatable'].get(name, 0)}, promised {node['expected'].get(name, 0)}"
     for check in node["checks"]:
-        wanted = "" if check["holds"] else f", not {check['expected'] or 'absent'}"
-        yield f"{check['what']}: {check['seen'] or 'absent'}{wanted}"
+        requested = "" if check["holds"] else f", not {check['expected'] or 'absent'}"
+        yield f"{check['what']}: {check['seen'] or 'absent'}{requested}"
     for finding in node["findings"]:
         if finding["weight"] == "note":
             yield f"note: {finding['seen']}"

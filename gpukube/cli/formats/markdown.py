@@ -69,11 +69,11 @@ def markdown(document: Mapping[str, Any]) -> Iterator[str]:
     lines = list(make(document, whole=True))
     if _length(lines) > ROOM:
         lines = list(make(document, whole=False))
-        said = "The details are too long for a comment; `-o json` has them."
+        message = "The details are too long for a comment; `-o json` has them."
         if _length(lines) > ROOM:
             lines = _first(lines, ROOM)
-            said = "The rest is too long for a comment; `-o json` has all of it."
-        lines += ["", said]
+            message = "The rest is too long for a comment; `-o json` has all of it."
+        lines += ["", message]
     yield from lines
 
 
@@ -335,9 +335,9 @@ _PROBES: Final = {"passed": "✅", "failed": "❌", "skipped": "⏸️"}
 def _node_rows(node: NodeProof, *, due: bool) -> Iterator[tuple[str, ...]]:
     name = code(node["node"], cell=True)
     for resource in sorted({*node["expected"], *node["allocatable"]}):
-        wanted, shown = node["expected"].get(resource, 0), node["allocatable"].get(resource, 0)
-        sign = "✅" if wanted == shown or not due else "❌"
-        yield (sign, name, code(resource, cell=True), str(wanted) if due else "", str(shown))
+        requested, shown = node["expected"].get(resource, 0), node["allocatable"].get(resource, 0)
+        sign = "✅" if requested == shown or not due else "❌"
+        yield (sign, name, code(resource, cell=True), str(requested) if due else "", str(shown))
     for check in node["checks"]:
         words = (check["expected"] or "absent", check["seen"] or "absent")
         yield ("✅" if check["holds"] else "✏️", name, prose(check["what"]), *(code(word, cell=True) for word in words))
@@ -361,9 +361,9 @@ def _fenced_text(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _outcome_row(cluster: str, pool: PoolOutcome) -> tuple[str, ...]:
-    said = pool["message"] + (f"; {pool['proof']['summary']}" if pool["proof"] else "")
+    message = pool["message"] + (f"; {pool['proof']['summary']}" if pool["proof"] else "")
     outcome = pool["outcome"]
-    return (_OUTCOMES[outcome], code(cluster, cell=True), code(pool["pool"], cell=True), outcome, prose(said))
+    return (_OUTCOMES[outcome], code(cluster, cell=True), code(pool["pool"], cell=True), outcome, prose(message))
 
 
 def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
@@ -374,19 +374,19 @@ def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
         yield ""
         yield from (f"- ✅ fixed: {prose(line)}" for line in cluster["mended"])
         yield from _diagnostics(cluster["unmended"])
-        for ailment in cluster["ailments"]:
-            yield from _ailment(ailment, whole=whole)
+        for finding in cluster["ailments"]:
+            yield from _ailment(finding, whole=whole)
         yield from _diagnostics(() if cluster["made"] else cluster["errors"])  # told by the checks of access
         yield ""
 
 
-def _ailment(ailment: AilmentPart, *, whole: bool) -> Iterator[str]:
-    sign = "❌" if ailment["severity"] == "error" else "⚠️"
-    yield f"- {sign} {code(ailment['where'])}: {prose(ailment['seen'])} ([{ailment['check']}]({ailment['link']}))"
+def _ailment(finding: AilmentPart, *, whole: bool) -> Iterator[str]:
+    sign = "❌" if finding["severity"] == "error" else "⚠️"
+    yield f"- {sign} {code(finding['where'])}: {prose(finding['seen'])} ([{finding['check']}]({finding['link']}))"
     if whole:
-        yield from (f"  - seen: {prose(line)}" for line in ailment["evidence"])
-    yield f"  - {prose(ailment['consequence'])}"
-    yield f"  - fix: {code(ailment['remedy'])}"
+        yield from (f"  - seen: {prose(line)}" for line in finding["evidence"])
+    yield f"  - {prose(finding['consequence'])}"
+    yield f"  - fix: {code(finding['remedy'])}"
 
 
 _MAKERS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {  # each takes the shape of its own kind

@@ -40,20 +40,20 @@ def sarif_lines(document: ValidationDocument) -> Iterator[str]:
 
 def sarif_log(document: ValidationDocument) -> dict[str, object]:
     """Describe a validation as a SARIF log of one run."""
-    told: list[tuple[Diagnostic, str | None]] = [
+    findings: list[tuple[Diagnostic, str | None]] = [
         *((one, None) for level in (document["errors"], document["warnings"], document["hints"]) for one in level),
         *((one["finding"], one["reason"]) for one in document["silenced"]),
     ]
-    codes = list(dict.fromkeys(one["code"] for one, _ in told))
+    codes = list(dict.fromkeys(one["code"] for one, _ in findings))
     driver: dict[str, object] = {"name": "gpukube", "version": __version__, "rules": [_rule(code) for code in codes]}
     if home := _documentation():
         driver["informationUri"] = home
-    placed = [(one, reason) for one, reason in told if one["position"]]
+    placed = [(one, reason) for one, reason in findings if one["position"]]
     run: dict[str, object] = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The directory that gpukube ran in."}}},
-        "invocations": [_invocation(document, [one for one, _ in told if not one["position"]], codes)],
+        "invocations": [_invocation(document, [one for one, _ in findings if not one["position"]], codes)],
         "results": list(_results(placed, codes)),
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -100,12 +100,12 @@ def _documentation() -> str:
     return by_name.get("Documentation", "")
 
 
-def _results(told: Sequence[tuple[Diagnostic, str | None]], codes: Sequence[str]) -> Iterator[dict[str, object]]:
+def _results(findings: Sequence[tuple[Diagnostic, str | None]], codes: Sequence[str]) -> Iterator[dict[str, object]]:
     """Describe findings in files; where one is silenced, every result says whether it is."""
     numbers = {code: index for index, code in enumerate(codes)}
     repeated: Counter[str] = Counter()
-    silenced = any(reason is not None for _, reason in told)
-    for one, reason in told:
+    silenced = any(reason is not None for _, reason in findings)
+    for one, reason in findings:
         position = one["position"]
         if position is None:
             continue

@@ -86,7 +86,7 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
         HelmError: There is no chart, or it is another one.
     """
     try:
-        said: object = yaml.safe_load(_chart_yaml(path))
+        metadata: object = yaml.safe_load(_chart_yaml(path))
     # EOFError and zlib.error: an archive that was cut off; ValueError: a path with a NUL, text that is not UTF-8.
     except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
         raise HelmError(
@@ -96,16 +96,16 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
             fix="use a directory with a Chart.yaml, or an archive of helm pull or helm package",
             code="chart-not-found",
         ) from error
-    name = text(said, "name")
-    wanted = [chart] if chart else [kind.chart for kind in RELEASE_KINDS]
-    if name not in wanted:
+    name = text(metadata, "name")
+    desired = [chart] if chart else [kind.chart for kind in RELEASE_KINDS]
+    if name not in desired:
         raise HelmError(
             f'this is the chart "{name}"',
             where=str(path),
-            fix=f"use the chart {' or '.join(wanted)}, or a repository with both",
+            fix=f"use the chart {' or '.join(desired)}, or a repository with both",
             code="chart-not-found",
         )
-    return LocalChart(path, name, text(said, "version"))
+    return LocalChart(path, name, text(metadata, "version"))
 
 
 def _chart_yaml(path: Path) -> bytes:

@@ -47,9 +47,9 @@ def choose_engine(
     """
     stop = Stop(stopped, STOP_GRACE_S, lambda: notify(_HURRIED)) if stopped else None
     program = shutil.which("helm", path=environ.get("PATH", "")) if choice != "embedded" else None
-    said = _version_of(program, environ, stop) if program else ""
-    if program and said:
-        return HelmCli(program, said, environ, stop=stop)
+    version = _version_of(program, environ, stop) if program else ""
+    if program and version:
+        return HelmCli(program, version, environ, stop=stop)
     if choice != "cli" and find_spec("helm_python"):
         return HelmSdk(environ, stop=stop)
     raise MissingExtra(

@@ -61,7 +61,7 @@ class HelmCli:
 
     Args:
         program: Path of the command.
-        said: Its version, "v3.6.2".
+        version: Its version, "v3.6.2".
         environ: Environment it gets, less what names a cluster.
         deadline_s: For each run.
         stop: Whether the user asked to stop.
@@ -70,13 +70,13 @@ class HelmCli:
     def __init__(
         self,
         program: str,
-        said: str,
+        version: str,
         environ: Mapping[str, str],
         deadline_s: float = DEADLINE_S,
         stop: Stop | None = None,
     ) -> None:
         self._program = program
-        self._said = said
+        self._said = version
         self._environ = cli_environ(environ)
         self._deadline_s = deadline_s
         self._stop = stop

@@ -188,17 +188,17 @@ def words_of(name: str) -> dict[str, str]:
     }
 
 
-def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError:
+def explain_helm(output: str, where: Where, words: dict[str, str]) -> GpukubeError:
     """Turn Helm's words into an error of ours.
 
     Args:
-        said: Standard error of the command, or text of the library's exception.
+        output: Standard error of the command, or text of the library's exception.
         where: The release.
         words: namespace, name, chart, version and repo, for the remedy.
     """
-    line = _line(said)
+    line = _line(output)
     rows = (_LOGIN, *_ROWS) if where.source == _PULL else _ROWS
-    row = next((row for row in rows if re.search(row.pattern, said, re.IGNORECASE | re.DOTALL)), None)
+    row = next((row for row in rows if re.search(row.pattern, output, re.IGNORECASE | re.DOTALL)), None)
     if row is None:
         return HelmError(
             f"Helm refuses: {line}",
@@ -208,12 +208,12 @@ def explain_helm(said: str, where: Where, words: dict[str, str]) -> GpukubeError
     return row.makes(row.says, where=where, why=line, fix=row.fix.format(**words), code=row.code)
 
 
-def _line(said: str) -> str:
+def _line(output: str) -> str:
     """Find the lines that say it, as one, without passwords in addresses: Helm's warnings come before "Error: ".
 
     What an admission webhook answers may have several lines; its name is in the first.
     """
-    lines = [line.strip() for line in said.strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
     begins = [at for at, line in enumerate(lines) if line.startswith("Error: ") or _WEBHOOK in line]
-    told = " ".join(lines[begins[0] :] if begins else lines[-1:]).removeprefix("Error: ") or "no message"
-    return re.sub(r"//[^/@\s]*@", "//", told)[:_MOST]
+    text = " ".join(lines[begins[0] :] if begins else lines[-1:]).removeprefix("Error: ") or "no message"
+    return re.sub(r"//[^/@\s]*@", "//", text)[:_MOST]

@@ -283,8 +283,8 @@ class LightKube(KubeCalls):
         present = self.namespace_labels(name)
         doing = f"creating namespace {name}"
         if present is None:
-            wanted = Namespace(metadata=ObjectMeta(name=name, labels=dict(labels)))
-            create = partial(self._client.create, wanted, field_manager=FIELD_MANAGER)
+            desired = Namespace(metadata=ObjectMeta(name=name, labels=dict(labels)))
+            create = partial(self._client.create, desired, field_manager=FIELD_MANAGER)
             try:
                 self._calls(self._server, doing, create, changes=True)
             except ApiError as error:
@@ -310,8 +310,8 @@ class LightKube(KubeCalls):
 
     def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
         """See Kube."""
-        asked = ResourceAttributes(verb=verb, resource=resource, group=group, namespace=namespace)
-        review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resourceAttributes=asked))
+        requested = ResourceAttributes(verb=verb, resource=resource, group=group, namespace=namespace)
+        review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resourceAttributes=requested))
         answer = self._call("checking permissions", lambda: self._client.create(review))
         return text(answer.to_dict(), "status", "allowed") == "true"
 

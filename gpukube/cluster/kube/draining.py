@@ -24,8 +24,8 @@ def drained_pods(kube: Kube, node_names: Iterable[str]) -> dict[str, tuple[str, 
         AccessError: Pods may not be listed.
         ClusterError: The API did not answer.
     """
-    asked = sorted(set(node_names))
-    found: dict[str, list[str]] = {name: [] for name in asked}
-    for node, pod in kube.pods_on(asked) if asked else ():
+    requested = sorted(set(node_names))
+    found: dict[str, list[str]] = {name: [] for name in requested}
+    for node, pod in kube.pods_on(requested) if requested else ():
         found[node].append(pod)
     return {node: tuple(sorted(pods)) for node, pods in found.items()}

@@ -59,12 +59,12 @@ def explain(where: Where, doing: str, error: Exception) -> AccessError | Cluster
 
 def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessError | ClusterError:
     code = error.response.status_code
-    said = brief(error.status.message or "") if isinstance(error, ApiError) else ""
+    text = brief(error.status.message or "") if isinstance(error, ApiError) else ""
     if code == _UNAUTHORIZED:
         return AccessError(
             f"the Kubernetes API does not accept the credentials (401) while {doing}",
             where=where,
-            why=said,
+            why=text,
             fix="log in again, or check which identity the kubeconfig names",
             code="kube-unauthorized",
         )
@@ -72,14 +72,14 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
         return AccessError(
             f"denied by the Kubernetes API (403) while {doing}",
             where=where,
-            why=said,
+            why=text,
             fix="get a role in the cluster that allows it",
             code="kube-forbidden",
         )
     return ClusterError(
         f"the Kubernetes API answered {code} while {doing}",
         where=where,
-        why=said,
+        why=text,
         fix="run again; if it stays, check the API server's health",
         code="cluster-answer",
     )

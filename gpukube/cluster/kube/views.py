@@ -204,8 +204,8 @@ def node_view(obj: Tree) -> NodeView:
 def _cut_told(node: Tree) -> str:
     """Read from the book of field owners when the state label was written last (metadata.managedFields)."""
     path = ("fieldsV1", "f:metadata", "f:labels", f"f:{_CUT_STATE}")
-    told = [text(item, "time") for item in items(node, "metadata", "managedFields") if at(item, *path) is not None]
-    return max(told, default="")
+    times = [text(item, "time") for item in items(node, "metadata", "managedFields") if at(item, *path) is not None]
+    return max(times, default="")
 
 
 def _taint(item: object) -> Taint | None:
@@ -268,8 +268,8 @@ def pod_view(obj: Tree) -> PodView:
     unplaced = text(conditions.get("PodScheduled"), "status") == "False"
     total: dict[str, int] = {}
     for container in items(obj, "spec", "containers"):
-        asked = texts(container, "resources", "limits") | texts(container, "resources", "requests")
-        for name, count in devices_of(asked).items():
+        requested = texts(container, "resources", "limits") | texts(container, "resources", "requests")
+        for name, count in devices_of(requested).items():
             total[name] = total.get(name, 0) + count
     return PodView(
         name=text(obj, "metadata", "name"),

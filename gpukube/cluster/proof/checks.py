@@ -46,9 +46,9 @@ def _conditions(node: NodeView) -> Iterator[Check]:
 
 
 def _labels(desired: Desired, node: NodeView) -> Iterator[Check]:
-    for key, wanted in sorted(desired.ownership.labels.items()):
+    for key, expected in sorted(desired.ownership.labels.items()):
         value = node.labels.get(key, "")
-        yield Check(f"label {key}", wanted, value, holds=value == wanted)
+        yield Check(f"label {key}", expected, value, holds=value == expected)
 
 
 def _taints(desired: Desired, node: NodeView) -> Iterator[Check]:
@@ -78,5 +78,5 @@ def _parts(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Check]:
     there = {role_of(item) for item in seen.daemonsets}
     for role in needed:
         if role != "plugin" and role in there:
-            said = stuck[role].why_not if role in stuck else "lands"
-            yield Check(title_of(role).removeprefix("the "), "lands", said, holds=role not in stuck)
+            result = stuck[role].why_not if role in stuck else "lands"
+            yield Check(title_of(role).removeprefix("the "), "lands", result, holds=role not in stuck)

@@ -113,10 +113,10 @@ def log_sources(desired: Desired, proof: PoolProof, seen: Snapshot) -> tuple[Sou
 
 def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> PoolProof:
     """Put into a node's finding what the log says; the proof as it is where the log says nothing known."""
-    told = next(((row, line) for line in reversed(list(lines)) for row in _ROWS if row.words.search(line)), None)
-    if told is None:
+    match = next(((row, line) for line in reversed(list(lines)) for row in _ROWS if row.words.search(line)), None)
+    if match is None:
         return proof
-    row, line = told
+    row, line = match
     if any(step_of(finding) == row.step for finding in proof.all_findings):  # seen where it is, not by what it does
         return proof
     nodes = tuple(

@@ -91,8 +91,8 @@ def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
         means = "the release is not installed, or its Deployment was deleted"
         return [missing(where, "placement", "error", "the GPU Operator has no Deployment", means, _APPLY)]
     if CLUSTER_POLICY not in seen.cluster_policies:
-        said = f"there is no ClusterPolicy {CLUSTER_POLICY}"
-        return [missing(where, "placement", "error", said, "without it the operator does nothing", _APPLY)]
+        message = f"there is no ClusterPolicy {CLUSTER_POLICY}"
+        return [missing(where, "placement", "error", message, "without it the operator does nothing", _APPLY)]
     if operator.ready:
         return []
     means = "it starts, or no node accepts it"
@@ -141,12 +141,12 @@ def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -
         return [
             missing(node.name, "driver", "warning", f"pod {pod.name} is not ready", "it builds and loads the driver")
         ]
-    said = f"pod {pod.name}, container {stuck.name}: {stuck.waiting}"
+    message = f"pod {pod.name}, container {stuck.name}: {stuck.waiting}"
     means = "there is no driver image for the node's operating system or kernel, or the driver does not build there"
     fix = (
         f"kubectl -n {NAMESPACE} logs {pod.name} -c {stuck.name}; another driver.version or image of the pool may help"
     )
-    return [missing(node.name, "driver", "error", said, means, fix)]
+    return [missing(node.name, "driver", "error", message, means, fix)]
 
 
 def _installers(desired: Desired) -> frozenset[str]:
@@ -159,19 +159,19 @@ def _installers(desired: Desired) -> frozenset[str]:
 
 def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
     """Say how far the MIG manager is with a node; empty when it has cut it, and for pools that are not cut."""
-    wanted = desired.ownership.labels.get(MIG_CONFIG_LABEL, "")
-    if not wanted:
+    expected = desired.ownership.labels.get(MIG_CONFIG_LABEL, "")
+    if not expected:
         return []
-    asked = node.labels.get(MIG_CONFIG_LABEL, "")
-    if asked != wanted:
-        said = f"label {MIG_CONFIG_LABEL} is {asked or 'absent'}, not {wanted}"
+    requested = node.labels.get(MIG_CONFIG_LABEL, "")
+    if requested != expected:
+        message = f"label {MIG_CONFIG_LABEL} is {requested or 'absent'}, not {expected}"
         means = "the MIG manager reads it; nodes get labels of the pool at creation"
-        fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
-        return [missing(node.name, "geometry", "error", said, means, fix)]
+        fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={expected} --overwrite, and gpukube pool plan diff"
+        return [missing(node.name, "geometry", "error", message, means, fix)]
     value = node.labels.get(STATE_LABEL, "")
     if value == "success":
         return []
     state = _STATES.get(value, _UNKNOWN_STATE)
-    fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, wanted=wanted)
-    said = f"label {STATE_LABEL} is {value or 'absent'}"
-    return [missing(node.name, state.step, state.severity, said, state.means, fix)]
+    fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, wanted=expected)
+    message = f"label {STATE_LABEL} is {value or 'absent'}"
+    return [missing(node.name, state.step, state.severity, message, state.means, fix)]

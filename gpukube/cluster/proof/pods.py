@@ -93,11 +93,13 @@ def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Release
         return [missing(node.name, "plugin-pod", "warning", "no plugin pod on this node yet")]
     pod = here[-1]
     if not pod.scheduled:
-        said = pod.unschedulable or "the scheduler has not placed it"
+        message = pod.unschedulable or "the scheduler has not placed it"
         means = "no room on the node for one more pod, or a quota of priority system-node-critical"
         fix = f"kubectl -n {NAMESPACE} describe pod {pod.name}"
         return [
-            missing(node.name, "plugin-pod", "warning", seen=f"pod {pod.name} is Pending: {said}", means=means, fix=fix)
+            missing(
+                node.name, "plugin-pod", "warning", seen=f"pod {pod.name} is Pending: {message}", means=means, fix=fix
+            )
         ]
     troubled = [_trouble(desired, node, pod, state) for state in pod.containers if state.waiting]
     broken = [finding for finding in troubled if finding.severity == "error"]
@@ -114,10 +116,10 @@ def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) 
     made_of = pod.labels.get(GENERATION, "")
     if plugin is None or plugin.rolled_out or not made_of or made_of == plugin.generation:
         return []
-    said = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
+    message = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
     means = "the release was changed, and the rollout has not reached this node"
     fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
-    return [missing(node.name, "plugin-pod", "warning", seen=said, means=means, fix=fix)]
+    return [missing(node.name, "plugin-pod", "warning", seen=message, means=means, fix=fix)]
 
 
 def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:
@@ -131,10 +133,10 @@ def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerSta
         "container": state.name,
         "label": CONFIG_LABEL,
     }
-    said = f"pod {pod.name}, container {state.name}: {state.waiting} ({state.restarts} restarts)"
-    said += f": {state.message.splitlines()[0]}" if state.message else ""
+    text = f"pod {pod.name}, container {state.name}: {state.waiting} ({state.restarts} restarts)"
+    text += f": {state.message.splitlines()[0]}" if state.message else ""
     return missing(
-        node.name, "plugin-pod", "error", seen=said, means=row.means.format(**words), fix=row.fix.format(**words)
+        node.name, "plugin-pod", "error", seen=text, means=row.means.format(**words), fix=row.fix.format(**words)
     )
 
 

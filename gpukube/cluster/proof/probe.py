@@ -282,9 +282,9 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding
         means = "a quota, a limit range or an admission policy of the namespace refuses the pod"
         fix = f"kubectl -n {namespace} get events --sort-by=.lastTimestamp"
         return missing(where, "probe", "error", "the probe's Job created no pod", means, fix)
-    told = ": ".join(part for part in (attempt.reason, _first_line(attempt.message)) if part)
+    cause = ": ".join(part for part in (attempt.reason, _first_line(attempt.message)) if part)
     ended = f" with exit code {attempt.exit_code}" if attempt.exit_code else ""
-    said = f"the probe's pod is {attempt.phase}{ended}" + (f" ({told})" if told else "")
+    text = f"the probe's pod is {attempt.phase}{ended}" + (f" ({cause})" if cause else "")
     words = {
         "namespace": namespace,
         "pod": attempt.pod,
@@ -293,7 +293,7 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding
         "pool": desired.target.pool,
     }
     row = next((row for row in _ROWS if attempt.reason in row.reasons), _ENDED if ended else _NOT_ENDED)
-    return missing(where, "probe", "error", said, row.means.format(**words), row.fix.format(**words))
+    return missing(where, "probe", "error", text, row.means.format(**words), row.fix.format(**words))
 
 
 def _first_line(message: str) -> str:
@@ -333,9 +333,9 @@ def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> t
     if not _is_model(chip, gpus[0].name):
         return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is another one than declared"
     mig = desired.target.sharing.mig
-    wanted = _asked_profiles(desired)
-    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in wanted):
-        seen = f"the MIG device is {cuts[0].name}, not {' or '.join(wanted)}"
+    expected = _asked_profiles(desired)
+    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in expected):
+        seen = f"the MIG device is {cuts[0].name}, not {' or '.join(expected)}"
         return seen, "the GPUs are cut another way than declared"
     return None
 
@@ -354,10 +354,10 @@ def _is_model(chip: str, product: str) -> bool:
     return re.search(rf"(?<![0-9A-Za-z]){spelled}(?![0-9A-Za-z])", product) is not None
 
 
-def _same_profile(wanted: str, seen: str) -> bool:
+def _same_profile(desired: str, seen: str) -> bool:
     """Compare profiles; the memory in a name may differ by one between boards and drivers (NVIDIA/mig-parted#31)."""
-    first, second = _PROFILE.fullmatch(wanted), _PROFILE.fullmatch(seen)
+    first, second = _PROFILE.fullmatch(desired), _PROFILE.fullmatch(seen)
     if first is None or second is None:
-        return wanted == seen
+        return desired == seen
     alike = (first["slices"], first["extra"]) == (second["slices"], second["extra"])
     return alike and abs(int(first["gib"]) - int(second["gib"])) <= 1

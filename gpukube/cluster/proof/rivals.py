@@ -70,14 +70,14 @@ def _forced(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind,
     plugin = seen.plugin_of(kind)
     forced = next((part.env[_STRATEGY] for part in plugin.containers if part.env.get(_STRATEGY)), "") if plugin else ""
     mig = desired.target.sharing.mig
-    wanted = mig.strategy if mig else "none"
-    if not plugin or not forced or forced == wanted or (kind is not DEVICE_PLUGIN and mig is None):
+    expected = mig.strategy if mig else "none"
+    if not plugin or not forced or forced == expected or (kind is not DEVICE_PLUGIN and mig is None):
         return []  # the operator sets one strategy for all; uncut pools show the same under any
     fix = (
         f"kubectl -n {NAMESPACE} set env daemonset/{plugin.name} {_STRATEGY}-"
         if kind is DEVICE_PLUGIN
         else f"kubectl get clusterpolicy {CLUSTER_POLICY} --output yaml (spec.mig.strategy), and gpukube pool plan diff"
     )
-    said = f"{count}; {_STRATEGY}={forced} is set on DaemonSet {plugin.name}"
-    means = f"the environment overrides the config entry, which has {wanted}"
-    return [missing(node.name, "count", "error", said, means, fix)]
+    message = f"{count}; {_STRATEGY}={forced} is set on DaemonSet {plugin.name}"
+    means = f"the environment overrides the config entry, which has {expected}"
+    return [missing(node.name, "count", "error", message, means, fix)]

@@ -62,7 +62,7 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
         seen: One look at its cluster.
     """
     nodes = nodes_of(desired, seen.nodes)
-    wanted = desired.promise.nodes
+    requested = desired.promise.nodes
     promised = desired.promise.per_node if desired.managed else {}
     pool_findings = (*_cluster_findings(desired, seen, len(nodes)), *_number_findings(desired, len(nodes)))
     per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
@@ -75,11 +75,11 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
         cluster=desired.target.cluster.key,
         pool=desired.target.pool,
         status=_status(findings, nodes_seen=len(nodes), managed=desired.managed),
-        nodes=wanted,
+        nodes=requested,
         nodes_seen=len(nodes),
         per_node=per_node,
         findings=pool_findings,
-        expected=pool_capacity(promised, wanted.minimum, wanted.maximum),
+        expected=pool_capacity(promised, requested.minimum, requested.maximum),
         total=total,
     )
 
@@ -96,12 +96,12 @@ def _status(findings: Sequence[Finding], *, nodes_seen: int, managed: bool) -> P
 
 
 def _number_findings(desired: Desired, present: int) -> list[Finding]:
-    wanted: Nodes = desired.promise.nodes
+    expected: Nodes = desired.promise.nodes
     where = desired.target.where.source
-    if present < wanted.minimum:
-        return [missing(where, "node", "warning", f"{present} of {wanted.minimum} nodes are in the cluster")]
-    if present > wanted.maximum:
-        seen = f"{present} nodes are in the cluster, at most {wanted.maximum} expected"
+    if present < expected.minimum:
+        return [missing(where, "node", "warning", f"{present} of {expected.minimum} nodes are in the cluster")]
+    if present > expected.maximum:
+        seen = f"{present} nodes are in the cluster, at most {expected.maximum} expected"
         return [missing(where, "node", "hint", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
     return []
 
@@ -213,12 +213,12 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
     advertiser = node.labels.get(ADVERTISER_LABEL, "")
     if advertiser != kind.advertiser:
         means = "the release selects its nodes by it; nodes get labels of the pool at creation"
-        said = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
-        wanted = f"{ADVERTISER_LABEL}={kind.advertiser}"
-        fix = f"kubectl label node {node.name} {wanted} --overwrite, and gpukube pool plan diff"
-        found.append(missing(node.name, "advertiser-label", "error", said, means, fix))
-    key, wanted = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
-    if key != wanted:
+        message = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
+        expected = f"{ADVERTISER_LABEL}={kind.advertiser}"
+        fix = f"kubectl label node {node.name} {expected} --overwrite, and gpukube pool plan diff"
+        found.append(missing(node.name, "advertiser-label", "error", message, means, fix))
+    key, expected = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
+    if key != expected:
         known = key in (seen.entries_of(kind) or {})
         means = (
             "without it the node runs as whole GPUs"
@@ -227,9 +227,9 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
             if known
             else "there is no such entry: the plugin exits on this node"
         )
-        said = f"label {CONFIG_LABEL} is {key}, not {wanted}" if key else f"no label {CONFIG_LABEL}"
-        fix = f"kubectl label node {node.name} {CONFIG_LABEL}={wanted} --overwrite, and gpukube pool plan diff"
-        found.append(missing(node.name, "config-label", "error", said, means, fix))
+        message = f"label {CONFIG_LABEL} is {key}, not {expected}" if key else f"no label {CONFIG_LABEL}"
+        fix = f"kubectl label node {node.name} {CONFIG_LABEL}={expected} --overwrite, and gpukube pool plan diff"
+        found.append(missing(node.name, "config-label", "error", message, means, fix))
     return found
 
 
@@ -241,12 +241,12 @@ def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         taints = [str(taint) for taint in stuck.taints if not taint.key.startswith(_PASSING)]
         if stuck.role == "plugin" or not taints:
             continue
-        said = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
+        message = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
         means = (
             "without it no device is advertised" if vital[stuck.role] else "without it only feature labels are missing"
         )
         fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
-        found.append(missing(node.name, "features", "error" if vital[stuck.role] else "hint", said, means, fix))
+        found.append(missing(node.name, "features", "error" if vital[stuck.role] else "hint", message, means, fix))
     return found
 
 

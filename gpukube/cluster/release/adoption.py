@@ -90,15 +90,17 @@ def refuse_adoption(
     uninstall = f"helm uninstall {first.name} --namespace {first.namespace}"
     if len(adopted) > 1:
         names = ", ".join(f"{item.namespace}/{item.name}" for item in adopted)
-        said = f"there are {len(adopted)} releases of {first.chart}: {names}"
-        return [_refusal(where, said, f"keep one: {uninstall}")]
+        message = f"there are {len(adopted)} releases of {first.chart}: {names}"
+        return [_refusal(where, message, f"keep one: {uninstall}")]
     if kind is not DEVICE_PLUGIN:
-        said = f"release {first.namespace}/{first.name} is of {first.chart}, but these pools need {kind.title}"
-        return [_refusal(where, said, f"remove it: {uninstall}; or put these pools on another cluster")]
+        message = f"release {first.namespace}/{first.name} is of {first.chart}, but these pools need {kind.title}"
+        return [_refusal(where, message, f"remove it: {uninstall}; or put these pools on another cluster")]
     external = text(first.values, "config", "name")
     if external:
-        said = f"the entries of release {first.namespace}/{first.name} are in ConfigMap {external}, outside the release"
-        return [_refusal(where, said, f"move them into its value config.map first; or remove it: {uninstall}")]
+        message = (
+            f"the entries of release {first.namespace}/{first.name} are in ConfigMap {external}, outside the release"
+        )
+        return [_refusal(where, message, f"move them into its value config.map first; or remove it: {uninstall}")]
     return _refuse_strays(first, served, seen, where)
 
 
@@ -134,9 +136,9 @@ def _is_ours(node: NodeView, marks: set[tuple[str, str]]) -> bool:
     return labelled or (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) in marks
 
 
-def _refusal(where: Where, said: str, fix: str) -> Finding:
+def _refusal(where: Where, message: str, fix: str) -> Finding:
     why = "after an adoption every GPU node must have exactly one plugin"
-    return Finding("foreign-advertiser", where, said, why=why, fix=fix)
+    return Finding("foreign-advertiser", where, message, why=why, fix=fix)
 
 
 def still_foreign(found: Iterable[ForeignAdvertiser], leaves: Iterable[Leaving]) -> tuple[ForeignAdvertiser, ...]:

@@ -59,8 +59,8 @@ def check_served(pools: Sequence[Desired]) -> list[Finding]:
         )
         for pool in pools
         if pool.ownership.advertiser not in ("chart", "operator")
-        for field, asked in (("version", pool.target.chart_version), ("values", pool.target.chart_values))
-        if asked
+        for field, requested in (("version", pool.target.chart_version), ("values", pool.target.chart_values))
+        if requested
     ]
 
 
@@ -76,11 +76,11 @@ def check_age(pools: Sequence[Desired]) -> list[Finding]:
     known = _chart_version(DEVICE_PLUGIN.version)
     found = []
     for pool in pools:
-        asked = _chart_version(pool.target.chart_version)
-        if pool.ownership.advertiser != DEVICE_PLUGIN.advertiser or not asked or not known:
+        requested = _chart_version(pool.target.chart_version)
+        if pool.ownership.advertiser != DEVICE_PLUGIN.advertiser or not requested or not known:
             continue
-        is_old = asked < _OLDEST_CHART
-        if is_old or asked > (known[0], known[1] + _LEAP, known[2]):
+        is_old = requested < _OLDEST_CHART
+        if is_old or requested > (known[0], known[1] + _LEAP, known[2]):
             oldest = ".".join(map(str, _OLDEST_CHART))
             found.append(
                 Finding(
@@ -135,7 +135,7 @@ def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> 
         pools: Those of one cluster that its release serves.
         values: What the release would get.
     """
-    asked = asked_values(pools)
+    requested = asked_values(pools)
     return [
         Finding(
             "chart-value-ours",
@@ -146,5 +146,5 @@ def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> 
         )
         for pool in pools
         for path, _value in leaves(pool.target.chart_values)
-        if at(values, *path) != at(asked, *path)
+        if at(values, *path) != at(requested, *path)
     ]

@@ -108,8 +108,8 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
     Raises:
         MissingExtra: There is no Helm.
     """
-    said = notify or (lambda _message: None)
-    engine = choose_engine(environ, choice, clock.stopped if clock else None, said)
+    report = notify or (lambda _message: None)
+    engine = choose_engine(environ, choice, clock.stopped if clock else None, report)
     return ReleaseManager(cluster, engine, chart or ChartSource(), clock, notify)
 
 

@@ -36,12 +36,12 @@ def put_layouts(values: dict[str, object], pools: Sequence[Desired], around: Sur
     """Write the manager's file where these pools, or live values, have layouts; else leave it to the manager."""
     standard = standard_entries()
     cuts = [pool.target.sharing.mig for pool in pools]
-    asked = {cut_name(cut): layout_entry(cut.layout) for cut in cuts if cut and cut.layout}
+    requested = {cut_name(cut): layout_entry(cut.layout) for cut in cuts if cut and cut.layout}
     older = [_entries(source) for source in (*around.missed, around.live)]
     kept = {name: entry for entries in older for name, entry in entries.items() if name not in standard}
-    if not asked and not kept:
+    if not requested and not kept:
         return
-    content = {"version": "v1", "mig-configs": {**standard, **dict(sorted({**kept, **asked}.items()))}}
+    content = {"version": "v1", "mig-configs": {**standard, **dict(sorted({**kept, **requested}.items()))}}
     written = yaml.safe_dump(content, sort_keys=False, width=120)
     name = f"gpukube-mig-{sha256(written.encode()).hexdigest()[:_NAME_LENGTH]}"
     put(values, _PATH, {"create": True, "name": name, "default": DISABLED, "data": {FILE: written}})

@@ -68,8 +68,8 @@ def _seen_on(node: Tree, repair: NodeRepair) -> str | None:
 def _position(node: Tree, repair: NodeRepair) -> int | None:
     """Find the place of a taint in the node's list: key and effect name it."""
     named = [(text(item, "key"), text(item, "effect")) for item in items(node, "spec", "taints")]
-    wanted = (repair.key, repair.effect)
-    return named.index(wanted) if wanted in named else None
+    desired = (repair.key, repair.effect)
+    return named.index(desired) if desired in named else None
 
 
 def _operations(node: Tree, repairs: Sequence[NodeRepair]) -> list[Tree]:

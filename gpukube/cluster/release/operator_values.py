@@ -147,10 +147,10 @@ def _forget_driver_values(values: dict[str, object]) -> None:
 
 def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[str]:
     """Give the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
-    asked = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
+    requested = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
     live = texts(around.live, *GPU_OPERATOR.entries)
     named = {_strategy_of(live[key]) for key in around.by_others if key in live}
-    return frozenset(asked | named) - {"", "none"}
+    return frozenset(requested | named) - {"", "none"}
 
 
 def _strategy_of(entry: str) -> str:
@@ -172,14 +172,14 @@ def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
         first, mine = cut[0].sharing.mig, target.sharing.mig
         if first and mine and first.strategy != mine.strategy:
             where = target.locator.at("sharing.mig.strategy")
-            said = f"{target.where} has MIG strategy {mine.strategy}, but {cut[0].where} has {first.strategy}"
-            found.append(_one_strategy(where, said, f"write strategy: {first.strategy}"))
+            message = f"{target.where} has MIG strategy {mine.strategy}, but {cut[0].where} has {first.strategy}"
+            found.append(_one_strategy(where, message, f"write strategy: {first.strategy}"))
     mixed = next((target for target in cut if target.sharing.mig and target.sharing.mig.strategy == "mixed"), None)
     for target in (pool.target for pool in pools):
         if mixed and target.sharing.slicing and target.sharing.slicing.mode == "mps":
-            said = f"{target.where} is shared by MPS, but {mixed.where} has MIG strategy mixed"
+            message = f"{target.where} is shared by MPS, but {mixed.where} has MIG strategy mixed"
             fix = f"write sharing.timeSlicing here, or strategy: single for {mixed.where}"
-            found.append(_one_strategy(target.locator.at("sharing.mps"), said, fix))
+            found.append(_one_strategy(target.locator.at("sharing.mps"), message, fix))
     return found
 
 
@@ -193,13 +193,13 @@ def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Wher
     """
     strategies = mig_strategies(pools, around)
     if len(strategies) > 1:
-        said = "the cluster has pools of MIG strategy single and of mixed"
-        return [_one_strategy(where, said, "write one sharing.mig.strategy for all its pools")]
+        message = "the cluster has pools of MIG strategy single and of mixed"
+        return [_one_strategy(where, message, "write one sharing.mig.strategy for all its pools")]
     slicings = {pool.target.pool: pool.target.sharing.slicing for pool in pools}
     shared = sorted(name for name, slicing in slicings.items() if slicing and slicing.mode == "mps")
     if shared and "mixed" in strategies:
-        said = f"{', '.join(shared)} is shared by MPS, but the cluster has a pool of MIG strategy mixed"
-        return [_one_strategy(where, said, "write strategy: single for the MIG pools")]
+        message = f"{', '.join(shared)} is shared by MPS, but the cluster has a pool of MIG strategy mixed"
+        return [_one_strategy(where, message, "write strategy: single for the MIG pools")]
     return []
 
 
@@ -256,9 +256,9 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _one_strategy(where: Where, said: str, fix: str) -> Finding:
+def _one_strategy(where: Where, message: str, fix: str) -> Finding:
     why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not work with mixed"
-    return Finding("operator-strategy", where, said, why=why, fix=f"{fix}, or put them on another cluster")
+    return Finding("operator-strategy", where, message, why=why, fix=f"{fix}, or put them on another cluster")
 
 
 def _with_reboot(around: Surroundings) -> list[object]:

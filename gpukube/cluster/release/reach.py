@@ -128,13 +128,13 @@ def _place(pool: Desired, *, bundled: bool) -> Place:
 
 
 def _told(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
-    said = f"{title_of(found.role)} would not run on these nodes: {found.why_not}"
+    message = f"{title_of(found.role)} would not run on these nodes: {found.why_not}"
     where = pool.target.where
     if needed_roles(pool)[found.role]:
         why = "the promised devices depend on it"
-        return Finding("reach", where, said, why=why, fix=_fix(plan))
+        return Finding("reach", where, message, why=why, fix=_fix(plan))
     why = "these nodes would get no feature labels (their GPUs are advertised)"
-    return Finding("reach-features", where, said, why=why, fix=_fix(plan), severity="warning")
+    return Finding("reach-features", where, message, why=why, fix=_fix(plan), severity="warning")
 
 
 def _fix(plan: ReleasePlan) -> str:

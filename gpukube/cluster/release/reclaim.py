@@ -50,12 +50,12 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
         ClusterError: The API did not answer.
     """
     changed = 0
-    wanted = {identity(obj): obj for obj in manifest_objects(release.manifest)}
+    desired = {identity(obj): obj for obj in manifest_objects(release.manifest)}
     found = live_objects(kube, release)
     manager = next((text(entry, "manager") for obj in found for entry in _applied(obj)), "")
     for live in found:
         owner = text(live, "metadata", "annotations", _RELEASE_NAME)
-        operations = _operations(wanted[identity(live)], live, manager) if owner in ("", release.name) else []
+        operations = _operations(desired[identity(live)], live, manager) if owner in ("", release.name) else []
         if not operations:
             continue
         if not kube.change_object(RELEASE_TYPES[text(live, "kind")], live, operations):
@@ -69,14 +69,14 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
     return changed
 
 
-def _operations(wanted: Tree, live: Tree, manager: str) -> list[Tree]:
+def _operations(desired: Tree, live: Tree, manager: str) -> list[Tree]:
     """Write the patch: additions away, the last item of a list first, and the others' claims."""
-    drift = find_drift([wanted], [live])
+    drift = find_drift([desired], [live])
     added = [item for item in drift if item.wanted is None]
     found: list[Tree] = [] if manager or text(live, "kind") not in _CUSTOM else _put_back(drift)
     found += [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
     claims = items(live, "metadata", "managedFields")
-    kept = _helms(claims, _applied(live), wanted, manager) if manager else claims
+    kept = _helms(claims, _applied(live), desired, manager) if manager else claims
     if any(entry not in claims for entry in kept) or len(kept) != len(claims):
         found.append({"op": "replace", "path": "/metadata/managedFields", "value": kept})
     return found
@@ -102,7 +102,7 @@ def _last_first(item: Drift) -> list[tuple[bool, int, str]]:
     return [(isinstance(step, str), -step if isinstance(step, int) else 0, str(step)) for step in item.path]
 
 
-def _helms(claims: list[object], applied: list[object], wanted: Tree, manager: str) -> list[object]:
+def _helms(claims: list[object], applied: list[object], desired: Tree, manager: str) -> list[object]:
     """Keep the claims of Helm's apply and those of statuses.
 
     Helm gets back its claim to the entries of a ConfigMap: an edit took it, and what Helm does not own it never drops.
@@ -112,7 +112,7 @@ def _helms(claims: list[object], applied: list[object], wanted: Tree, manager: s
     others = [entry for entry in claims if entry not in applied and entry not in statuses]
     if not applied:
         return [*({**tree(entry), "manager": manager, "operation": "Apply"} for entry in others[:1]), *statuses]
-    data: dict[str, object] = {f"f:{key}": {} for key in tree(wanted, "data")}
+    data: dict[str, object] = {f"f:{key}": {} for key in tree(desired, "data")}
     fields = tree(applied[0], "fieldsV1")
     owning = {**tree(applied[0]), "fieldsV1": {**fields, "f:data": {**tree(fields, "f:data"), **data}}}
     return [owning if data else applied[0], *applied[1:], *statuses]

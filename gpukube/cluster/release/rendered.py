@@ -74,9 +74,9 @@ def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     plugin = _named(objects, "DaemonSet", plan.kind.plugin)
     if plugin is None:
         return [f"it renders no DaemonSet {plan.kind.plugin}"]
-    got, wanted = workload_view(plugin, "DaemonSet").placement, placement_of(plan.values)
-    found = [] if got.affinity == wanted.affinity else ["the plugin's affinity is not the requested one"]
-    lost = set(wanted.tolerations) - set(got.tolerations)
+    got, desired = workload_view(plugin, "DaemonSet").placement, placement_of(plan.values)
+    found = [] if got.affinity == desired.affinity else ["the plugin's affinity is not the requested one"]
+    lost = set(desired.tolerations) - set(got.tolerations)
     found += [f"the plugin lacks the toleration of {item.key}" for item in sorted(lost)]
     names = (
         text(env, "name")
@@ -92,9 +92,9 @@ def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     if not policy:
         return [f"it renders no ClusterPolicy {CLUSTER_POLICY}"]
     found = [
-        f"ClusterPolicy {'.'.join(path)} is {text(policy, *path) or 'absent'}, not {wanted or 'absent'}"
-        for path, wanted in _policy(plan)
-        if text(policy, *path) != wanted
+        f"ClusterPolicy {'.'.join(path)} is {text(policy, *path) or 'absent'}, not {desired or 'absent'}"
+        for path, desired in _policy(plan)
+        if text(policy, *path) != desired
     ]
     if REBOOT not in [texts(item) for item in items(policy, "migManager", "env")]:
         found.append(f"ClusterPolicy migManager.env lacks {REBOOT['name']}")
@@ -119,8 +119,8 @@ def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
 
 def _missing_extra(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     """Look for the objects that nodes need besides; charts before v26.3 do not know the value."""
-    wanted = [(text(item, "kind"), text(item, "metadata", "name")) for item in items(plan.values, "extraObjects")]
-    return [f"it renders no {kind} {name}" for kind, name in wanted if _named(objects, kind, name) is None]
+    desired = [(text(item, "kind"), text(item, "metadata", "name")) for item in items(plan.values, "extraObjects")]
+    return [f"it renders no {kind} {name}" for kind, name in desired if _named(objects, kind, name) is None]
 
 
 def _missing_deployment(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
@@ -134,24 +134,24 @@ def _missing_deployment(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]
 
 def _missing_entries(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     config_map = _named(objects, "ConfigMap", plan.kind.config_map)
-    wanted = texts(plan.values, *plan.kind.entries)
+    desired = texts(plan.values, *plan.kind.entries)
     if config_map is None:
         return [f"it renders no ConfigMap {plan.kind.config_map}"]
     got = texts(config_map, "data")
     return [
-        f"config entry {key} is missing" for key in sorted(wanted) if got.get(key, "").strip() != wanted[key].strip()
+        f"config entry {key} is missing" for key in sorted(desired) if got.get(key, "").strip() != desired[key].strip()
     ]
 
 
 def _missing_nfd(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     worker = next((item for item in objects if _is_nfd_worker(item)), None)
-    asked = at(plan.values, "nfd", "enabled") is True
-    if asked and worker is None:
+    requested = at(plan.values, "nfd", "enabled") is True
+    if requested and worker is None:
         return ["nfd.enabled is true, but it renders no node-feature-discovery (its dependency is missing)"]
-    if not asked:
+    if not requested:
         return [] if worker is None else ["nfd.enabled is false, but it renders node-feature-discovery"]
-    wanted = placement_of(tree(plan.values, plan.kind.nfd, "worker")).tolerations
-    lost = set(wanted) - set(workload_view(worker or {}, "DaemonSet").placement.tolerations)
+    desired = placement_of(tree(plan.values, plan.kind.nfd, "worker")).tolerations
+    lost = set(desired) - set(workload_view(worker or {}, "DaemonSet").placement.tolerations)
     return [f"the NFD workers lack the toleration of {item.key}" for item in sorted(lost)]
 
 
@@ -161,5 +161,5 @@ def _is_nfd_worker(item: Tree) -> bool:
 
 
 def _named(objects: Sequence[Tree], kind: str, name: str) -> Tree | None:
-    wanted = (kind, name)
-    return next((item for item in objects if (text(item, "kind"), text(item, "metadata", "name")) == wanted), None)
+    desired = (kind, name)
+    return next((item for item in objects if (text(item, "kind"), text(item, "metadata", "name")) == desired), None)

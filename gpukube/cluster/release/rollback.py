@@ -47,10 +47,10 @@ def rolled_back_error(error: GpukubeError, release: Release) -> GpukubeError:
 def kept_error(error: GpukubeError, release: Release, cause: GpukubeError) -> GpukubeError:
     """Return an error with the remark that the rollback went wrong too, and how to make it by hand."""
     first = cause.diagnostics[0]
-    said = f"{first.seen} ({first.why})" if first.why else first.seen
+    message = f"{first.seen} ({first.why})" if first.why else first.seen
     return _with_remark(
         error,
-        f"the release could not be rolled back to revision {release.revision}: {said}",
+        f"the release could not be rolled back to revision {release.revision}: {message}",
         fix=f"to roll back: {rollback_command(release)}",
     )
 

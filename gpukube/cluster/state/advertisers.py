@@ -163,17 +163,17 @@ def find_advertisers(seen: Snapshot, pools: Sequence[Desired]) -> tuple[ForeignA
         seen: The cluster.
         pools: Pools of this cluster; those with advertiser "none" are not asked about.
     """
-    asked = [pool for pool in pools if pool.ownership.advertiser != "none"]
+    requested = [pool for pool in pools if pool.ownership.advertiser != "none"]
     found = [
         *(
             row
             for daemonset in seen.daemonsets
             if not _is_ours(daemonset, seen)
-            for row in _daemonset(daemonset, asked)
+            for row in _daemonset(daemonset, requested)
         ),
-        *_cluster_policies(seen, asked),
-        *_node_services(seen.nodes, asked),
-        *_dra(seen, asked),
+        *_cluster_policies(seen, requested),
+        *_node_services(seen.nodes, requested),
+        *_dra(seen, requested),
     ]
     return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
 
@@ -206,7 +206,7 @@ def _is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
 def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     if _is_companion(daemonset):
         return []
-    row, evidence = next(((row, said) for row in _rows() if (said := row.matches(daemonset))), (None, ""))
+    row, evidence = next(((row, sign) for row in _rows() if (sign := row.matches(daemonset))), (None, ""))
     if row is None:
         return []
     words = {
@@ -291,7 +291,7 @@ def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignA
 def _node_services(nodes: Sequence[NodeView], pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     found = []
     for plugin in (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins):
-        carriers = {node.name: said for node in nodes if (said := node_plugin_evidence(plugin, node))}
+        carriers = {node.name: sign for node in nodes if (sign := node_plugin_evidence(plugin, node))}
         if not carriers:
             continue
         theirs = [node for node in nodes if node.name in carriers]

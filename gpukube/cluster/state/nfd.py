@@ -88,10 +88,10 @@ def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Findi
 
 
 def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Finding:
-    where, said = pool.target.where, f"{worker} does not tolerate {taints}"
+    where, message = pool.target.where, f"{worker} does not tolerate {taints}"
     fix = f"add tolerations for {taints} to that DaemonSet's release"
     if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
         why = "the GPU Operator serves only nodes that NFD has labelled: these would have no GPU"
-        return Finding("operator-nfd", where, said, why=why, fix=fix)
+        return Finding("operator-nfd", where, message, why=why, fix=fix)
     why = "feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)"
-    return Finding("nfd-taint", where, said, why=why, fix=fix, severity="warning")
+    return Finding("nfd-taint", where, message, why=why, fix=fix, severity="warning")

@@ -115,11 +115,11 @@ def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair
     operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser
     return [
         NodeRepair(
-            node=node.name, pool=desired.target.pool, kind="label", key=key, wanted=wanted, live=node.labels.get(key)
+            node=node.name, pool=desired.target.pool, kind="label", key=key, wanted=expected, live=node.labels.get(key)
         )
-        for key, wanted in sorted(desired.labels.items())
-        if live.labels.get(key) == wanted
-        and node.labels.get(key) != wanted
+        for key, expected in sorted(desired.labels.items())
+        if live.labels.get(key) == expected
+        and node.labels.get(key) != expected
         and not (operated and key in _WRITTEN_BY_OPERATOR)
     ]
 

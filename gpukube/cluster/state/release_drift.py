@@ -100,19 +100,19 @@ def identity(obj: Tree) -> Identity:
     return kind, namespace, text(obj, "metadata", "name")
 
 
-def find_drift(wanted: Iterable[Tree], live: Iterable[Tree]) -> tuple[Drift, ...]:
+def find_drift(desired: Iterable[Tree], live: Iterable[Tree]) -> tuple[Drift, ...]:
     """Compare the objects of a manifest with the live ones, in the manifest's order; other live ones do not matter."""
     there = {identity(obj): obj for obj in live}
     found: list[Drift] = []
-    for obj in wanted:
+    for obj in desired:
         name = f"{text(obj, 'kind')} {text(obj, 'metadata', 'name')}"
         present = there.get(identity(obj))
         if present is None:
             found.append(Drift(name, "", "the object", None))
             continue
         found += [
-            Drift(name, "".join(said).removeprefix("."), old, new, path)
-            for path, said, old, new in _object_differences(obj, present)
+            Drift(name, "".join(steps).removeprefix("."), old, new, path)
+            for path, steps, old, new in _object_differences(obj, present)
         ]
     return tuple(found)
 
@@ -135,58 +135,58 @@ def say_drift(found: Sequence[Drift]) -> list[str]:
 _Difference: TypeAlias = tuple[Path, tuple[str, ...], object, object]
 
 
-def _object_differences(wanted: Tree, live: Tree) -> Iterator[_Difference]:
+def _object_differences(desired: Tree, live: Tree) -> Iterator[_Difference]:
     for key in ("labels", "annotations"):
         start: tuple[Path, tuple[str, ...]] = ("metadata", key), (".metadata", f".{key}")
-        yield from _differences(tree(wanted, "metadata", key), tree(live, "metadata", key), *start, whole=False)
-    ours = {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+        yield from _differences(tree(desired, "metadata", key), tree(live, "metadata", key), *start, whole=False)
+    ours = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata", "status")}
     theirs = {key: value for key, value in live.items() if key not in ("apiVersion", "kind", "metadata", "status")}
     yield from _differences(ours, theirs, (), (), whole=False)
 
 
 def _differences(
-    wanted: object, live: object, path: Path, said: tuple[str, ...], *, whole: bool
+    desired: object, live: object, path: Path, steps: tuple[str, ...], *, whole: bool
 ) -> Iterator[_Difference]:
-    if wanted is None and not whole:
+    if desired is None and not whole:
         return
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        for key, value in wanted.items():
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
+        for key, value in desired.items():
             below = whole or key in _COMPARED_WHOLE
-            yield from _differences(value, live.get(key), (*path, key), (*said, _step(key, said)), whole=below)
+            yield from _differences(value, live.get(key), (*path, key), (*steps, _step(key, steps)), whole=below)
         for key, value in live.items():
-            if key not in wanted and (whole or key in _ADDITIONS) and not _is_empty(value):
-                yield (*path, key), (*said, _step(key, said)), None, value
-    elif isinstance(wanted, list) and isinstance(live, list):
-        yield from _of_lists(wanted, live, path, said, whole=whole)
-    elif not _same(wanted, live):
-        yield path, said, wanted, live
+            if key not in desired and (whole or key in _ADDITIONS) and not _is_empty(value):
+                yield (*path, key), (*steps, _step(key, steps)), None, value
+    elif isinstance(desired, list) and isinstance(live, list):
+        yield from _of_lists(desired, live, path, steps, whole=whole)
+    elif not _same(desired, live):
+        yield path, steps, desired, live
 
 
-def _step(key: str, said: tuple[str, ...]) -> str:
+def _step(key: str, steps: tuple[str, ...]) -> str:
     """Write one step of a field's name; keys of people's choosing stand in brackets."""
-    chosen = bool(said) and said[-1] in (".data", ".labels", ".annotations", ".nodeSelector")
+    chosen = bool(steps) and steps[-1] in (".data", ".labels", ".annotations", ".nodeSelector")
     return f"[{key}]" if chosen else f".{key}"
 
 
 def _of_lists(
-    wanted: list[object], live: list[object], path: Path, said: tuple[str, ...], *, whole: bool
+    desired: list[object], live: list[object], path: Path, steps: tuple[str, ...], *, whole: bool
 ) -> Iterator[_Difference]:
-    key = _item_key(wanted, live)
+    key = _item_key(desired, live)
     if key:
         names = [text(item, key) for item in live]
-        for item in wanted:
+        for item in desired:
             name = text(item, key)
             at = names.index(name) if name in names else len(names)
             there = live[at] if name in names else None
-            yield from _differences(item, there, (*path, at), (*said, f"[{name}]"), whole=whole)
-        known = {text(item, key) for item in wanted}
+            yield from _differences(item, there, (*path, at), (*steps, f"[{name}]"), whole=whole)
+        known = {text(item, key) for item in desired}
         for at, name in enumerate(names):
             if name not in known:
-                yield (*path, at), (*said, f"[{name}]"), None, live[at]
-    elif len(wanted) != len(live) or any(
-        list(_differences(one, other, (), (), whole=whole)) for one, other in zip(wanted, live, strict=True)
+                yield (*path, at), (*steps, f"[{name}]"), None, live[at]
+    elif len(desired) != len(live) or any(
+        list(_differences(one, other, (), (), whole=whole)) for one, other in zip(desired, live, strict=True)
     ):
-        yield path, said, wanted, live
+        yield path, steps, desired, live
 
 
 def _item_key(*lists: list[object]) -> str:
@@ -198,10 +198,10 @@ def _item_key(*lists: list[object]) -> str:
     return ""
 
 
-def _same(wanted: object, live: object) -> bool:
-    if wanted == live or (_is_empty(wanted) and _is_empty(live)):
+def _same(desired: object, live: object) -> bool:
+    if desired == live or (_is_empty(desired) and _is_empty(live)):
         return True
-    sizes = _quantity(wanted), _quantity(live)
+    sizes = _quantity(desired), _quantity(live)
     return None not in sizes and sizes[0] == sizes[1]
 
 

@@ -33,16 +33,16 @@ def live_objects(kube: Kube, release: Release) -> tuple[Tree, ...]:
         AccessError: A type may not be listed; the message names which.
         ClusterError: The API did not answer.
     """
-    wanted = manifest_objects(release.manifest)
-    kinds = sorted({text(obj, "kind") for obj in wanted})
+    desired = manifest_objects(release.manifest)
+    kinds = sorted({text(obj, "kind") for obj in desired})
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         listed = threads.map(lambda kind: _listed(kube, RELEASE_TYPES[kind], release.name), kinds)
         there = {identity(obj): obj for objects in listed for obj in objects}
-    for obj in wanted:
+    for obj in desired:
         kind, namespace, name = identity(obj)
         if identity(obj) not in there and (found := kube.find_object(RELEASE_TYPES[kind], name, namespace)):
             there[identity(obj)] = {**found, "kind": kind}
-    names = {identity(obj) for obj in wanted}
+    names = {identity(obj) for obj in desired}
     return tuple(obj for key, obj in there.items() if key in names)
 
 

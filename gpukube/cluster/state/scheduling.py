@@ -78,8 +78,8 @@ def misfits(
     ]
     terms = _terms(placement)
     if terms is not None and not any(_term_matches(term, labels, name, open_keys) for term in terms):
-        said = f"node affinity needs {' or '.join(map(_term_text, terms)) or 'nothing'}"
-        found.append(Misfit("affinity", said, keys=_failing_keys(terms, labels, name, open_keys)))
+        message = f"node affinity needs {' or '.join(map(_term_text, terms)) or 'nothing'}"
+        found.append(Misfit("affinity", message, keys=_failing_keys(terms, labels, name, open_keys)))
     found += [
         Misfit("taint", f"taint {taint} is not tolerated", taint)
         for taint in taints

@@ -66,8 +66,8 @@ class Snapshot:
 
     def plugin_of(self, kind: ReleaseKind) -> WorkloadView | None:
         """Give the DaemonSet that advertises for one of our releases; None when it is not there."""
-        wanted = (NAMESPACE, kind.plugin)
-        return next((item for item in self.daemonsets if (item.namespace, item.name) == wanted), None)
+        desired = (NAMESPACE, kind.plugin)
+        return next((item for item in self.daemonsets if (item.namespace, item.name) == desired), None)
 
 
 def look(kube: Kube) -> Snapshot:

@@ -56,9 +56,9 @@ def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Finding]:
             continue
         where = target.locator.at(f"labels[{json.dumps(key)}]")
         if ownership.labels.get(key) == target.labels[key]:
-            says = f'the label "{key}" has the value that gpukube sets'
-            yield Finding("reserved-key", where, says, fix="remove it: it stays on the nodes", severity="hint")
+            message = f'the label "{key}" has the value that gpukube sets'
+            yield Finding("reserved-key", where, message, fix="remove it: it stays on the nodes", severity="hint")
         else:
-            says = f'the label "{key}" is set by gpukube itself on this pool'
+            message = f'the label "{key}" is set by gpukube itself on this pool'
             fix = "remove it; or write devicePlugin.owner: none if you run the plugin yourself"
-            yield Finding("reserved-key", where, says, fix=fix, why=why)
+            yield Finding("reserved-key", where, message, fix=fix, why=why)

@@ -113,8 +113,8 @@ def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: 
         pools: All declared pools of one cluster, with what their nodes bring.
         operator_live: Whether a release of gpukube's GPU Operator is there, for whichever spec.
     """
-    asked = list(pools)
-    ours = [(target, stack) for target, stack in asked if stack.advertiser == "none"]
+    requested = list(pools)
+    ours = [(target, stack) for target, stack in requested if stack.advertiser == "none"]
     served = [(t, stack) for t, stack in ours if t.plugin_owner not in _NOT_OURS]
     driven = [t.pool for t, stack in served if _driver_row(t, stack).answer == "operator"]
     deciding = {

@@ -139,12 +139,12 @@ def _blind_spots(evidence: Evidence) -> Iterator[Fault]:
         return
     for reading, error in evidence.troubles.items():
         if reading not in _CLOUD and isinstance(error, AccessError):
-            told = error.diagnostics[0]
+            refusal = error.diagnostics[0]
             yield fault(
                 where=f"Kubernetes API of cluster {evidence.cluster.key}",
-                seen=f"{reading} cannot be read: {told.seen}",
-                fix=told.fix,
-                evidence=(told.why,) if told.why else (),
+                seen=f"{reading} cannot be read: {refusal.seen}",
+                fix=refusal.fix,
+                evidence=(refusal.why,) if refusal.why else (),
             )
 
 

@@ -74,9 +74,9 @@ def _declared(release: Release) -> Iterator[tuple[Tree, WorkloadView]]:
             yield placed, view
 
 
-def _live(evidence: Evidence, wanted: WorkloadView) -> WorkloadView | None:
+def _live(evidence: Evidence, desired: WorkloadView) -> WorkloadView | None:
     everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
-    key = (wanted.kind, wanted.namespace, wanted.name)
+    key = (desired.kind, desired.namespace, desired.name)
     return next((item for item in everything if (item.kind, item.namespace, item.name) == key), None)
 
 
@@ -86,14 +86,14 @@ def _is_ours(evidence: Evidence, release: Release) -> bool:
 
 def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
     for release in evidence.releases:
-        for _obj, wanted in _declared(release):
-            if _live(evidence, wanted) is None and not (part_of(wanted) == "plugin" and not plugins(evidence)):
-                yield release, wanted
+        for _obj, desired in _declared(release):
+            if _live(evidence, desired) is None and not (part_of(desired) == "plugin" and not plugins(evidence)):
+                yield release, desired
 
 
 def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     """Say whether a release has lost one of these parts: that explains what depends on it."""
-    return any(part_of(wanted) in parts for _release, wanted in _gone(evidence))
+    return any(part_of(desired) in parts for _release, desired in _gone(evidence))
 
 
 @CHECKS.add(
@@ -104,10 +104,10 @@ def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     needs=("daemonsets", "deployments", "releases"),
 )
 def _part_gone(evidence: Evidence) -> Iterator[Fault]:
-    for release, wanted in _gone(evidence):
+    for release, desired in _gone(evidence):
         ours = _is_ours(evidence, release)
         yield fault(
-            str(wanted),
+            str(desired),
             f"release {release.namespace}/{release.name} installed it, and it no longer exists",
             _APPLY
             if ours
@@ -119,13 +119,13 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
 def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
     """Return the fields that select nodes and differ from the release, with the release's value or None."""
     for release in evidence.releases:
-        for obj, wanted in _declared(release):
-            if (wanted.kind, wanted.namespace, wanted.name) != (item.kind, item.namespace, item.name):
+        for obj, desired in _declared(release):
+            if (desired.kind, desired.namespace, desired.name) != (item.kind, item.namespace, item.name):
                 continue
             live = {"nodeSelector": item.placement.node_selector, "affinity": item.placement.affinity}
             declared = {
-                "nodeSelector": wanted.placement.node_selector,
-                "affinity": wanted.placement.affinity,
+                "nodeSelector": desired.placement.node_selector,
+                "affinity": desired.placement.affinity,
             }
             pod = ("spec", "template", "spec")
             return {key: at(obj, *pod, key) or None for key in _PLACING if dict(live[key]) != dict(declared[key])}
@@ -246,13 +246,13 @@ def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
 )
 def _unplaced(evidence: Evidence) -> Iterator[Fault]:
     for item, pod in _stack_pods(evidence):
-        said = pod.view.unschedulable
-        if pod.view.scheduled or not said:
+        reason = pod.view.unschedulable
+        if pod.view.scheduled or not reason:
             continue
         where = f" for node {pod.view.node}" if pod.view.node else ""
         yield fault(
             f"pod {pod}",
-            f"it cannot be scheduled{where}: {said}",
+            f"it cannot be scheduled{where}: {reason}",
             _room(item, pod),
             (f"it belongs to {item}",),
             why=WITHOUT.get(part_of(item) or "", ""),
@@ -260,11 +260,11 @@ def _unplaced(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _room(item: WorkloadView, pod: PodFacts) -> str:
-    said, node = pod.view.unschedulable, pod.view.node
-    if "Insufficient" in said or "Too many pods" in said:
+    reason, node = pod.view.unschedulable, pod.view.node
+    if "Insufficient" in reason or "Too many pods" in reason:
         named = f"kubectl describe node {node}" if node else "kubectl describe nodes"
         return f"free resources for it: {named} lists the requests; its priority class may preempt other pods"
-    if "taint" in said:
+    if "taint" in reason:
         return f"add tolerations for these taints to the release of {item}"
     return f"kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
 

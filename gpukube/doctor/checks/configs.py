@@ -63,9 +63,9 @@ def config_key_of(evidence: Evidence, node: NodeView, plugin: WorkloadView) -> C
 
 def _default_of(evidence: Evidence, plugin: WorkloadView, entries: Mapping[str, str]) -> str:
     """Give the default: of the config-manager's environment, else a key of that name, else the only one."""
-    told = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
-    if told:
-        return told
+    default = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
+    if default:
+        return default
     return _FALLBACK if _FALLBACK in entries else next(iter(entries)) if len(entries) == 1 else ""
 
 
@@ -126,11 +126,11 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
 def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         entries = entries_for(evidence, plugin)
-        told = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
-        if entries is not None and told and told not in entries:
+        default = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
+        if entries is not None and default and default not in entries:
             yield fault(
                 str(plugin),
-                f"its config.default is {told}, which is not one of its config entries",
+                f"its config.default is {default}, which is not one of its config entries",
                 f"set config.default to one of {', '.join(sorted(entries))} in its release",
             )
 
@@ -167,10 +167,10 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
 def _refused(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
-            for said in _faults(written):
+            for message in _faults(written):
                 yield fault(
                     str(plugin),
-                    f"config entry {key}: {said}",
+                    f"config entry {key}: {message}",
                     f"correct config.map.{key} in its release (if gpukube wrote it: gpukube pool apply -f SPEC)",
                     mend=Reconcile() if key.startswith("c-") and evidence.desired else None,
                 )
@@ -213,10 +213,10 @@ def _faults(written: str) -> Iterator[str]:
 def _ineffective(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
-            for said in _idle(_parsed(written)):
+            for message in _idle(_parsed(written)):
                 yield fault(
                     str(plugin),
-                    f"config entry {key}: {said}",
+                    f"config entry {key}: {message}",
                     f"remove it from config.map.{key} in its release",
                 )
 
@@ -249,7 +249,7 @@ def _idle(entry: Mapping[str, object]) -> Iterator[str]:
 def _unused(evidence: Evidence) -> Iterator[Fault]:
     named = {node.labels.get(CONFIG_LABEL, "") for node in evidence.nodes}
     named |= {pool.labels.get(CONFIG_LABEL, "") for pool in evidence.live}
-    named |= {wanted.ownership.config_key for wanted in evidence.desired}
+    named |= {expected.ownership.config_key for expected in evidence.desired}
     for plugin in plugins(evidence):
         entries = entries_for(evidence, plugin) or {}
         default = _default_of(evidence, plugin, entries)

@@ -69,11 +69,11 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
         operators = workloads_of(evidence, "operator")
         if bool(operators) and not any(item.ready for item in operators):
             continue
-        wanted = node.labels[MIG_CONFIG_LABEL]
-        said = f"{managers[0]} does not run on this node" if managers else "the cluster has no MIG manager"
+        layout = node.labels[MIG_CONFIG_LABEL]
+        message = f"{managers[0]} does not run on this node" if managers else "the cluster has no MIG manager"
         yield fault(
             f"node {node.name}",
-            f"label {MIG_CONFIG_LABEL}={wanted} requests a MIG layout, but {said}",
+            f"label {MIG_CONFIG_LABEL}={layout} requests a MIG layout, but {message}",
             f"{_bring_manager(evidence, node)}, or remove the label: kubectl label node {node.name} "
             f"{MIG_CONFIG_LABEL}-",
         )
@@ -133,14 +133,14 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
         if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
             continue
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
-        wanted = node.labels.get(MIG_CONFIG_LABEL, "")
+        layout = node.labels.get(MIG_CONFIG_LABEL, "")
         relabel = f"kubectl label --overwrite node {node.name} {MIG_CONFIG_LABEL}="
         shown = ", ".join(f"{name}: {count}" for name, count in sorted(node.devices.items()))
         yield fault(
             f"node {node.name}",
-            f"the change to MIG layout {wanted or '(no label)'} has been {state} for {int(age // 60)} min",
+            f"the change to MIG layout {layout or '(no label)'} has been {state} for {int(age // 60)} min",
             f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager shows why; to start again: "
-            f"{relabel}all-disabled, then {relabel}{wanted}",
+            f"{relabel}all-disabled, then {relabel}{layout}",
             (f"allocatable: {shown or 'none'}",),
         )
 

@@ -79,13 +79,13 @@ class _Unreached:
 def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
     """List the gpukube labels that nodes of our live pools have lost; those the GPU Operator manages are left out."""
     return tuple(
-        Lost(node.name, key, wanted, node.labels.get(key))
+        Lost(node.name, key, value, node.labels.get(key))
         for pool in evidence.live
         if pool.owner
         for node in nodes_of_pool(evidence.seen, pool)
-        for key, wanted in pool.labels.items()
+        for key, value in pool.labels.items()
         if key in _MARKS
-        and node.labels.get(key) != wanted
+        and node.labels.get(key) != value
         and not (key == PRESENT_LABEL and pool.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser)
     )
 
@@ -198,7 +198,7 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
 )
 def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
     for item in _unreached(evidence, "labels"):
-        says = tuple(reason.says for reason in item.reasons)
+        message = tuple(reason.says for reason in item.reasons)
         edits = edits_of(evidence, item.plugin) if item.plugin else {}
         if item.plugin and edits:
             ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
@@ -206,11 +206,11 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
                 f"node {item.node.name}",
                 f"{item.plugin} does not run on this node, because somebody changed its {' and '.join(edits)}",
                 patch_back(item.plugin, edits) + (f" (or {_APPLY})" if ours else ""),
-                says,
+                message,
             )
             continue
-        wanted = _landing_labels(item.plugin, item.node) if item.plugin else {}
-        pairs = " ".join(f"{key}={value}" for key, value in wanted.items())
+        expected = _landing_labels(item.plugin, item.node) if item.plugin else {}
+        pairs = " ".join(f"{key}={value}" for key, value in expected.items())
         yield fault(
             f"node {item.node.name}",
             f"{item.plugin} selects labels that this node does not have",
@@ -219,7 +219,7 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
             if pairs
             else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml shows how it selects "
             "nodes; change that, or the node's labels",
-            says,
+            message,
         )
 
 
@@ -230,12 +230,12 @@ def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
     terms = items(plugin.placement.affinity, *path, "nodeSelectorTerms") or [{}]
     offers = []
     for term in terms:
-        asked = {
+        requested = {
             text(item, "key"): text(items(item, "values")[0])
             for item in items(term, "matchExpressions")
             if text(item, "operator") == "In" and items(item, "values")
         }
-        labels = {**chosen, **asked}
+        labels = {**chosen, **requested}
         missing = {key: value for key, value in labels.items() if node.labels.get(key) != value}
         if not daemon_misfits(plugin.placement, {**node.labels, **missing}, node.taints, name=node.name):
             offers.append(missing)
@@ -270,7 +270,7 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
         ours = OWNER_LABEL in item.node.labels
         missing = [reason.taint for reason in item.reasons if reason.taint]
         taints = ", ".join(map(str, missing))
-        declared = {taint for wanted in evidence.desired for taint in wanted.effective_taints}
+        declared = {taint for expected in evidence.desired for taint in expected.effective_taints}
         yield fault(
             f"node {item.node.name}",
             f"{item.plugin} does not tolerate {taints}",
@@ -294,7 +294,7 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
         worker = workloads_of(evidence, "nfd-worker")[0]
         reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
         taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
-        says = tuple(reason.says for reason in (*reasons, *item.reasons))
+        message = tuple(reason.says for reason in (*reasons, *item.reasons))
         if reasons:
             yield fault(
                 f"node {item.node.name}",
@@ -303,7 +303,7 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
                 "nvidia.com/gpu=present only)"
                 if taints
                 else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
-                says,
+                message,
             )
             continue
         down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
@@ -320,7 +320,7 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
             f"node {item.node.name}",
             f"{down or worker} is not ready, so the label that {item.plugin} selects is not set",
             fix,
-            says,
+            message,
         )
 
 
@@ -334,11 +334,11 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
 def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
     """Find nodes with a plugin and without an NFD worker; where there is no plugin, its cause is reported."""
     workers = workloads_of(evidence, "nfd-worker")
-    told = {item.node.name for item in _unreached(evidence)}
+    reported = {item.node.name for item in _unreached(evidence)}
     for node in gpu_nodes(evidence) if workers else ():
         reasons = [daemon_misfits(item.placement, node.labels, node.taints, name=node.name) for item in workers]
         taints = sorted({str(miss.taint) for misses in reasons for miss in misses if miss.taint})
-        if node.ready and all(reasons) and taints and node.name not in told:
+        if node.ready and all(reasons) and taints and node.name not in reported:
             yield fault(
                 f"node {node.name}",
                 f"{workers[0]} does not tolerate {', '.join(taints)}",

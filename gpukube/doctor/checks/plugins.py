@@ -299,9 +299,9 @@ def _not_made(evidence: Evidence) -> Iterator[Fault]:
 
 def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
     """Return whether pods of a DaemonSet are terminating, so that a node may be without one for a moment."""
-    wanted = ("DaemonSet", daemonset.namespace, daemonset.name)
+    desired = ("DaemonSet", daemonset.namespace, daemonset.name)
     return any(
-        pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == wanted
+        pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == desired
         for pod in evidence.pods
     )
 
@@ -400,8 +400,8 @@ def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
     managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
     for item in plugins(evidence) if managers else ():
         labels = {**item.labels, **item.pod_labels}
-        asks = item.placement.node_selector
-        pauses = {"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.client"} & set(asks)
+        requests = item.placement.node_selector
+        pauses = {"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.client"} & set(requests)
         shared = any(lands_on(item, node) and lands_on(managers[0], node) for node in gpu_nodes(evidence))
         if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
             yield fault(

@@ -38,11 +38,11 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
             by_mark.setdefault((pool.owner, pool.pool), []).append(pool)
     for (owner, name), pools in by_mark.items():
         if len(pools) > 1:
-            spare = next((pool.name for pool in pools if pool.name != name), pools[-1].name)
+            extra = next((pool.name for pool in pools if pool.name != name), pools[-1].name)
             yield fault(
                 where=f"pool {evidence.cluster.key}/{name}",
                 seen=f"{len(pools)} live pools have its gpukube.io labels: {', '.join(pool.name for pool in pools)}",
-                fix=f"delete the superfluous one by its name in the cloud: gpukube pool delete {spare} -f SPEC",
+                fix=f"delete the superfluous one by its name in the cloud: gpukube pool delete {extra} -f SPEC",
                 evidence=tuple(f"{pool.name}: {OWNER_LABEL}={owner}, {pool.status}" for pool in pools),
             )
 
@@ -56,7 +56,7 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
 )
 def _half(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
-        if bool(pool.owner) == bool(pool.pool) or any(has_lost_marks(wanted, pool) for wanted in evidence.desired):
+        if bool(pool.owner) == bool(pool.pool) or any(has_lost_marks(expected, pool) for expected in evidence.desired):
             continue
         there, gone = (OWNER_LABEL, POOL_LABEL) if pool.owner else (POOL_LABEL, OWNER_LABEL)
         yield fault(
@@ -74,13 +74,13 @@ def _half(evidence: Evidence) -> Iterator[Fault]:
     severity="warning",
 )
 def _lost(evidence: Evidence) -> Iterator[Fault]:
-    for wanted in evidence.desired:
+    for expected in evidence.desired:
         for pool in evidence.live:
-            if has_lost_marks(wanted, pool):
+            if has_lost_marks(expected, pool):
                 yield fault(
-                    where=f"pool {wanted.target.where}",
+                    where=f"pool {expected.target.where}",
                     seen=f'"{pool.name}" lost its gpukube.io labels; the copy in its tags still has them',
-                    fix=f"gpukube pool apply -f SPEC --pool {wanted.target.pool}",
+                    fix=f"gpukube pool apply -f SPEC --pool {expected.target.pool}",
                     evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
                 )
 
@@ -114,12 +114,12 @@ def _protection(evidence: Evidence) -> Iterator[Fault]:
 )
 def _unprotected(evidence: Evidence) -> Iterator[Fault]:
     live = {(pool.owner, pool.pool): pool for pool in evidence.live}
-    for wanted in evidence.desired:
-        pool = live.get((wanted.target.owner, wanted.target.pool))
-        if pool is None or not wanted.target.protect or PROTECT_LABEL in pool.labels:
+    for expected in evidence.desired:
+        pool = live.get((expected.target.owner, expected.target.pool))
+        if pool is None or not expected.target.protect or PROTECT_LABEL in pool.labels:
             continue
         yield fault(
-            where=f"pool {wanted.target.where}",
+            where=f"pool {expected.target.where}",
             seen="the spec protects it from deletion, but the live pool has no protection label",
             fix=apply_command(pool),
             evidence=(f"no label {PROTECT_LABEL}",),
@@ -135,14 +135,14 @@ def _unprotected(evidence: Evidence) -> Iterator[Fault]:
 def _taken(evidence: Evidence) -> Iterator[Fault]:
     ours = {(pool.owner, pool.pool) for pool in evidence.live}
     by_name = {pool.name: pool for pool in evidence.live}
-    for wanted in evidence.desired:
-        target = wanted.target
+    for expected in evidence.desired:
+        target = expected.target
         other = by_name.get(target.name)
         if other is None or (target.owner, target.pool) in ours:
             continue
-        if any(has_lost_marks(wanted, pool) for pool in evidence.live):
+        if any(has_lost_marks(expected, pool) for pool in evidence.live):
             continue
-        adopt = _adopting(wanted, other)
+        adopt = _adopting(expected, other)
         yield fault(
             where=f"pool {target.where}",
             seen=f'its name "{target.name}" is taken by a pool '
@@ -152,14 +152,14 @@ def _taken(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _adopting(wanted: Desired, other: Observed) -> str:
+def _adopting(desired: Desired, other: Observed) -> str:
     """Return how a pool of the declared name can be adopted; "" where it cannot."""
     option = "--adopt"
-    if names_another(wanted, other) and other.copy:
-        option = "" if wanted.copy_is_fixed else f"--adopt-from {other.copy.owner}"
+    if names_another(desired, other) and other.copy:
+        option = "" if desired.copy_is_fixed else f"--adopt-from {other.copy.owner}"
     if other.owner or not option:
         return ""
-    return f"to adopt it: gpukube pool create -f SPEC --pool {wanted.target.pool} {option}; or "
+    return f"to adopt it: gpukube pool create -f SPEC --pool {desired.target.pool} {option}; or "
 
 
 @CHECKS.add(
@@ -170,8 +170,8 @@ def _adopting(wanted: Desired, other: Observed) -> str:
     severity="warning",
 )
 def _undeclared(evidence: Evidence) -> Iterator[Fault]:
-    owners = {wanted.target.owner for wanted in evidence.desired}
-    declared = {(wanted.target.owner, wanted.target.pool) for wanted in evidence.desired}
+    owners = {expected.target.owner for expected in evidence.desired}
+    declared = {(expected.target.owner, expected.target.pool) for expected in evidence.desired}
     for pool in evidence.live:
         if pool.owner not in owners or not pool.pool or (pool.owner, pool.pool) in declared:
             continue

@@ -79,8 +79,8 @@ def _overriding(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         forced = environment_of(evidence.manifest(plugin)).get("MIG_STRATEGY", "")
         entries = entries_for(evidence, plugin) or {}
-        beaten = {key: asked for key, written in entries.items() if (asked := _strategy(written)) in _MIG}
-        losing = sorted(key for key, asked in beaten.items() if forced and asked != forced)
+        beaten = {key: requested for key, written in entries.items() if (requested := _strategy(written)) in _MIG}
+        losing = sorted(key for key, requested in beaten.items() if forced and requested != forced)
         if losing and any(lands_on(plugin, node) for node in gpu_nodes(evidence)):
             yield fault(
                 str(plugin),
@@ -90,13 +90,13 @@ def _overriding(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
-def _without_strategy(evidence: Evidence, plugin: WorkloadView, asked: str) -> str:
+def _without_strategy(evidence: Evidence, plugin: WorkloadView, requested: str) -> str:
     """Return how to unset the variable: a value of the chart, one of the operator's policy, or set by hand."""
     if {**plugin.labels, **plugin.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
-        patch = json.dumps({"spec": {"mig": {"strategy": asked}}})
+        patch = json.dumps({"spec": {"mig": {"strategy": requested}}})
         return (
             "the operator sets it from its policy, one strategy for the whole cluster: kubectl patch clusterpolicy "
-            f"{CLUSTER_POLICY} --type merge --patch '{patch}', and mig.strategy={asked} in its release's values"
+            f"{CLUSTER_POLICY} --type merge --patch '{patch}', and mig.strategy={requested} in its release's values"
         )
     name = release_of(plugin)
     release = next((item for item in evidence.releases if (item.namespace, item.name) == name), None)
@@ -124,11 +124,11 @@ def _strategy(written: str) -> str:
 )
 def _idle_values(evidence: Evidence) -> Iterator[Fault]:
     for release in evidence.releases:
-        for chart, path, idle, said, instead in _IDLE:
+        for chart, path, idle, message, instead in _IDLE:
             if release.chart == chart and idle(at(release.values, *path)):
                 yield fault(
                     _named(release),
-                    f"value {'.'.join(path)} {said}",
+                    f"value {'.'.join(path)} {message}",
                     instead,
                 )
 

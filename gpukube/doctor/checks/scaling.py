@@ -45,17 +45,17 @@ def _misled(evidence: Evidence) -> Iterator[Fault]:
         if scaler is None or pool.fields.get(LEAST) != 0:
             continue
         foreseen = scaler.foreseen(pool)
-        belief = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
-        if belief is None:
+        mismatch = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
+        if mismatch is None:
             continue
-        told = f"its nodes advertise {devices_text(belief.real)}; while it is empty, the autoscaler expects "
+        text = f"its nodes advertise {devices_text(mismatch.real)}; while it is empty, the autoscaler expects "
         yield fault(
             where=view.name_of(pool),
-            seen=told + devices_text(belief.foreseen),
-            fix=scaler.teach(view, pool, belief.wrong),
-            evidence=tuple(f"the autoscaler does not know {name}" for name in belief.unknown),
-            severity="error" if belief.is_blind else "warning",
-            why="" if belief.unknown else "until the first node exists, it adds a wrong number of nodes",
+            seen=text + devices_text(mismatch.foreseen),
+            fix=scaler.teach(view, pool, mismatch.wrong),
+            evidence=tuple(f"the autoscaler does not know {name}" for name in mismatch.unknown),
+            severity="error" if mismatch.is_blind else "warning",
+            why="" if mismatch.unknown else "until the first node exists, it adds a wrong number of nodes",
         )
 
 
@@ -65,8 +65,8 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
     if shown:
         commonest = dict(Counter(shown).most_common(1)[0][0])
         return {name: count for name, count in commonest.items() if count}
-    wanted = [(pool.owner, pool.pool) == (d.target.owner, d.target.pool) for d in evidence.desired]
-    return evidence.desired[wanted.index(True)].promise.per_node if any(wanted) else {}
+    expected = [(pool.owner, pool.pool) == (d.target.owner, d.target.pool) for d in evidence.desired]
+    return evidence.desired[expected.index(True)].promise.per_node if any(expected) else {}
 
 
 @CHECKS.add(
@@ -81,19 +81,19 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
         scaler = diagnosis.autoscaler
         if scaler is None or MOST not in pool.fields:
             continue
-        blind = [
+        uncounted = [
             node
             for node in nodes_of_pool(evidence.seen, pool)
             if scaler.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
         ]
-        if blind:
+        if uncounted:
             yield fault(
                 where=view.name_of(pool),
-                seen=f"{len(blind)} of its nodes advertise {devices_text(blind[0].devices)} and no {_GPU}: the "
-                "autoscaler counts them as not ready",
+                seen=f"{len(uncounted)} of its nodes advertise {devices_text(uncounted[0].devices)} and no {_GPU}: "
+                "the autoscaler counts them as not ready",
                 fix="advertise the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
                 "then gpukube pool apply -f SPEC; or give the pool a fixed size",
-                evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in blind[:_MOST_NAMED]),
+                evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in uncounted[:_MOST_NAMED]),
             )
 
 

@@ -44,7 +44,7 @@ def access_command(cluster: ClusterRef) -> str:
 
 
 def _needs_helm(evidence: Evidence) -> bool:
-    return any(kind_of(wanted.ownership.advertiser) for wanted in evidence.desired)
+    return any(kind_of(expected.ownership.advertiser) for expected in evidence.desired)
 
 
 @CHECKS.add(
@@ -56,12 +56,12 @@ def _needs_helm(evidence: Evidence) -> bool:
 def _missing(evidence: Evidence) -> Iterator[Fault]:
     tools = evidence.tools
     if tools is not None and tools.trouble is not None:
-        told = tools.trouble.diagnostics[0]
+        problem = tools.trouble.diagnostics[0]
         yield fault(
             where="this machine",
-            seen=told.seen,
-            fix=told.fix,
-            evidence=(told.why,) if told.why else (),
+            seen=problem.seen,
+            fix=problem.fix,
+            evidence=(problem.why,) if problem.why else (),
             severity="error" if _needs_helm(evidence) else "warning",
         )
 

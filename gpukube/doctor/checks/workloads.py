@@ -69,7 +69,7 @@ def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
         return "shared"
     if name == _GPU and any(other.startswith(_MIG) for other in offered):
         return "mixed"
-    promised = {resource for wanted in evidence.desired for resource in wanted.promise.per_node}
+    promised = {resource for expected in evidence.desired for resource in expected.promise.per_node}
     return "profile" if name.startswith(_MIG) and offered and name not in promised else ""
 
 
@@ -183,23 +183,23 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
     for pod in _waiting(evidence):
         if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
-        said = pod.view.unschedulable
-        asked = ", ".join(f"{count} {name}" for name, count in sorted(pod.view.devices.items()))
+        reason = pod.view.unschedulable
+        requests = ", ".join(f"{count} {name}" for name, count in sorted(pod.view.devices.items()))
         yield fault(
             f"pod {pod}",
-            f"it waits for {asked}: {said or 'not seen by the scheduler yet'}",
-            _way_out(said, pod),
+            f"it waits for {requests}: {reason or 'not seen by the scheduler yet'}",
+            _way_out(reason, pod),
             _names(evidence, pod),
         )
 
 
-def _way_out(said: str, pod: PodFacts) -> str:
-    if "taint" in said:
+def _way_out(reason: str, pod: PodFacts) -> str:
+    if "taint" in reason:
         return (
             "add the toleration to the pod: {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}, and one for "
             "each other taint"
         )
-    if "selector" in said or "affinity" in said:
+    if "selector" in reason or "affinity" in reason:
         return (
             f"compare its nodeSelector with kubectl get nodes --show-labels: kubectl get pod {pod.view.name} "
             f"--namespace {pod.view.namespace} --output yaml"

@@ -65,8 +65,8 @@ def nothing_begun(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
         ClusterReport(
             cluster,
             tuple(
-                PoolReport(wanted.target.pool, wanted.target.name, "not-attempted", message, resume=run.resume)
-                for wanted in prepared.desired.get(key, ())
+                PoolReport(expected.target.pool, expected.target.name, "not-attempted", message, resume=run.resume)
+                for expected in prepared.desired.get(key, ())
             ),
         )
         for key, cluster in prepared.clusters.items()
@@ -106,6 +106,6 @@ def _require_workable(plan: ClusterPlan) -> None:
 def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
     message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it started"
     planned = [(pool.pool, pool.name) for pool in plan.pools]
-    names = planned or [(wanted.target.pool, wanted.target.name) for wanted in plan.desired]
+    names = planned or [(expected.target.pool, expected.target.name) for expected in plan.desired]
     pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in names)
     return ClusterReport(plan.cluster, pools, error=error)

@@ -98,7 +98,7 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     gone = PoolReport("", "", "unchanged", "does not exist")
     release = ""
     if plan.unknown:
-        release = f"release: not read; the same delete or the next apply drops entries: {plan.unknown}"
+        release = f"release: not read; the same delete or the next apply removes entries: {plan.unknown}"
     elif plan.seen is not None and all(report.is_settled for report in reports):
         release, gone = _tidied(plan, absent, session, run)
     reports += [replace(gone, pool=name, name=name) for name in absent]

@@ -73,8 +73,8 @@ def attempt(
     except Stopped:
         run.tell("failed", "interrupted", key, plan.pool)
         return _cut_short(plan, run)
-    said = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
-    run.tell("failed" if report.outcome == "differs" else "done", said, key, plan.pool)
+    text = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
+    run.tell("failed" if report.outcome == "differs" else "done", text, key, plan.pool)
     return report
 
 
@@ -103,10 +103,10 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
     return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
 
 
-def started(plan: PoolPlan, run: Run, said: str) -> PoolReport:
+def started(plan: PoolPlan, run: Run, message: str) -> PoolReport:
     """Report a pool whose calls the cloud has taken and that is not waited for."""
     resume = run.follow or run.resume
-    return PoolReport(plan.pool, plan.name, "started", f"{said}; not watched any more", plan.changes, resume=resume)
+    return PoolReport(plan.pool, plan.name, "started", f"{message}; not watched any more", plan.changes, resume=resume)
 
 
 def observe(plan: PoolPlan, session: Session) -> Observed | None:
@@ -191,8 +191,10 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             return
         if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
             break
-        asked = "ownership labels" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
-        run.tell("update", f"requesting {asked}", plan.cluster.key, plan.pool)
+        requested = (
+            "ownership labels" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
+        )
+        run.tell("update", f"requesting {requested}", plan.cluster.key, plan.pool)
         done = None
         try:
             operation = wait.send(session.cloud, now.requests[0])
@@ -238,7 +240,7 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
         GpukubeError: The cloud refuses it, or it ended badly.
     """
     wait = _wait(plan, run, "update")
-    wanted = {c.change.field: c.change.new for c in plan.changes}
+    desired = {c.change.field: c.change.new for c in plan.changes}
     # As in update_pool: each request is made of a new look, so that what others changed meanwhile stays.
     # As in update_pool: each request is made of a new look, so that what others changed meanwhile stays.
     for _ in range(REPEATS):
@@ -248,10 +250,10 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
             raise CloudError(
                 "the pool no longer exists", where=plan.where, fix="gpukube pool create creates it", code="pool-gone"
             )
-        if all(observed.fields.get(field) == value for field, value in wanted.items()):
+        if all(observed.fields.get(field) == value for field, value in desired.items()):
             return
         run.tell(
-            "update", f"requesting {', '.join(f'{f} {v}' for f, v in wanted.items())}", plan.cluster.key, plan.pool
+            "update", f"requesting {', '.join(f'{f} {v}' for f, v in desired.items())}", plan.cluster.key, plan.pool
         )
         try:
             operation = wait.send(session.cloud, session.provider.scale_request(plan.cluster, observed, nodes))
@@ -260,7 +262,7 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
         if run.no_wait:
             return
         wait.for_operation(session.cloud, operation)
-    raise _no_effect(plan, wanted)
+    raise _no_effect(plan, desired)
 
 
 def _wanted(plan: PoolPlan) -> Desired:
@@ -315,9 +317,9 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     elif adopt and observed and has_lost_marks(desired, observed):
         # The copy of the marks is written, the labels are not.
         now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
-    strange = [c.change for c in now.changes if _is_strange(c.change, known, begun=begun)]
-    if strange or now.action != plan.action:
-        what = ", ".join(f"{c.field} is {c.old} now" for c in strange) or now.why
+    unexpected = [c.change for c in now.changes if _is_strange(c.change, known, begun=begun)]
+    if unexpected or now.action != plan.action:
+        what = ", ".join(f"{c.field} is {c.old} now" for c in unexpected) or now.why
         raise Conflict(
             f"the pool was changed by somebody else: {what}",
             where=plan.where,

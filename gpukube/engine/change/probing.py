@@ -190,7 +190,7 @@ def _follow(task: _Task, job: str) -> Attempt:
     """Look until the pod has ended, is stuck for good, or until the limit; a moment without an answer is waited out."""
     clock = task.run.clock
     end = clock.now() + task.limit_s
-    said, stuck = "", Lasting(task.run.pace.poll_s)
+    shown, stuck = "", Lasting(task.run.pace.poll_s)
     last = Attempt()
     # A pod that is stuck may still be helped (an image that is pulled late, a node that comes): only what lasts counts.
     while True:
@@ -208,9 +208,9 @@ def _follow(task: _Task, job: str) -> Attempt:
         elif seen.over or now >= end or (is_stuck and stuck.seconds >= task.patience_s):
             return seen
         message = str(seen)
-        if message != said:
+        if message != shown:
             task.tell(message)
-            said = message
+            shown = message
         clock.wait(min(task.run.pace.poll_s, max(0.0, end - now)))
 
 
@@ -243,5 +243,5 @@ def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> Probe:
             output=output,
             findings=findings,
         )
-    says = f"a pod with one {resource} on {attempt.node} sees {listed[-1].name} ({listed[-1].uuid})"
-    return Probe(status="passed", says=says, resource=resource, image=task.image, node=attempt.node, output=output)
+    message = f"a pod with one {resource} on {attempt.node} sees {listed[-1].name} ({listed[-1].uuid})"
+    return Probe(status="passed", says=message, resource=resource, image=task.image, node=attempt.node, output=output)

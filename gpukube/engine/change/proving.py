@@ -79,7 +79,7 @@ def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Pro
     # An operator that another spec brought serves these pools too, whatever their own spec needs.
     operated = has_operator(look(session.kube()))
     desired = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
-    tasks = {wanted.target.name: partial(_verify_pool, wanted, session, run, probing) for wanted in desired}
+    tasks = {expected.target.name: partial(_verify_pool, expected, session, run, probing) for expected in desired}
     reports = run_all(tasks, run.parallelism)
     return ClusterReport(session.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
 

@@ -75,7 +75,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     run.tell("check", "checking permissions and the chart", key)
     _require_permissions(kube, release, key)
     _require_room(kube, plan, release, key)
-    keeper = connect_helm(
+    manager = connect_helm(
         Cluster(session.access(), kube),
         run.environ,
         run.chart,
@@ -83,9 +83,9 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         notify=lambda message: run.tell("release", message, key),
     )
     try:
-        return _install(keeper, release, plan, session, run)
+        return _install(manager, release, plan, session, run)
     finally:
-        keeper.close()
+        manager.close()
 
 
 def _helm_clock(run: Run) -> Clock:
@@ -177,11 +177,11 @@ def _freed_entries(plan: ClusterPlan) -> set[str]:
     return {str(entry) for entry in moved | gone if entry}
 
 
-def _install(keeper: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
+def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
     key = plan.cluster.key
     kube = session.kube()
     desired = [pool.desired for pool in plan.pools if pool.desired]
-    release = replace(release, contested=keeper.dry_run(release, desired).contested)
+    release = replace(release, contested=manager.dry_run(release, desired).contested)
 
     def replan(missed: Sequence[Release], *, retire: bool = False) -> ReleasePlan:
         return plan_release(
@@ -201,12 +201,12 @@ def _install(keeper: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, se
         others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
         return replan([unseen_entries(item, release) for item in others], retire=True)
 
-    run.tell("release", f"{release.action}s {release.chart} {release.version} with {keeper.version()}", key)
-    answer = apply_release(keeper, kube, release, replan_after)
+    run.tell("release", f"{release.action}s {release.chart} {release.version} with {manager.version()}", key)
+    answer = apply_release(manager, kube, release, replan_after)
     if back := _dropped_too_early(release, session):
         run.tell("release", f"restoring {', '.join(sorted(back))}, which a pool uses now", key)
         before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
-        answer = apply_release(keeper, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
+        answer = apply_release(manager, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision
     return f"release: {release.chart} {release.version}, revision {revision}"
 

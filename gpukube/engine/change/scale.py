@@ -90,8 +90,8 @@ def scale_pools(scaling: Scaling, sessions: Mapping[str, Session], run: Run) -> 
 
 
 def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desired | None, nodes: Nodes) -> PoolPlan:
-    wanted = dict(zip(BOUNDS, (nodes.minimum, nodes.maximum), strict=True))
-    fields: Mapping[FieldPath, object] = wanted if nodes.autoscaled else {COUNT: nodes.count}
+    expected = dict(zip(BOUNDS, (nodes.minimum, nodes.maximum), strict=True))
+    fields: Mapping[FieldPath, object] = expected if nodes.autoscaled else {COUNT: nodes.count}
     changes = tuple(
         Change(field, observed.fields.get(field), value)
         for field, value in fields.items()

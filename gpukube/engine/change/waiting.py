@@ -48,12 +48,12 @@ def wait_for_pools(
 
 
 def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
-    def asked(pool: PoolPlan | Observed) -> bool:
+    def requested(pool: PoolPlan | Observed) -> bool:
         return any(is_named(name, plan.cluster.key, pool) for name in names)
 
-    declared = tuple(pool for pool in plan.pools if asked(pool))
+    declared = tuple(pool for pool in plan.pools if requested(pool))
     taken = {pool.name for pool in declared}
-    others = [pool for pool in plan.live if asked(pool) and pool.name not in taken]
+    others = [pool for pool in plan.live if requested(pool) and pool.name not in taken]
     return (*declared, *(_as_it_is(plan, pool) for pool in others))
 
 

@@ -54,14 +54,14 @@ def field_document(text: str, *, recursive: bool) -> FieldDocument:
         SpecError: no-field.
     """
     clouds = [load_provider(name) for name in provider_names()]
-    part = _part(explain_field(text), clouds, told=True, recursive=recursive)
+    part = _part(explain_field(text), clouds, with_fields=True, recursive=recursive)
     return {"schemaVersion": 1, "kind": "FieldExplanation", **part}
 
 
-def _part(page: FieldPage, clouds: list[Provider], *, told: bool, recursive: bool) -> FieldPart:
+def _part(page: FieldPage, clouds: list[Provider], *, with_fields: bool, recursive: bool) -> FieldPart:
     """Describe a page; what clouds make of it only where it is told, and below only the next fields unless all."""
     path = _in_pool(page.path)
-    concerned = [cloud for cloud in clouds if cloud.name in _concerned(path, clouds)] if told and path else []
+    concerned = [cloud for cloud in clouds if cloud.name in _concerned(path, clouds)] if with_fields and path else []
     return {
         "field": page.path,
         "type": page.type,
@@ -76,7 +76,9 @@ def _part(page: FieldPage, clouds: list[Provider], *, told: bool, recursive: boo
         "fidelity": [found for cloud in concerned for found in _faiths(path, cloud)],
         "changes": [found for cloud in concerned for found in _effects(path, page, cloud)],
         "fields": [
-            _part(field, clouds, told=recursive, recursive=recursive) for field in page.fields if told or recursive
+            _part(field, clouds, with_fields=recursive, recursive=recursive)
+            for field in page.fields
+            if with_fields or recursive
         ],
     }
 
@@ -110,14 +112,14 @@ def _faiths(path: str, cloud: Provider) -> Iterator[Faith]:
 
 def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
     """Ask the provider what a change of the field does; the same answer once."""
-    said: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for field in _fields(FieldPath(*path.split("."))):
         rows = [(direction, _row(cloud, field, old, new)) for direction, old, new in _changes(path, page)]
         alike = len({(row.kind, row.sentence) for _, row in rows if row}) == 1
         for direction, row in rows[:1] if alike else rows:
-            if row is None or (row.kind, row.sentence) in said:
+            if row is None or (row.kind, row.sentence) in seen:
                 continue
-            said.add((row.kind, row.sentence))
+            seen.add((row.kind, row.sentence))
             yield {
                 "provider": cloud.name,
                 "direction": "" if alike else direction,

@@ -87,8 +87,8 @@ def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage) -> LivePool:
     nodes = _pool_nodes(plan, pool)
     known = plan.seen is not None
     allocatable = _added(node.devices for node in nodes) if known else None
-    asked = usage.get(cluster.key)
-    used = _added(asked.get(node.name, {}) for node in nodes) if known and asked is not None else None
+    requested = usage.get(cluster.key)
+    used = _added(requested.get(node.name, {}) for node in nodes) if known and requested is not None else None
     return {
         "cluster": cluster.key,
         "provider": cluster.provider,

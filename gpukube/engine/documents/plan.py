@@ -124,11 +124,11 @@ def _summary(plans: Sequence[ClusterPlan]) -> Summary:
 def _gpu_sum(pools: Sequence[PoolPlan], *, all_read: bool) -> GpuSum:
     live = [_live_gpus(pool.cluster.provider, pool.observed) for pool in pools if pool.observed]
     known = [gpus for gpus in live if gpus is not None]
-    wanted = [pool.desired.target for pool in pools if pool.desired]
+    expected = [pool.desired.target for pool in pools if pool.desired]
     return {
         "before": sum(known) if all_read and len(known) == len(live) else None,
-        "min": sum(target.machine.gpus * target.nodes.minimum for target in wanted),
-        "max": sum(target.machine.gpus * target.nodes.maximum for target in wanted),
+        "min": sum(target.machine.gpus * target.nodes.minimum for target in expected),
+        "max": sum(target.machine.gpus * target.nodes.maximum for target in expected),
     }
 
 
@@ -151,7 +151,7 @@ def _cluster(plan: ClusterPlan) -> ClusterPart:
         "release": _release(plan.release) if plan.release else None,
         "nodeRepairs": _repairs(plan),
         "pools": [_pool(pool, plan.seen) for pool in plan.pools],
-        "unplanned": [_unplanned(wanted) for wanted in plan.desired] if plan.error else [],
+        "unplanned": [_unplanned(expected) for expected in plan.desired] if plan.error else [],
         "undeclared": [
             {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
         ],

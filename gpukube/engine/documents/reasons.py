@@ -79,8 +79,8 @@ def _facts(decision: Decision) -> Iterator[Fact]:
     target, stack = decision.target, decision.stack
     brings = "has the driver" if stack.driver == "cloud" else "has no driver"
     runs = "runs the cloud's plugin" if stack.advertiser == "cloud" else "runs no plugin"
-    asks = f"devicePlugin.owner {target.plugin_owner}, driver.owner {target.driver_owner}"
-    yield {"fact": "asked", "value": asks, "source": str(target.locator.at("devicePlugin.owner"))}
+    requests = f"devicePlugin.owner {target.plugin_owner}, driver.owner {target.driver_owner}"
+    yield {"fact": "asked", "value": requests, "source": str(target.locator.at("devicePlugin.owner"))}
     yield {
         "fact": "machine",
         "value": f"{target.machine.name}, {target.machine.gpus:g} x {target.machine.model}",
@@ -117,12 +117,16 @@ def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
         return
     for kind in RELEASE_KINDS:
         release = seen.release_of(kind)
-        said = f"revision {release.revision} is {release.status}" if release else "does not exist"
-        yield {"fact": "release", "value": f"{kind.address} ({kind.title}) {said}", "source": f"Secrets of {NAMESPACE}"}
+        message = f"revision {release.revision} is {release.status}" if release else "does not exist"
+        yield {
+            "fact": "release",
+            "value": f"{kind.address} ({kind.title}) {message}",
+            "source": f"Secrets of {NAMESPACE}",
+        }
     pools = [explained.desired] if explained.desired else []
     yield from _strangers(seen, pools)
-    said = "exists" if find_nfd(seen) else "does not exist"
-    yield {"fact": "features", "value": f"node-feature-discovery {said}", "source": "DaemonSets of the cluster"}
+    message = "exists" if find_nfd(seen) else "does not exist"
+    yield {"fact": "features", "value": f"node-feature-discovery {message}", "source": "DaemonSets of the cluster"}
 
 
 def _strangers(seen: Snapshot, pools: Sequence[Desired]) -> Iterator[Fact]:
@@ -168,9 +172,9 @@ def _message(found: Finding, decision: Decision) -> str:
 
 
 def _alternative(other: Decision, problems: Sequence[Finding]) -> Alternative:
-    asked, row = other.target.plugin_owner, other.plugin.name
+    requested, row = other.target.plugin_owner, other.plugin.name
     against = [*problems, *([other.outcome] if isinstance(other.outcome, Finding) else [])]
     if against:
-        said = _message(against[0], other)
-        return {"asked": asked, "devicePlugin": None, "row": row, "says": said, "fix": against[0].fix}
-    return {"asked": asked, "devicePlugin": other.plugin.answer, "row": row, "says": other.said, "fix": ""}
+        message = _message(against[0], other)
+        return {"asked": requested, "devicePlugin": None, "row": row, "says": message, "fix": against[0].fix}
+    return {"asked": requested, "devicePlugin": other.plugin.answer, "row": row, "says": other.said, "fix": ""}

@@ -23,19 +23,19 @@ _RELEASES: Final = {"install": "to install", "upgrade": "to upgrade", "conflict"
 def plan_summary(document: PlanDocument) -> str:
     """Count what would happen: "1 to create, 2 unchanged, 1 release to install"."""
     summary = document["summary"]
-    said = [f"{count} {_ACTIONS[action]}" for action, count in summary["actions"].items()]
-    said += [f"{_plural(count, 'release')} {_RELEASES[action]}" for action, count in summary["releases"].items()]
+    message = [f"{count} {_ACTIONS[action]}" for action, count in summary["actions"].items()]
+    message += [f"{_plural(count, 'release')} {_RELEASES[action]}" for action, count in summary["releases"].items()]
     if summary["nodeRepairs"]:
-        said.append(f"{_plural(summary['nodeRepairs'], 'node repair')}")
+        message.append(f"{_plural(summary['nodeRepairs'], 'node repair')}")
     if summary["undeclared"]:
-        said.append(f"{summary['undeclared']} not declared")
+        message.append(f"{summary['undeclared']} not declared")
     if summary["unplanned"]:
-        said.append(f"{summary['unplanned']} unknown")
+        message.append(f"{summary['unplanned']} unknown")
     if summary["clustersFailed"]:
-        said.append(f"{_plural(summary['clustersFailed'], 'cluster')} could not be read")
+        message.append(f"{_plural(summary['clustersFailed'], 'cluster')} could not be read")
     if summary["clustersUnknown"]:
-        said.append(f"the inside of {_plural(summary['clustersUnknown'], 'cluster')} is unknown")
-    return ", ".join(said) or "nothing declared"
+        message.append(f"the inside of {_plural(summary['clustersUnknown'], 'cluster')} is unknown")
+    return ", ".join(message) or "nothing declared"
 
 
 def validation_summary(document: ValidationDocument) -> str:

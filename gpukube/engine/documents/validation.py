@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def validation_document(found: Validation) -> ValidationDocument:
     """Describe what is found about specs."""
-    told = {
+    reported = {
         level: [diagnostic_document(d, found.fields) for d in found.findings if d.severity == level]
         for level in SEVERITIES
     }
@@ -24,8 +24,8 @@ def validation_document(found: Validation) -> ValidationDocument:
         "valid": found.is_right,
         "clusters": found.clusters,
         "pools": found.pools,
-        "errors": told["error"],
-        "warnings": told["warning"],
-        "hints": told["hint"],
+        "errors": reported["error"],
+        "warnings": reported["warning"],
+        "hints": reported["hint"],
         "silenced": silenced_part(found.silenced, found.fields),
     }

@@ -92,8 +92,8 @@ def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding,
         return release, ()
     try:
         engine = choose_engine(run.environ, stopped=lambda: run.is_over)
-        with closing(ChartCache(engine, run.chart)) as shelf:
-            return replace(release, digest=shelf.digest(release)), ()
+        with closing(ChartCache(engine, run.chart)) as charts:
+            return replace(release, digest=charts.digest(release)), ()
     except ChartNotFound:
         raise
     except (HelmError, MissingExtra) as error:
@@ -120,6 +120,6 @@ def _foreign(seen: Snapshot, desired: Sequence[Desired], release: ReleasePlan) -
 
 def _features(seen: Snapshot, desired: Sequence[Desired]) -> list[Finding]:
     """Judge an NFD that is there already: whether its workers reach our nodes."""
-    served = [wanted for wanted in desired if kind_of(wanted.ownership.advertiser)]
+    served = [expected for expected in desired if kind_of(expected.ownership.advertiser)]
     nfd = find_nfd(seen)
     return nfd_warnings(nfd, served) if nfd and served else []

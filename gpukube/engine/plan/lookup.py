@@ -41,9 +41,11 @@ def find_pools(
         for plan in plans
     }
     for plan in plans:
-        for wanted in plan.desired:
-            if any(is_named(name, plan.cluster.key, wanted.target) for name in names) and (lost := _lost(plan, wanted)):
-                raise _unmarked(wanted.target, lost[0])
+        for expected in plan.desired:
+            if any(is_named(name, plan.cluster.key, expected.target) for name in names) and (
+                lost := _lost(plan, expected)
+            ):
+                raise _unmarked(expected.target, lost[0])
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
     for name in names:
@@ -74,16 +76,16 @@ def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
 def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
     """List the declared pools of these names that the cluster does not have."""
     live = {(o.owner, o.pool) for o in plan.live}
-    for wanted in plan.desired:
-        target = wanted.target
-        asked = any(is_named(name, plan.cluster.key, target) for name in names)
-        if asked and (target.owner, target.pool) not in live and not _lost(plan, wanted):
+    for expected in plan.desired:
+        target = expected.target
+        requested = any(is_named(name, plan.cluster.key, target) for name in names)
+        if requested and (target.owner, target.pool) not in live and not _lost(plan, expected):
             yield target.pool
 
 
-def _lost(plan: ClusterPlan, wanted: Desired) -> tuple[Observed, ...]:
+def _lost(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
     """Find the live pools that are a declared one by the copy of its marks alone."""
-    return tuple(o for o in plan.live if has_lost_marks(wanted, o))
+    return tuple(o for o in plan.live if has_lost_marks(desired, o))
 
 
 def declared_as(plan: ClusterPlan, name: str) -> Desired | None:

@@ -139,18 +139,18 @@ def judge_guess(guess: Guess, choice: ReleaseChoice) -> list[Finding]:
 
 
 def settle_owners(
-    desired: Sequence[Desired], asked: ReleaseChoice, provider: Provider, *, operator_live: bool
+    desired: Sequence[Desired], requested: ReleaseChoice, provider: Provider, *, operator_live: bool
 ) -> Settled:
     """Decide anew on the owners of one cluster's pools, knowing what is there.
 
     Args:
         desired: The pools, as the specs alone have it.
-        asked: The release that they need, as far as the specs tell.
+        requested: The release that they need, as far as the specs tell.
         provider: Of their cloud.
         operator_live: Whether a release of gpukube's GPU Operator is there, for whichever spec.
     """
-    choice = with_live(asked, operator_live=operator_live)
-    if choice == asked:
+    choice = with_live(requested, operator_live=operator_live)
+    if choice == requested:
         return Settled(tuple(desired), (), choice)
     refusals: list[Finding] = []
     return Settled(tuple([_settle(pool, choice, provider, refusals) for pool in desired]), tuple(refusals), choice)

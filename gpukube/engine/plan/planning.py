@@ -123,9 +123,9 @@ def with_pools(
     """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
-    desired = tuple(session.cloud.complete(wanted) for wanted in settled.desired)
+    desired = tuple(session.cloud.complete(expected) for expected in settled.desired)
     plan_it = partial(plan_pool, session.provider, live=live, adopt=scope.adopt, adopt_from=scope.adopt_from)
-    pools = tuple(plan_it(wanted) for wanted in desired)
+    pools = tuple(plan_it(expected) for expected in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
@@ -136,12 +136,12 @@ def with_pools(
 
 def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:
     """Judge the cluster's version where the operator serves a pool."""
-    operated = any(wanted.ownership.advertiser == GPU_OPERATOR.advertiser for wanted in desired)
+    operated = any(expected.ownership.advertiser == GPU_OPERATOR.advertiser for expected in desired)
     return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
 
 
 def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:
-    declared = {(wanted.target.owner, wanted.target.pool) for wanted in desired}
+    declared = {(expected.target.owner, expected.target.pool) for expected in desired}
     return tuple(
         o for o in live if o.owner in prepared.owners and (o.owner, o.pool) not in declared and not _half_lost(o)
     )

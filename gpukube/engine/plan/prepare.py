@@ -87,8 +87,8 @@ class Prepared:
 
     def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
         """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
-        asked = self.choices.get(key, ReleaseChoice())
-        return settle_owners(self.desired[key], asked, provider, operator_live=operator_live)
+        requested = self.choices.get(key, ReleaseChoice())
+        return settle_owners(self.desired[key], requested, provider, operator_live=operator_live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,24 +133,26 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         reading: What became of their files; of wrong ones, what is right is examined further.
         strict: Take warnings for errors.
     """
-    wanted = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
-    broken = any(one.severity == "error" for one in (*reading.problems, *(found.finding for found in wanted.findings)))
-    unused = () if broken else _unused(wanted)
-    judged = judge([*wanted.findings, *unused], reading.specs)
+    expected = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
+    broken = any(
+        one.severity == "error" for one in (*reading.problems, *(found.finding for found in expected.findings))
+    )
+    unused = () if broken else _unused(expected)
+    judged = judge([*expected.findings, *unused], reading.specs)
     found = dict.fromkeys((*reading.problems, *judged.told))
     return Validation(
-        clusters=len(wanted.clusters),
-        pools=sum(len(pools) for pools in wanted.desired.values()),
+        clusters=len(expected.clusters),
+        pools=sum(len(pools) for pools in expected.desired.values()),
         findings=tuple(in_order(_strictly(one) if strict else one for one in found)),
         silenced=judged.silenced,
         fields=reading.fields_at(one.where for one in (*found, *(silenced.finding for silenced in judged.silenced))),
     )
 
 
-def _unused(wanted: _Wanted) -> Iterable[OfPool]:
+def _unused(expected: _Wanted) -> Iterable[OfPool]:
     """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
-    for key, cluster in wanted.clusters.items():
-        if not wanted.desired[key]:
+    for key, cluster in expected.clusters.items():
+        if not expected.desired[key]:
             fix = "add it to the clusters of a pool, or remove it"
             message = f'no pool is on cluster "{key}"'
             yield OfPool(None, Finding("cluster-unused", cluster.where, message, fix=fix, severity="hint"))
@@ -168,25 +170,25 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         SpecError: All errors of all pools, whatever the filters: a spec is right or wrong as a whole. Also when
             a filter matches nothing.
     """
-    wanted = _want(specs)
-    judged = judge(wanted.findings, specs)
+    expected = _want(specs)
+    judged = judge(expected.findings, specs)
     found = [_strictly(one) for one in judged.told] if strict else list(judged.told)
     if any(d.severity == "error" for d in found):
         raise SpecError.of(found)
-    clusters, desired = wanted.clusters, wanted.desired
+    clusters, desired = expected.clusters, expected.desired
     chosen = {
         key: tuple(pool for pool in pools if filters.takes_pool(pool.target.pool))
         for key, pools in desired.items()
         if filters.takes_cluster(key)
     }
-    _require_matches(filters, clusters, chosen, {target.pool for target in wanted.targets})
+    _require_matches(filters, clusters, chosen, {target.pool for target in expected.targets})
     return Prepared(
         owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
         clusters={key: clusters[key] for key in chosen},
         desired=chosen,
         warnings=tuple(found),
         filters=filters,
-        choices={key: choice for key, choice in wanted.choices.items() if key in chosen},
+        choices={key: choice for key, choice in expected.choices.items() if key in chosen},
         silenced=judged.silenced,
     )
 
@@ -229,9 +231,9 @@ def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted
         choice = choices.get(target.cluster.key, ReleaseChoice())
         number, index = owners[id(target)]
         unknown = specs[number].unknown.get(index, frozenset())
-        if (wanted := desire_pool(target, problems, choice)) and index not in specs[number].unknown:
-            desired[target.cluster.key].append(wanted)
-        if sketch := wanted or sketch_pool(target, choice):
+        if (expected := desire_pool(target, problems, choice)) and index not in specs[number].unknown:
+            desired[target.cluster.key].append(expected)
+        if sketch := expected or sketch_pool(target, choice):
             sketched[target.cluster.key].append(sketch)
             if not any(is_unknown((name,), unknown) for name in ("name", "names", "clusters")):
                 named[target.cluster.key].append(sketch)
@@ -304,17 +306,17 @@ def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Finding]:
     found = []
     for pools in desired.values():
         seen: dict[str, Desired] = {}
-        for wanted in pools:
-            first = seen.setdefault(wanted.target.name, wanted)
-            if first is not wanted:
+        for expected in pools:
+            first = seen.setdefault(expected.target.name, expected)
+            if first is not expected:
                 there = first.target.locator.at("name")
                 message = (
-                    f"{wanted.target.where} and {first.target.where} ({there}) have the same cloud name "
+                    f"{expected.target.where} and {first.target.where} ({there}) have the same cloud name "
                     f'"{first.target.name}"'
                 )
-                if wanted.target.where == first.target.where:
-                    message = f"{wanted.target.where} is declared twice, here and at {there}"
-                where = wanted.target.locator.at("name")
+                if expected.target.where == first.target.where:
+                    message = f"{expected.target.where} is declared twice, here and at {there}"
+                where = expected.target.locator.at("name")
                 found.append(Finding("name-twice", where, message, fix="give one of them another name"))
     return found
 

@@ -71,24 +71,24 @@ def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
         specs: The specs that they are about, in the order that their keys count.
     """
     entries = list(_entries(specs))
-    told: list[Finding] = []
+    reported: list[Finding] = []
     silenced: list[Silenced] = []
     met: set[Where] = set()
     by_rule = {(entry.pool, code_of(entry.rule) or entry.rule): entry for entry in reversed(entries)}
     for pool, found in findings:
         entry = by_rule.get((pool, found.code)) if pool else None
         if entry is None:
-            told.append(found)
+            reported.append(found)
             continue
         met.add(entry.where)
         if found.severity == "error":
-            told += [found, _hides_error(entry, found)]
+            reported += [found, _hides_error(entry, found)]
         else:
             silenced.append(Silenced(found, entry.reason))
-    told += _wrong(
+    reported += _wrong(
         entries, met, findings, {(number, index) for number, one in enumerate(specs) for index in one.unknown}
     )
-    return Judged(tuple(dict.fromkeys(told)), tuple(dict.fromkeys(silenced)))
+    return Judged(tuple(dict.fromkeys(reported)), tuple(dict.fromkeys(silenced)))
 
 
 def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:

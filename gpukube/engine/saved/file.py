@@ -151,8 +151,8 @@ def _parse(raw: bytes, path: str) -> Document:
     except (ValueError, RecursionError) as error:
         _refuse("saved-plan", path, f"it is not JSON: {_lowered(error)}", cause=error)
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        said = document.get("kind") if isinstance(document, dict) else None
-        seen = f'its kind is "{said}"' if isinstance(said, str) else "it has no kind"
+        message = document.get("kind") if isinstance(document, dict) else None
+        seen = f'its kind is "{message}"' if isinstance(message, str) else "it has no kind"
         _refuse(
             "saved-plan",
             path,

@@ -76,9 +76,9 @@ class Reading:
     def fields_at(self, places: Iterable[Where]) -> dict[Where, str]:
         """Find the fields that stand at some places, by their paths: pools[0].nodes.count."""
         fields: dict[Where, str] = {}
-        wanted = set(places)
+        expected = set(places)
         for document in self.documents:
-            marks = {mark: where for where in wanted for mark in document.origin.marks_of(where)}
+            marks = {mark: where for where in expected for mark in document.origin.marks_of(where)}
             fields.update({marks[mark]: path for mark, path in document.paths_of(marks).items()})
         return fields
 

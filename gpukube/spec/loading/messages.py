@@ -294,8 +294,8 @@ _LIMITS: Final[dict[str, tuple[str, str]]] = {
 def _format(c: _Context) -> Finding:
     if not c.value:
         return _too_short(c)
-    wanted = FORMATS[str(c.limits["pattern"])]
-    return c.say("format", f"is {c.seen}; {wanted}", f"write for example {c.assign(c.example or '...')}")
+    expected = FORMATS[str(c.limits["pattern"])]
+    return c.say("format", f"is {c.seen}; {expected}", f"write for example {c.assign(c.example or '...')}")
 
 
 def _text(c: _Context) -> Finding:
@@ -319,16 +319,16 @@ def _text(c: _Context) -> Finding:
     return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
 
 
-def _from_variable(c: _Context, wanted: str) -> Finding:
+def _from_variable(c: _Context, expected: str) -> Finding:
     fix = f"remove it here and pass --set {c.positions.path(c.path)}=VALUE"
-    return c.say("type", f"is {c.seen}; {wanted} is needed", fix, why="${...} always gives a string")
+    return c.say("type", f"is {c.seen}; {expected} is needed", fix, why="${...} always gives a string")
 
 
 def _number(c: _Context) -> Finding:
-    wanted = "a number" if c.kind.startswith("float") else "a whole number"
-    message = f"is {c.seen}; {wanted} is needed"
+    expected = "a number" if c.kind.startswith("float") else "a whole number"
+    message = f"is {c.seen}; {expected} is needed"
     if c.is_variable:
-        return _from_variable(c, wanted)
+        return _from_variable(c, expected)
     if isinstance(c.value, str) and c.value.strip().isdecimal():
         return c.say("type", message, f"write {c.assign(c.value.strip())} without quotes")
     if isinstance(c.value, float) and c.value.is_integer():

@@ -109,8 +109,8 @@ def _walk(page: FieldPage, steps: list[str]) -> FieldPage:
 
 def _by_ending(steps: list[str]) -> FieldPage:
     """Find fields whose paths end so; defaults repeat those of pools."""
-    wanted = [fold(step) for step in steps]
-    found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-len(wanted) :] == wanted]
+    expected = [fold(step) for step in steps]
+    found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-len(expected) :] == expected]
     if len(found) == 1:
         return found[0]
     if not found:

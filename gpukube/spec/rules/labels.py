@@ -44,8 +44,8 @@ def check_labels(s: Subject) -> Iterator[Finding]:
     """Judge keys and values of labels, and whether somebody else writes them."""
     for key, value in s.pool.labels.items():
         yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
-        if wanted := explain_value(value):
-            yield _bad_value(s, "label-syntax", ("labels", key), value, wanted)
+        if expected := explain_value(value):
+            yield _bad_value(s, "label-syntax", ("labels", key), value, expected)
         if writer := next((who for pattern, who in _WRITTEN if pattern.fullmatch(key)), ""):
             yield Finding(
                 "written-label",
@@ -65,8 +65,8 @@ def check_taints(s: Subject) -> Iterator[Finding]:
     for index, taint in enumerate(s.pool.taints):
         path: Path = ("taints", index)
         yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
-        if wanted := explain_value(taint.value):
-            yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, wanted)
+        if expected := explain_value(taint.value):
+            yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, expected)
         identity = (taint.key, taint.effect)
         if is_unknown(path, s.unknown):
             continue
@@ -77,7 +77,7 @@ def check_taints(s: Subject) -> Iterator[Finding]:
         first.setdefault(identity, f"taints[{index}]")
 
 
-def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Finding:
+def _bad_value(s: Subject, code: str, path: Path, value: str, expected: str) -> Finding:
     """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
     near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
     fix = (
@@ -85,15 +85,15 @@ def _bad_value(s: Subject, code: str, path: Path, value: str, wanted: str) -> Fi
         if s.at.origin.spellings.get(s.at.mark_at(path))
         else f"write {near or quoted('')}"
     )
-    return s.say(code, path, f"is {s.seen(path, value)}; {wanted}", fix)
+    return s.say(code, path, f"is {s.seen(path, value)}; {expected}", fix)
 
 
 def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Finding]:
     """Judge a label or taint key: its syntax, and that it is not ours."""
     in_list = code == "taint-syntax"
     seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
-    if wanted := explain_key(key):
-        yield Finding(code, where, f"{seen}; {wanted}", fix=_key_fix(key))
+    if expected := explain_key(key):
+        yield Finding(code, where, f"{seen}; {expected}", fix=_key_fix(key))
     elif key.startswith(RESERVED_PREFIX):
         why = f"labels with {RESERVED_PREFIX} are for the owner of a pool"
         yield Finding("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)

@@ -79,8 +79,8 @@ def check_image(target: Target) -> Iterator[Finding]:
         )
         return
     if reason := _machine_reason(name, image, target):
-        says = f'the image "{name}" has no GPU driver for {target.machine.name}'
-        yield Finding("aks-image-machine", where, says, fix=f"write image: {DEFAULT_IMAGE}", why=reason)
+        message = f'the image "{name}" has no GPU driver for {target.machine.name}'
+        yield Finding("aks-image-machine", where, message, fix=f"write image: {DEFAULT_IMAGE}", why=reason)
     minor = minor_of(target.kubernetes_version)
     if minor is not None and not (image.oldest or 0) <= minor <= (image.newest or minor):
         yield Finding(
@@ -136,11 +136,11 @@ def check_skew(target: Target, plane: str) -> Finding | None:
     Source:
         Never above the control plane, and at most two minor versions below (SDK, AgentPool.orchestratorVersion).
     """
-    wanted, present = minor_of(target.kubernetes_version), minor_of(plane)
-    if wanted is None or present is None:
+    desired, present = minor_of(target.kubernetes_version), minor_of(plane)
+    if desired is None or present is None:
         return None
-    above = wanted > present or _patches(target.kubernetes_version) > _patches(plane)
-    if not above and wanted >= present - _BEHIND:
+    above = desired > present or _patches(target.kubernetes_version) > _patches(plane)
+    if not above and desired >= present - _BEHIND:
         return None
     return Finding(
         "version-skew",

@@ -146,8 +146,8 @@ def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> Ku
 
 def _token(cluster: ClusterRef, server: str, credential: Credential) -> str:
     if is_loopback(server) and not isinstance(credential, EmulatedIdentity):
-        says = "the server in the cluster's kubeconfig is on this machine; gpukube sends no real token there"
-        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+        message = "the server in the cluster's kubeconfig is on this machine; gpukube sends no real token there"
+        raise AccessError(message, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
     try:
         return credential.get_token(KUBERNETES_SCOPE).token
     except AzureError as error:

@@ -274,13 +274,13 @@ class AksCloud:
     def _check_place(self, resource_id: str, tenant: str) -> None:
         """Compare what answered with what the spec names; ARM ids have no case."""
         subscription = resource_id.split("/")[2] if resource_id.count("/") > 1 else ""
-        wanted = self._cluster.identity
+        desired = self._cluster.identity
         for field, found in (("subscription", subscription), ("tenant", tenant)):
-            asked = wanted.get(field, "")
-            is_domain = field == "tenant" and "." in asked
-            if asked and found and not is_domain and asked.lower() != found.lower():
+            requested = desired.get(field, "")
+            is_domain = field == "tenant" and "." in requested
+            if requested and found and not is_domain and requested.lower() != found.lower():
                 raise WrongAccount(
-                    f"the cluster is in {field} {found}, not {asked}",
+                    f"the cluster is in {field} {found}, not {requested}",
                     where=self._cluster.key,
                     fix=f"check clusters.{self._cluster.key}.{field}",
                     code=field,

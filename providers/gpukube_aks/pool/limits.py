@@ -53,22 +53,22 @@ def _at_least(least: int) -> Limit:
     return Limit(f"{least} or more", allows, least, _NODE_CONFIG)
 
 
-def _form(pattern: str, wanted: str, example: str, source: str = _NODE_CONFIG) -> Limit:
+def _form(pattern: str, desired: str, example: str, source: str = _NODE_CONFIG) -> Limit:
     form = re.compile(pattern)
 
     def allows(value: object) -> bool:
         return isinstance(value, str) and form.fullmatch(value) is not None
 
-    return Limit(wanted, allows, example, source)
+    return Limit(desired, allows, example, source)
 
 
 def _arm_id(kind: str) -> Limit:
     """An ARM id of one kind, "Microsoft.Network/virtualNetworks/subnets"; ARM compares ids without case."""
     namespace, *types = kind.split("/")
     below = "/".join(f"{name}/NAME" for name in types)
-    wanted = f"/subscriptions/ID/resourceGroups/NAME/providers/{namespace}/{below}"
-    pattern = re.escape(wanted).replace("/ID/", "/[^/]+/").replace("NAME", "[^/]+")
-    return _form(f"(?i){pattern}", wanted, wanted, _MODEL)
+    desired = f"/subscriptions/ID/resourceGroups/NAME/providers/{namespace}/{below}"
+    pattern = re.escape(desired).replace("/ID/", "/[^/]+/").replace("NAME", "[^/]+")
+    return _form(f"(?i){pattern}", desired, desired, _MODEL)
 
 
 def _ports(value: object) -> bool:

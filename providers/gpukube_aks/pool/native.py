@@ -167,8 +167,8 @@ def _refusal(name: str, target: Target) -> Finding:
     if name in REFUSED or name in UNTESTED:
         why = REFUSED.get(name, "the effect of a later change on the nodes is not documented")
         return Finding("aks-native-refused", where, f"aks.{name} cannot be set", fix="remove it", why=why)
-    says = f'an agent pool has no property "{name}"'
-    return Finding("aks-native-unknown", where, says, fix=_nearest(name, NATIVE, MANAGED))
+    message = f'an agent pool has no property "{name}"'
+    return Finding("aks-native-unknown", where, message, fix=_nearest(name, NATIVE, MANAGED))
 
 
 def _managed(path: str, field: str, where: Where) -> Finding:
@@ -182,21 +182,21 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
         if value not in shape:
             meant = nearest(str(value), shape)
             fix = did_you_mean(meant) if meant else f"write {choices(shape)}"
-            says = f"{path} is {_shown(value)}, which is not one of its values"
-            yield Finding("aks-native-value", locator.at(path), says, fix=fix)
+            message = f"{path} is {_shown(value)}, which is not one of its values"
+            yield Finding("aks-native-value", locator.at(path), message, fix=fix)
     elif not _fits(value, shape):
-        says = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
-        yield Finding("aks-native-value", locator.at(path), says, fix=_rewrite(value, shape))
+        message = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
+        yield Finding("aks-native-value", locator.at(path), message, fix=_rewrite(value, shape))
     elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
-        says = f"{path} is {_shown(value)}, which AKS does not accept"
-        yield Finding("aks-native-value", locator.at(path), says, fix=f"write {limit.wanted}", why=limit.source)
+        message = f"{path} is {_shown(value)}, which AKS does not accept"
+        yield Finding("aks-native-value", locator.at(path), message, fix=f"write {limit.wanted}", why=limit.source)
 
 
 def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        says = f"{path} is {_shown(value)}; a mapping is needed"
+        message = f"{path} is {_shown(value)}; a mapping is needed"
         fix = f"write a mapping with {_some(shape, 5)}"
-        yield Finding("aks-native-value", locator.at(path), says, fix=fix)
+        yield Finding("aks-native-value", locator.at(path), message, fix=fix)
         return
     fields = _members_of(MANAGED_MEMBERS, path.removeprefix("aks."))
     for name, member in value.items():
@@ -211,12 +211,12 @@ def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator
 
 
 def _fits(value: object, shape: str) -> bool:
-    wanted = _JSON_TYPES[shape][0]
-    if wanted is int and isinstance(value, bool):
+    expected = _JSON_TYPES[shape][0]
+    if expected is int and isinstance(value, bool):
         return False
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         return False
-    return isinstance(value, wanted)
+    return isinstance(value, expected)
 
 
 def _members_of(table: Mapping[str, str], path: str) -> dict[str, str]:

@@ -55,8 +55,8 @@ def check_spot(target: Target) -> Iterator[Finding]:
         where, on_demand = target.locator.at("capacity.maxPrice"), target.machine.price_usd_h
         if price <= 0 or round(price, _PRICE_DECIMALS) != price:
             fix = f"write a number above 0 with at most {_PRICE_DECIMALS} decimals, or remove it"
-            says = f"capacity.maxPrice is {price}, which AKS does not accept"
-            yield Finding("aks-spot-price", where, says, fix=fix)
+            message = f"capacity.maxPrice is {price}, which AKS does not accept"
+            yield Finding("aks-spot-price", where, message, fix=fix)
         elif on_demand is not None and price < on_demand * (1 - _DEEPEST_DISCOUNT):
             yield Finding(
                 "aks-spot-floor",

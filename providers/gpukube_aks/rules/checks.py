@@ -90,25 +90,25 @@ def _too_many(where: Where, path: str, count: int) -> Finding:
 def _zones(target: Target) -> Iterator[Finding]:
     for index, zone in enumerate(target.zones):
         if zone not in _ZONES:
-            says = f'"{told_apart(zone)}" is not a zone of Azure'
+            message = f'"{told_apart(zone)}" is not a zone of Azure'
             fix = 'write zones as "1", "2" or "3", without the region'
-            yield Finding("aks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+            yield Finding("aks-zone", target.locator.at(f"zones[{index}]"), message, fix=fix)
 
 
 def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
         fix = f"write {_LEAST_DISK_GIB} or more"
-        says = f"disk.sizeGiB is {size}, less than AKS allows"
-        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        message = f"disk.sizeGiB is {size}, less than AKS allows"
+        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     elif size is not None and size > _MOST_DISK_GIB:
-        says = f"disk.sizeGiB is {size}, more than AKS allows"
+        message = f"disk.sizeGiB is {size}, more than AKS allows"
         fix = f"write {_MOST_DISK_GIB} or less"
-        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"
-        says = f'disk.type is "{told_apart(kind)}", which AKS does not have'
-        yield Finding("aks-disk-type", target.locator.at("disk.type"), says, fix=fix)
+        message = f'disk.type is "{told_apart(kind)}", which AKS does not have'
+        yield Finding("aks-disk-type", target.locator.at("disk.type"), message, fix=fix)
 
 
 def _ephemeral(target: Target) -> Iterator[Finding]:
@@ -130,10 +130,10 @@ def _pods(target: Target) -> Iterator[Finding]:
     if pods is None:
         return
     if not _LEAST_PODS <= pods <= _MOST_PODS:
-        says = f"maxPodsPerNode is {pods}, which AKS does not accept"
+        message = f"maxPodsPerNode is {pods}, which AKS does not accept"
         fix = f"write a number from {_LEAST_PODS} to {_MOST_PODS}"
         why = "learn.microsoft.com/azure/aks/concepts-network-ip-address-planning"
-        yield Finding("aks-pods", where, says, fix=fix, why=why)
+        yield Finding("aks-pods", where, message, fix=fix, why=why)
         return
     devices = sum(node_capacity(target.machine, target.sharing).values())
     if devices >= pods:

@@ -61,8 +61,8 @@ def _is_given(path: str) -> Callable[[Target], bool]:
     return lambda target: _native(target, path) is not None
 
 
-def _is(path: str, wanted: str) -> Callable[[Target], bool]:
-    return lambda target: _native(target, path) == wanted
+def _is(path: str, desired: str) -> Callable[[Target], bool]:
+    return lambda target: _native(target, path) == desired
 
 
 def _all(*tests: Callable[[Target], bool]) -> Callable[[Target], bool]:

@@ -109,16 +109,16 @@ def check_taints(target: Target) -> Iterator[Finding]:
         if target.capacity.type == "spot" and taint == SPOT_TAINT:
             yield _own_mark(where, f'the taint "{taint.key}"')
         elif _within(taint.key.rpartition("/")[0], SYSTEM_PREFIX):
-            says = f'AKS refuses the taint "{taint.key}"'
+            message = f'AKS refuses the taint "{taint.key}"'
             why = "kubernetes.azure.com/ is reserved for the taints of AKS; AKS taints Spot pools itself"
             fix = "remove it, or choose a prefix of your own, such as example.com/NAME"
-            yield Finding("aks-taint", where, says, fix=fix, why=why)
+            yield Finding("aks-taint", where, message, fix=fix, why=why)
         if taint.key in keys[:index]:
-            says = f'two taints have the key "{taint.key}"'
+            message = f'two taints have the key "{taint.key}"'
             fix = "keep one of them" + (
                 ", or write gpuTaint: false" if target.gpu_taint and taint.key == keys[0] else ""
             )
-            yield Finding("aks-taint-twice", where, says, fix=fix, why="AKS refuses it (Azure/AKS#1412)")
+            yield Finding("aks-taint-twice", where, message, fix=fix, why="AKS refuses it (Azure/AKS#1412)")
 
 
 def check_tags(target: Target) -> Iterator[Finding]:
@@ -127,17 +127,17 @@ def check_tags(target: Target) -> Iterator[Finding]:
     for key, value in target.tags.items():
         where, folded = _at(target, "tags", key), key.casefold()
         if why := _DRIVER_TAGS.get(folded):
-            says = f'the tag "{key}" changes the GPU driver without the spec'
+            message = f'the tag "{key}" changes the GPU driver without the spec'
             fix = "remove it; driver.owner and devicePlugin.owner set who installs what"
-            yield Finding("aks-tag", where, says, fix=fix, why=why)
+            yield Finding("aks-tag", where, message, fix=fix, why=why)
         elif FORM.is_own(key):
-            says, why = (
+            message, why = (
                 f'the tag "{key}" is written by gpukube',
                 "it is part of the copy of the pool's gpukube.io labels",
             )
-            yield Finding("aks-tag", where, says, fix="choose another key", why=why)
-        elif says := _tag_problem(key, value):
-            yield _tag_limit(where, says)
+            yield Finding("aks-tag", where, message, fix="choose another key", why=why)
+        elif message := _tag_problem(key, value):
+            yield _tag_limit(where, message)
         if other := seen.setdefault(folded, key).removeprefix(key):
             why = "Azure ignores case in tag names (learn.microsoft.com/azure/aks/use-tags)"
             yield Finding("aks-tag-twice", where, f'"{key}" and "{other}" are the same tag', fix="keep one", why=why)
@@ -161,15 +161,15 @@ def _check_all_tags(target: Target) -> Iterator[Finding]:
     size, own = (sum(len(key) + len(value) for key, value in tags.items()) for tags in (target.tags, copy_tags(target)))
     most = MOST_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
-        says = f"there are {len(target.tags)} tags, more than {most}; {len(COPY_TAGS)} are gpukube's own"
-        yield _tag_limit(target.locator.at("tags"), says)
+        message = f"there are {len(target.tags)} tags, more than {most}; {len(COPY_TAGS)} are gpukube's own"
+        yield _tag_limit(target.locator.at("tags"), message)
     elif size + own > TAGS_IN_ALL:
-        says = f"the tags have {size} characters in total, more than {TAGS_IN_ALL - own}; gpukube's own have {own}"
-        yield _tag_limit(target.locator.at("tags"), says)
+        message = f"the tags have {size} characters in total, more than {TAGS_IN_ALL - own}; gpukube's own have {own}"
+        yield _tag_limit(target.locator.at("tags"), message)
 
 
-def _tag_limit(where: Where, says: str) -> Finding:
-    return Finding("aks-tag-limit", where, says, fix="shorten or change it", why=_TAG_DOCS)
+def _tag_limit(where: Where, message: str) -> Finding:
+    return Finding("aks-tag-limit", where, message, fix="shorten or change it", why=_TAG_DOCS)
 
 
 def _at(target: Target, mapping: str, key: str) -> Where:

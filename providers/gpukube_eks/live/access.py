@@ -235,8 +235,8 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], aws: Aws, *,
         fix = "wait until the cluster is ACTIVE, or write clusters.*.kubeconfig"
         raise CloudError("the cluster has no Kubernetes endpoint yet", where=cluster.key, fix=fix, code="kube-endpoint")
     if is_loopback(server) and not emulated:
-        says = "the cluster's endpoint is on this machine; gpukube sends no real token there"
-        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+        message = "the cluster's endpoint is on this machine; gpukube sends no real token there"
+        raise AccessError(message, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
     with explained(cluster.key):
         token = aws.cluster_token(cluster.name)
     section = {"server": server, **({"certificate-authority-data": authority} if authority else {})}

@@ -189,10 +189,10 @@ class EksCloud:
         return f"{self._cluster.key}/{pool}"
 
     def _check_account(self, found: str) -> None:
-        asked = self._cluster.identity["account"]
-        if found != asked:
+        requested = self._cluster.identity["account"]
+        if found != requested:
             raise WrongAccount(
-                f"the credentials belong to account {found}, not {asked}",
+                f"the credentials belong to account {found}, not {requested}",
                 where=self._cluster.key,
                 fix=f"check clusters.{self._cluster.key}.account, or write its profile or roleArn",
                 code="account",

@@ -68,13 +68,13 @@ class Region:
 
         By a filter, because one that is gone fails a list of ids.
         """
-        wanted = set(names)
-        if unknown := sorted(wanted - self._subnets.keys()):
+        requested = set(names)
+        if unknown := sorted(requested - self._subnets.keys()):
             answer = self._aws.ec2.describe_subnets(Filters=[{"Name": "subnet-id", "Values": unknown}])
             for item in trees(answer, "Subnets"):
                 name, zone = str(item.get("SubnetId")), str(item.get("AvailabilityZone"))
                 self._subnets[name] = Subnet(name, zone, bool(item.get("MapPublicIpOnLaunch")))
-        return {name: subnet for name, subnet in self._subnets.copy().items() if name in wanted}
+        return {name: subnet for name, subnet in self._subnets.copy().items() if name in requested}
 
     def zones(self, names: Iterable[str]) -> dict[str, str]:
         """Subnet id -> Availability Zone."""

@@ -48,11 +48,11 @@ class LaunchTemplates:
 
     def listed(self) -> list[Answer]:
         """Templates that carry our mark for this cluster."""
-        wanted = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
-        answer = self._aws.ec2.describe_launch_templates(Filters=wanted)
+        desired = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
+        answer = self._aws.ec2.describe_launch_templates(Filters=desired)
         found: list[Answer] = [*trees(answer, "LaunchTemplates")]
         while token := str(answer.get("NextToken") or ""):
-            answer = self._aws.ec2.describe_launch_templates(Filters=wanted, NextToken=token)
+            answer = self._aws.ec2.describe_launch_templates(Filters=desired, NextToken=token)
             found += trees(answer, "LaunchTemplates")
         return found
 
@@ -78,36 +78,36 @@ class LaunchTemplates:
             self._read[key] = tree(found[0], "LaunchTemplateData") if found else {}
         return self._read[key]
 
-    def ensure(self, wanted: Mapping[str, object], where: str) -> str:
+    def ensure(self, desired: Mapping[str, object], where: str) -> str:
         """Make the template; one of ours that is there already is reused, in a new version if it says otherwise.
 
         The token is fresh for every attempt: EC2 would answer an old one with a template that is deleted.
 
         Args:
-            wanted: Arguments of CreateLaunchTemplate.
+            desired: Arguments of CreateLaunchTemplate.
             where: The pool, for errors.
 
         Returns:
             The number of the version.
         """
         token = uuid.uuid4().hex
-        made = unless(_EXISTS, partial(self._aws.ec2.create_launch_template, **wanted, ClientToken=token))
-        return self._reuse(wanted, where) if made is None else _FIRST_VERSION
+        made = unless(_EXISTS, partial(self._aws.ec2.create_launch_template, **desired, ClientToken=token))
+        return self._reuse(desired, where) if made is None else _FIRST_VERSION
 
-    def follow(self, wanted: Mapping[str, object], where: str) -> str:
+    def follow(self, desired: Mapping[str, object], where: str) -> str:
         """Give the version that follows a live one with some members changed; made only if there is none yet.
 
         A run that was killed before its version was used is found here by what the version holds, so that neither
         retries nor going back and forth pile versions up.
 
         Args:
-            wanted: Arguments of CreateLaunchTemplateVersion: the template's id, SourceVersion, the changed members.
+            desired: Arguments of CreateLaunchTemplateVersion: the template's id, SourceVersion, the changed members.
             where: The pool, for errors.
 
         Raises:
             CloudError: The group has no template, or its version is gone.
         """
-        identity, source = wanted.get("LaunchTemplateId"), wanted.get("SourceVersion")
+        identity, source = desired.get("LaunchTemplateId"), desired.get("SourceVersion")
         versions = self._versions(LaunchTemplateId=identity) if identity else []
         numbered = {str(one.get("VersionNumber")): tree(one, "LaunchTemplateData") for one in versions}
         if str(source) not in numbered:
@@ -118,9 +118,9 @@ class LaunchTemplates:
                 why="a group that was created without a launch template can never get one",
                 code="launch-template",
             )
-        target = {**numbered[str(source)], **tree(wanted, "LaunchTemplateData")}
+        target = {**numbered[str(source)], **tree(desired, "LaunchTemplateData")}
         same = [number for number, data in numbered.items() if data.keys() == target.keys() and contains(data, target)]
-        return max(same, key=int) if same else self._add_version(wanted)
+        return max(same, key=int) if same else self._add_version(desired)
 
     def delete(self, pool: str) -> None:
         """Delete the template of a group that is gone; another one of that name is left alone."""
@@ -128,9 +128,9 @@ class LaunchTemplates:
         if self._is_ours(name, {CLUSTER_TAG: self._cluster}):
             unless(_GONE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
 
-    def _reuse(self, wanted: Mapping[str, object], where: str) -> str:
-        name = str(wanted["LaunchTemplateName"])
-        marks = tags_of({"Tags": trees(wanted, "TagSpecifications")[0].get("Tags")})
+    def _reuse(self, desired: Mapping[str, object], where: str) -> str:
+        name = str(desired["LaunchTemplateName"])
+        marks = tags_of({"Tags": trees(desired, "TagSpecifications")[0].get("Tags")})
         if not self._is_ours(name, marks):
             raise Conflict(
                 f'the launch template "{name}" already exists without the gpukube.io tags of this pool',
@@ -139,13 +139,13 @@ class LaunchTemplates:
                 code="foreign-template",
             )
         newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
-        if newest and contains(newest[0].get("LaunchTemplateData"), wanted["LaunchTemplateData"]):
+        if newest and contains(newest[0].get("LaunchTemplateData"), desired["LaunchTemplateData"]):
             return str(newest[0].get("VersionNumber"))
-        data = wanted["LaunchTemplateData"]
+        data = desired["LaunchTemplateData"]
         return self._add_version({"LaunchTemplateName": name, "LaunchTemplateData": data})
 
-    def _add_version(self, wanted: Mapping[str, object]) -> str:
-        answer = self._aws.ec2.create_launch_template_version(**wanted, ClientToken=uuid.uuid4().hex)
+    def _add_version(self, desired: Mapping[str, object]) -> str:
+        answer = self._aws.ec2.create_launch_template_version(**desired, ClientToken=uuid.uuid4().hex)
         return str(at(answer, "LaunchTemplateVersion", "VersionNumber"))
 
     def _versions(self, **which: object) -> list[dict[str, object]]:

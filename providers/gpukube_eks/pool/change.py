@@ -159,9 +159,9 @@ def _pairs(part: str, values: object) -> Iterator[tuple[str, object]]:
 
 
 def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
-    wanted = {key: change.new for change in changes if (key := _tag_of(change.field))}
-    gone = sorted(key for key, value in wanted.items() if value is None)
-    given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
+    desired = {key: change.new for change in changes if (key := _tag_of(change.field))}
+    gone = sorted(key for key, value in desired.items() if value is None)
+    given = {key: str(value) for key, value in sorted(desired.items()) if value is not None}
     arn, live = str(observed.native.get("nodegroupArn") or ""), tree(observed.native, "tags")
     for operation, keys, members in ((UNTAG, gone, {"tagKeys": gone}), (TAG, [*given], {"tags": given})):
         if keys:
@@ -214,25 +214,25 @@ def _config(cluster: ClusterRef, observed: Observed, body: Json, expects: Json) 
 
 
 def _labels(observed: Observed, changes: Sequence[Change]) -> tuple[dict[str, object], dict[str, object]]:
-    wanted = {change.field.key: change.new for change in changes if change.field.is_below("labels")}
+    desired = {change.field.key: change.new for change in changes if change.field.is_below("labels")}
     for change in changes:
         if change.field == PROTECTION:
-            wanted[PROTECT_LABEL] = "true" if change.new else None
-    if not wanted:
+            desired[PROTECT_LABEL] = "true" if change.new else None
+    if not desired:
         return {}, {}
-    gone = sorted(key for key, value in wanted.items() if value is None and key in observed.labels)
-    given = {key: str(value) for key, value in sorted(wanted.items()) if value is not None}
+    gone = sorted(key for key, value in desired.items() if value is None and key in observed.labels)
+    given = {key: str(value) for key, value in sorted(desired.items()) if value is not None}
     delta: dict[str, object] = {"addOrUpdateLabels": given} if given else {}
     delta |= {"removeLabels": gone} if gone else {}
-    return {"labels": delta}, {"labels": {key: observed.labels.get(key) for key in sorted(wanted)}}
+    return {"labels": delta}, {"labels": {key: observed.labels.get(key) for key in sorted(desired)}}
 
 
 def _taints(desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
     """A taint is known by key and effect: another value is an update (terraform aws_eks_node_group does so too)."""
-    wanted = {_identity(taint): taint for taint in desired.target.taints}
+    expected = {_identity(taint): taint for taint in desired.target.taints}
     live = {_identity(taint): taint for taint in observed.effective_taints}
-    given = [taint for identity, taint in sorted(wanted.items()) if live.get(identity) != taint]
-    gone = [taint for identity, taint in sorted(live.items()) if identity not in wanted]
+    given = [taint for identity, taint in sorted(expected.items()) if live.get(identity) != taint]
+    gone = [taint for identity, taint in sorted(live.items()) if identity not in expected]
     delta: dict[str, object] = {"addOrUpdateTaints": [native_taint(taint) for taint in given]} if given else {}
     delta |= {"removeTaints": [native_taint(taint) for taint in gone]} if gone else {}
     read = {_identity(t): live[_identity(t)].value if _identity(t) in live else None for t in (*given, *gone)}
@@ -250,11 +250,11 @@ def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
     bounds, because EKS refuses the bounds then (terraform-aws-modules/terraform-aws-eks#748).
     """
     # EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig).
-    wanted = {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
+    expected = {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
     if nodes.autoscaled:
         least, most, desired = nodes.minimum, max(1, nodes.maximum), live.get("desiredSize")
-        wanted["desiredSize"] = min(max(desired, least), most) if isinstance(desired, int) else least
-    return {name: value for name, value in wanted.items() if live.get(name) != value}
+        expected["desiredSize"] = min(max(desired, least), most) if isinstance(desired, int) else least
+    return {name: value for name, value in expected.items() if live.get(name) != value}
 
 
 def _sizes_read(sent: Json, live: Json) -> dict[str, object]:

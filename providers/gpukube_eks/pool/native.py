@@ -123,14 +123,14 @@ def _excluded(target: Target) -> Iterator[Finding]:
     given = {path for path, _ in _walk("", target.native)}
     for first, second in EXCLUSIVE:
         if {first, second} <= given:
-            says = f"eks.{first} and eks.{second} exclude each other"
-            yield Finding("eks-native-value", target.locator.at(f"eks.{second}"), says, fix="keep one of them")
+            message = f"eks.{first} and eks.{second} exclude each other"
+            yield Finding("eks-native-value", target.locator.at(f"eks.{second}"), message, fix="keep one of them")
 
 
 def _said_twice(target: Target) -> Iterator[Finding]:
     if is_asked(target.upgrade) and "updateConfig" in target.native:
-        where, says = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade are the same setting"
-        yield Finding("eks-native-managed", where, says, fix="keep upgrade only")
+        where, message = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade are the same setting"
+        yield Finding("eks-native-managed", where, message, fix="keep upgrade only")
 
 
 def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
@@ -165,9 +165,9 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
     elif path in REFUSED:
         yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _STRUCTURES:
-        says = f"{shown} is {json.dumps(value)}; a mapping is needed"
+        message = f"{shown} is {json.dumps(value)}; a mapping is needed"
         inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
-        yield Finding("eks-native-value", where, says, fix=f"write a mapping with {inner}")
+        yield Finding("eks-native-value", where, message, fix=f"write a mapping with {inner}")
     elif path not in NATIVE:
         near = get_close_matches(path, {*NATIVE, *_STRUCTURES}, n=1, cutoff=0.7)
         yield Finding(
@@ -179,8 +179,8 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
     elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         yield from _check_overrides(value, target)
     elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
-        says = f"{shown} is {json.dumps(value)}, which is not a valid value"
-        yield Finding("eks-native-value", where, says, fix=fix)
+        message = f"{shown} is {json.dumps(value)}, which is not a valid value"
+        yield Finding("eks-native-value", where, message, fix=fix)
 
 
 def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Iterator[Finding]:
@@ -189,11 +189,11 @@ def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Itera
             shown = f"eks.{_OVERRIDES}[{index}].{name}"
             if name not in OVERRIDE:
                 near = get_close_matches(name, OVERRIDE, n=1, cutoff=0.7)
-                fix, says = did_you_mean(near[0]) if near else "remove it", f'a repair has no member "{name}"'
-                yield Finding("eks-native-unknown", target.locator.at(shown), says, fix=fix)
+                fix, message = did_you_mean(near[0]) if near else "remove it", f'a repair has no member "{name}"'
+                yield Finding("eks-native-unknown", target.locator.at(shown), message, fix=fix)
             elif fix := _wrong(OVERRIDE[name], None, value):
-                says = f"{shown} is {json.dumps(value)}, which is not a valid value"
-                yield Finding("eks-native-value", target.locator.at(shown), says, fix=fix)
+                message = f"{shown} is {json.dumps(value)}, which is not a valid value"
+                yield Finding("eks-native-value", target.locator.at(shown), message, fix=fix)
 
 
 def _wrong(leaf: Leaf, form: tuple[re.Pattern[str], str] | None, value: object) -> str:

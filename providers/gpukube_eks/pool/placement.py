@@ -99,7 +99,7 @@ def choose_subnets(
         SpecError: None is left, or the cluster's groups leave several answers.
     """
     zones = set(offered)
-    wanted = set(target.zones) or zones
+    desired = set(target.zones) or zones
     if missing := sorted(set(target.zones) - zones):
         raise SpecError(
             f"{target.machine.name} is not offered in {', '.join(missing)}",
@@ -107,13 +107,13 @@ def choose_subnets(
             fix=f"write zones of {', '.join(sorted(zones))}" if zones else "choose another instance type or region",
             code="zone-not-offered",
         )
-    sets = {_within(group, known, wanted) for group in groups} - {()}
+    sets = {_within(group, known, desired) for group in groups} - {()}
     used = {name for group in sets for name in group}
     if target.zones:
-        parts = (_within(used, known, {zone}) or _of_cluster(listed, known, {zone}) for zone in sorted(wanted))
+        parts = (_within(used, known, {zone}) or _of_cluster(listed, known, {zone}) for zone in sorted(desired))
         found = tuple(name for part in parts for name in part)
     else:
-        found = _largest(target, sets) or _of_cluster(listed, known, wanted)
+        found = _largest(target, sets) or _of_cluster(listed, known, desired)
     uncovered = sorted(set(target.zones) - {known[name].zone for name in found})
     if not found or uncovered:
         raise _none_left(target, uncovered, [*listed, *used], known, zones)
@@ -131,10 +131,10 @@ def check_version(target: Target, cluster: str, group: str) -> None:
     Raises:
         SpecError: It is another one (botocore eks CreateNodegroupRequest, version).
     """
-    wanted = target.kubernetes_version
-    if wanted and cluster and wanted not in (cluster, group):
+    desired = target.kubernetes_version
+    if desired and cluster and desired not in (cluster, group):
         raise SpecError(
-            f"{target.where}: kubernetesVersion is {wanted}, but the cluster has {cluster}",
+            f"{target.where}: kubernetesVersion is {desired}, but the cluster has {cluster}",
             where=target.locator.at("kubernetesVersion"),
             fix=f'write "{cluster}", or leave it out' + (f'; "{group}" keeps the nodes as they are' if group else ""),
             why="EKS accepts the cluster's own version only",
@@ -169,11 +169,11 @@ def reserved_zone(target: Target, live: Mapping[str, object], native: Collection
         )
     if (live.get("ReservationType") == "capacity-block") != is_block(target.capacity):
         other = "capacityReservation" if is_block(target.capacity) else "capacityBlock"
-        says = f"reservation {identity} is not a {form}"
-        raise SpecError(says, where=where, fix=f"write {other} instead of {form}", code="reservation")
-    if (asked := set(target.zones) or set(native)) and asked != {zone}:
+        message = f"reservation {identity} is not a {form}"
+        raise SpecError(message, where=where, fix=f"write {other} instead of {form}", code="reservation")
+    if (requested := set(target.zones) or set(native)) and requested != {zone}:
         raise SpecError(
-            f"reservation {identity} is in {zone}, but {target.where} in {', '.join(sorted(asked))}",
+            f"reservation {identity} is in {zone}, but {target.where} in {', '.join(sorted(requested))}",
             where=target.locator.at("zones" if target.zones else "eks.subnets"),
             fix=f"write zones: [{zone}]",
             code="reservation",
@@ -210,12 +210,14 @@ def _none_left(
 ) -> SpecError:
     zones = sorted({known[name].zone for name in names if name in known})
     if uncovered:
-        says = f"the cluster has no subnet in {', '.join(uncovered)}; it has subnets in {', '.join(zones) or 'no zone'}"
+        message = (
+            f"the cluster has no subnet in {', '.join(uncovered)}; it has subnets in {', '.join(zones) or 'no zone'}"
+        )
     else:
-        says = (
+        message = (
             f"the cluster has no subnet in a zone that offers {target.machine.name}: it has subnets in "
             f"{', '.join(zones) or 'no zone'}; zones that offer it: {', '.join(sorted(offered)) or 'none'}"
         )
     where = target.locator.at("zones" if uncovered else "eks.subnets")
     fix = "write eks: {subnets: [...]} with subnets of the cluster's VPC, or choose another instance type"
-    return SpecError(says, where=where, fix=fix, code="subnets")
+    return SpecError(message, where=where, fix=fix, code="subnets")

@@ -128,8 +128,8 @@ def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath
         if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
             disk = tree(device, "Ebs")
     text = str(data.get("UserData") or "")
-    said = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
-    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **said}
+    message = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
+    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **message}
 
 
 def _node_fields(text: str) -> dict[FieldPath, object]:
@@ -142,17 +142,17 @@ def tags_of(template: Mapping[str, object]) -> dict[str, str]:
     return {str(tag.get("Key")): str(tag.get("Value") or "") for tag in trees(template, "Tags")}
 
 
-def contains(live: object, wanted: object) -> bool:
+def contains(live: object, desired: object) -> bool:
     """Say whether live data has everything that is wanted; what EC2 adds by itself does not count."""
-    if isinstance(wanted, Mapping):
-        return isinstance(live, Mapping) and all(contains(live.get(key), value) for key, value in wanted.items())
-    if isinstance(wanted, list):
+    if isinstance(desired, Mapping):
+        return isinstance(live, Mapping) and all(contains(live.get(key), value) for key, value in desired.items())
+    if isinstance(desired, list):
         return (
             isinstance(live, list)
-            and len(live) == len(wanted)
-            and all(contains(one, other) for one, other in zip(live, wanted, strict=True))
+            and len(live) == len(desired)
+            and all(contains(one, other) for one, other in zip(live, desired, strict=True))
         )
-    return live == wanted
+    return live == desired
 
 
 def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:

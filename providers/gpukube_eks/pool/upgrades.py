@@ -51,9 +51,9 @@ def upgrade_members(target: Target) -> dict[str, object]:
 
 def update_config(target: Target) -> dict[str, object]:
     """Write updateConfig of a new group; one that is written natively takes its place whole (`native`)."""
-    asked = upgrade_members(target)
-    kept = {name: value for name, value in _CALM.items() if not (name == _COUNT and _SHARE in asked)}
-    return {**kept, **asked}
+    requested = upgrade_members(target)
+    kept = {name: value for name, value in _CALM.items() if not (name == _COUNT and _SHARE in requested)}
+    return {**kept, **requested}
 
 
 def upgrade_fields(config: object) -> dict[FieldPath, object]:

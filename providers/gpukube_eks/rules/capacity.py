@@ -131,13 +131,13 @@ def _surge(target: Target) -> Iterator[Finding]:
 
 
 def _unavailable(target: Target) -> Iterator[Finding]:
-    asked = target.upgrade.max_unavailable
-    number = int(asked.rstrip("%")) if asked is not None else 1
+    requested = target.upgrade.max_unavailable
+    number = int(requested.rstrip("%")) if requested is not None else 1
     if not 1 <= number <= _MOST_AT_ONCE:
         yield Finding(
             "eks-max-unavailable",
             target.locator.at("upgrade.maxUnavailable"),
-            f"upgrade.maxUnavailable is {asked}, but EKS replaces 1 to {_MOST_AT_ONCE} nodes at a time",
+            f"upgrade.maxUnavailable is {requested}, but EKS replaces 1 to {_MOST_AT_ONCE} nodes at a time",
             fix=f"write 1 to {_MOST_AT_ONCE}, or 1% to 100%"
             + ("; maxSurge: 1 starts new nodes before old ones stop" if number < 1 else ""),
             why="botocore eks NodegroupUpdateConfig",

@@ -83,11 +83,11 @@ def _zones(target: Target) -> Iterator[Finding]:
     region = target.cluster.identity["region"]
     for index, zone in enumerate(target.zones):
         if not zone.startswith(region) or zone == region:
-            says = f'"{told_apart(zone)}" is not a zone of {region}'
+            message = f'"{told_apart(zone)}" is not a zone of {region}'
             fix = f"write zones with the region before the letter, such as {region}a"
             if _ZONE_ID.fullmatch(zone):
-                says = f'"{told_apart(zone)}" is a zone id, not a zone name'
-            yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), says, fix=fix)
+                message = f'"{told_apart(zone)}" is a zone id, not a zone name'
+            yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), message, fix=fix)
     if target.zones and "subnets" in target.native:
         yield Finding(
             "eks-zones-and-subnets",
@@ -101,8 +101,8 @@ def _subnets(target: Target) -> Iterator[Finding]:
     subnets = items(target.native, "subnets")
     for index, subnet in enumerate(subnets):
         if subnet in subnets[:index]:
-            where, says = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets has {subnet} twice"
-            yield Finding("eks-native-value", where, says, fix="keep one of them")
+            where, message = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets has {subnet} twice"
+            yield Finding("eks-native-value", where, message, fix="keep one of them")
 
 
 def _cluster(target: Target) -> Iterator[Finding]:
@@ -110,22 +110,22 @@ def _cluster(target: Target) -> Iterator[Finding]:
     cluster = target.cluster
     region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
     if not _CLUSTER.fullmatch(cluster.name):
-        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid EKS cluster name'
+        message = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid EKS cluster name'
         fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
-        yield Finding("eks-cluster", cluster.at("name"), says, fix=fix)
+        yield Finding("eks-cluster", cluster.at("name"), message, fix=fix)
     if not _REGION.fullmatch(region):
-        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not an AWS region'
+        message = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not an AWS region'
         zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
         fix = f"write {zone[1]}: {region} is a zone" if zone else "write a region such as us-east-1"
-        yield Finding("eks-cluster", cluster.at("region"), says, fix=fix)
+        yield Finding("eks-cluster", cluster.at("region"), message, fix=fix)
     elif region not in REGIONS:
         near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "a region such as us-east-1"
-        says = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not a known region of EKS'
+        message = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not a known region of EKS'
         why = "regions newer than this version of gpukube are not in its list, which is botocore's"
-        yield Finding("eks-cluster", cluster.at("region"), says, fix=f"write {near}", why=why, severity="warning")
+        yield Finding("eks-cluster", cluster.at("region"), message, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
-        says = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
-        yield Finding("eks-cluster", cluster.at("roleArn"), says, fix="write arn:aws:iam::111122223333:role/NAME")
+        message = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
+        yield Finding("eks-cluster", cluster.at("roleArn"), message, fix="write arn:aws:iam::111122223333:role/NAME")
 
 
 def _node_role(target: Target) -> Iterator[Finding]:

@@ -52,8 +52,8 @@ _NEED_580: Final[Mapping[str, str]] = {"B300-269GB": "580.82.07", "RTXPRO6000-96
 def _image(target: Target) -> Iterator[Finding]:
     where, image, machine = target.locator.at("image"), target.image, target.machine
     if image and image not in SYSTEMS:
-        says = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
-        yield Finding("eks-image", where, says, fix=_meant(image), why=_why_not(image))
+        message = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
+        yield Finding("eks-image", where, message, fix=_meant(image), why=_why_not(image))
     elif family_of(machine.name) in _DRIVER_595:
         yield Finding(
             "eks-image-machine",
@@ -88,13 +88,13 @@ def _meant(image: str) -> str:
 def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB and target.image != "bottlerocket":
-        says = f"disk.sizeGiB is {size}, less than the image needs"
+        message = f"disk.sizeGiB is {size}, less than the image needs"
         fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
-        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
-        says = f"disk.sizeGiB is {size}, more than an EBS volume can have"
+        message = f"disk.sizeGiB is {size}, more than an EBS volume can have"
         why = ", ".join(f"{name} has at most {limit:,} GiB" for name, limit in _MOST_GIB.items())
-        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {most} or less", why=why)
+        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {most} or less", why=why)
     elif size is not None and size < _ENOUGH_GIB:
         yield Finding(
             "eks-disk-small",
@@ -105,15 +105,15 @@ def _disk(target: Target) -> Iterator[Finding]:
             severity="warning",
         )
     if kind is not None and size is None:
-        says = "disk.type needs disk.sizeGiB"
+        message = "disk.type needs disk.sizeGiB"
         fix = "add sizeGiB; 100 leaves room for GPU images"
         why = "EKS's default of 20 GiB is too small for GPU images"
-        yield Finding("eks-disk-size", target.locator.at("disk"), says, fix=fix, why=why)
+        yield Finding("eks-disk-size", target.locator.at("disk"), message, fix=fix, why=why)
     if kind is not None and kind not in _DISK_TYPES:
-        says = f'disk.type is "{kind}", which gpukube does not support for node disks'
+        message = f'disk.type is "{kind}", which gpukube does not support for node disks'
         why = _OTHER_DISKS.get(kind[:2], "")
         fix = f"write {' or '.join(_DISK_TYPES)}"
-        yield Finding("eks-disk-type", target.locator.at("disk.type"), says, fix=fix, why=why)
+        yield Finding("eks-disk-type", target.locator.at("disk.type"), message, fix=fix, why=why)
 
 
 def _bottlerocket(target: Target) -> Iterator[Finding]:

@@ -52,9 +52,13 @@ def _labels(target: Target) -> Iterator[Finding]:
         elif _within(key, *_KUBELETS_OWN):
             yield _once_refused("eks-label", where, f'the label "{key}"')
         if not value:
-            says, fix = f'the label "{key}" has no value', 'add a value, such as "true"'
+            message, fix = f'the label "{key}" has no value', 'add a value, such as "true"'
             yield Finding(
-                "eks-label-value", where, says, fix=fix, why="EKS accepts labels of 1 to 63 characters (botocore eks)"
+                "eks-label-value",
+                where,
+                message,
+                fix=fix,
+                why="EKS accepts labels of 1 to 63 characters (botocore eks)",
             )
 
 
@@ -130,25 +134,25 @@ def _taints(target: Target) -> Iterator[Finding]:
                 severity="warning",
             )
     if len(target.taints) > _MOST_TAINTS:
-        says = f"there are {len(target.taints)} taints, more than a node group can have"
-        yield Finding("eks-taint-count", target.locator.at("taints"), says, fix=f"write at most {_MOST_TAINTS}")
+        message = f"there are {len(target.taints)} taints, more than a node group can have"
+        yield Finding("eks-taint-count", target.locator.at("taints"), message, fix=f"write at most {_MOST_TAINTS}")
 
 
 def _tags(target: Target) -> Iterator[Finding]:
     for key, value in target.tags.items():
         if reason := _tag_reason(key, value):
-            says = f'EKS refuses the tag "{key}"'
+            message = f'EKS refuses the tag "{key}"'
             fix = "write a key of 1 to 128 and a value of at most 256 letters, digits, spaces and + - = . _ : / @"
-            yield Finding("eks-tag", _at(target, "tags", key), says, fix=fix, why=reason)
+            yield Finding("eks-tag", _at(target, "tags", key), message, fix=fix, why=reason)
         elif key in (CLUSTER_TAG, GROUP_TAG) or FORM.is_own(key):
-            says = f'the tag "{key}" is written by gpukube'
+            message = f'the tag "{key}" is written by gpukube'
             why = "the tags under gpukube.io/ hold the copy of the pool's gpukube.io labels"
-            yield Finding("eks-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+            yield Finding("eks-tag", _at(target, "tags", key), message, fix="choose another key", why=why)
     own = len(COPY_TAGS) + len(resource_tags(target, promise_of(target)).keys() - target.tags.keys())
     if len(target.tags) > _MOST_TAGS - own:
-        says = f"there are {len(target.tags)} tags, more than a node group can have"
+        message = f"there are {len(target.tags)} tags, more than a node group can have"
         fix = f"write at most {_MOST_TAGS - own}; {own} more are gpukube's own"
-        yield Finding("eks-tag-count", target.locator.at("tags"), says, fix=fix)
+        yield Finding("eks-tag-count", target.locator.at("tags"), message, fix=fix)
 
 
 def _tag_reason(key: str, value: str) -> str:
@@ -196,8 +200,8 @@ def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Fin
 def _autoscaler_version(target: Target) -> Iterator[Finding]:
     minor = target.kubernetes_version.split(".")[1:2]
     old = bool(minor) and int(minor[0]) < _TAGS_FROM
-    if old and target.nodes.minimum == 0 and (told := resource_tags(target, promise_of(target))):
-        names = ", ".join(key.removeprefix(RESOURCE_TAG) for key in told)
+    if old and target.nodes.minimum == 0 and (reported := resource_tags(target, promise_of(target))):
+        names = ", ".join(key.removeprefix(RESOURCE_TAG) for key in reported)
         yield Finding(
             "eks-autoscaler-version",
             target.locator.at("kubernetesVersion"),

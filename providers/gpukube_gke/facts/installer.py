@@ -50,13 +50,15 @@ _QUOTA: Final = {
 def _installer(system: str, pod: Mapping[str, object], container: Mapping[str, object]) -> dict[str, object]:
     name = f"gpukube-driver-installer-{system}"
     labels = {"k8s-app": "nvidia-driver-installer", "name": name}
-    wanted = [
+    desired = [
         {"key": ADVERTISER_LABEL, "operator": "In", "values": ["operator"]},
         {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
         {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
         {"key": "cloud.google.com/gke-os-distribution", "operator": "In", "values": [system]},
     ]
-    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}
+    affinity = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": desired}]}
+    }
     installer = {
         "name": "nvidia-driver-installer",
         "imagePullPolicy": "Never",

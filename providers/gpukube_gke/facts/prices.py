@@ -84,23 +84,25 @@ def read_skus(items: Iterable[Mapping[str, object]], region: str) -> PriceBook:
     return PriceBook(found)
 
 
-def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], book: PriceBook) -> tuple[Offer, ...]:
+def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: PriceBook) -> tuple[Offer, ...]:
     """Put prices to machines whose parts all have one."""
     return tuple(
-        replace(offer, price_usd_h=_sum(offer, ssds, book, spot=False), spot_usd_h=_sum(offer, ssds, book, spot=True))
+        replace(
+            offer, price_usd_h=_sum(offer, ssds, prices, spot=False), spot_usd_h=_sum(offer, ssds, prices, spot=True)
+        )
         for offer in offers
     )
 
 
-def _sum(offer: Offer, ssds: Mapping[str, int], book: PriceBook, *, spot: bool) -> float | None:
-    gpu = book.unit(_GPUS.get(offer.accelerator, ""), spot=spot)
+def _sum(offer: Offer, ssds: Mapping[str, int], prices: PriceBook, *, spot: bool) -> float | None:
+    gpu = prices.unit(_GPUS.get(offer.accelerator, ""), spot=spot)
     if gpu is None or not offer.gpus:
         return None
     if offer.name == ATTACHED:
         return round(gpu * offer.gpus, 4)
     series = next((words for start, words in _SERIES.items() if offer.name.startswith(start)), "")
-    cpu, ram = book.unit(f"{series} Core", spot=spot), book.unit(f"{series} Ram", spot=spot)
-    ssd = book.unit(_SSD, spot=spot) if ssds.get(offer.name) else 0.0
+    cpu, ram = prices.unit(f"{series} Core", spot=spot), prices.unit(f"{series} Ram", spot=spot)
+    ssd = prices.unit(_SSD, spot=spot) if ssds.get(offer.name) else 0.0
     if cpu is None or ram is None or ssd is None or offer.vcpus is None or offer.memory_gib is None or _is_share(offer):
         return None
     disks = ssds.get(offer.name, 0) * _SSD_GIB * ssd / _HOURS_OF_MONTH

@@ -113,8 +113,8 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Id
     """
     section = _server(cluster, native)
     if is_loopback(str(section["server"])) and not isinstance(identity, EmulatedIdentity):
-        says = "the cluster's endpoint is on this machine; gpukube sends no real token there"
-        raise AccessError(says, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
+        message = "the cluster's endpoint is on this machine; gpukube sends no real token there"
+        raise AccessError(message, where=cluster.key, fix="write clusters.*.kubeconfig", code="loopback-server")
     with explained(cluster.key):
         token = identity.token()
     location = cluster.identity["location"]

@@ -311,10 +311,10 @@ class GkeCloud:
 
     def _check_project(self, native: Mapping[str, object]) -> None:
         """Compare what answered with what the spec names; a project's number cannot be compared with its id."""
-        asked, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
-        if found and asked != found and not found.isdigit() and not asked.isdigit():
+        requested, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
+        if found and requested != found and not found.isdigit() and not requested.isdigit():
             raise WrongAccount(
-                f"the cluster is in project {found}, not {asked}",
+                f"the cluster is in project {found}, not {requested}",
                 where=self._cluster.key,
                 fix=f"check clusters.{self._cluster.key}.project",
                 code="project",

@@ -59,8 +59,8 @@ def explain(error: Exception, where: str) -> GpukubeError:
         return AccessError("no Google Cloud credentials were found", where=where, fix=LOGIN, code="no-credentials")
     if isinstance(error, TransportError | requests.ConnectionError | requests.Timeout):
         fix = "check the network, the proxy and the endpoint"
-        says = "the Google Cloud API cannot be reached"
-        return CloudError(says, where=where, fix=fix, why=_reason(error), code="unreachable")
+        message = "the Google Cloud API cannot be reached"
+        return CloudError(message, where=where, fix=fix, why=_reason(error), code="unreachable")
     if isinstance(error, GoogleAuthError):
         return _explain_login(error, where)
     return CloudError(

@@ -104,11 +104,11 @@ def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]
     try:
         with explained(inquiry.where):
             skus = _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
-            book = read_skus((item for page in skus for item in trees(page, "skus")), inquiry.region)
+            prices = read_skus((item for page in skus for item in trees(page, "skus")), inquiry.region)
     except GpukubeError as error:
         note = f"prices could not be read and are unchanged: {error}"
         return Findings(offers, priced=False, notes=(note,))
-    found = price_offers(offers, bundled_ssds(pages, inquiry.region), book)
+    found = price_offers(offers, bundled_ssds(pages, inquiry.region), prices)
     names = sorted({offer.name for offer in found if offer.price_usd_h is None})
     return Findings(
         found, priced=True, notes=(f"no live price, the embedded one is used: {', '.join(names)}",) if names else ()
@@ -119,8 +119,8 @@ def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inqui
     """Read all pages; a list that does not end is refused rather than read for ever."""
     token = ""
     for _ in range(_MOST_PAGES):
-        asked = {**params, **({"pageToken": token} if token else {})}
-        response = session.get(url, params=asked, timeout=inquiry.settings.request_timeout_s)
+        requested = {**params, **({"pageToken": token} if token else {})}
+        response = session.get(url, params=requested, timeout=inquiry.settings.request_timeout_s)
         if not response.ok:
             raise from_http_response(response)  # type: ignore[no-untyped-call]  # google-api-core has no types there
         page = tree(response.json())

@@ -167,17 +167,17 @@ def _put(labels: dict[str, str], key: str, value: object) -> None:
 def _accelerate(edit: _Edit) -> list[Request]:
     """The live accelerator, type and count as they are (others are refused), with what changes in it."""
     live = tree(edit.config, "accelerators", 0)
-    wanted = tree(edit.desired.create.params, "nodePool", "config", "accelerators", 0)
+    expected = tree(edit.desired.create.params, "nodePool", "config", "accelerators", 0)
     if edit.has(("sharing",)):
-        live = _with(live, "gpuSharingConfig", wanted)
+        live = _with(live, "gpuSharingConfig", expected)
     if edit.has(DRIVER):
-        live = _with(live, "gpuDriverInstallationConfig", wanted)
+        live = _with(live, "gpuDriverInstallationConfig", expected)
     return [edit.update(accelerators=[live])]
 
 
-def _with(live: Mapping[str, object], part: str, wanted: Mapping[str, object]) -> dict[str, object]:
+def _with(live: Mapping[str, object], part: str, desired: Mapping[str, object]) -> dict[str, object]:
     kept = {name: value for name, value in live.items() if name != part}
-    return kept | ({part: wanted[part]} if part in wanted else {})
+    return kept | ({part: desired[part]} if part in desired else {})
 
 
 def _migrate(edit: _Edit) -> list[Request]:
@@ -223,8 +223,8 @@ def _move(edit: _Edit) -> list[Request]:
 
 def _zones(edit: _Edit) -> list[str]:
     """The zones that the pool will have."""
-    wanted = edit.new(ZONES) if ZONES in edit.changes else None
-    return [str(zone) for zone in wanted] if isinstance(wanted, tuple) else list(zones_of(edit.observed.native))
+    desired = edit.new(ZONES) if ZONES in edit.changes else None
+    return [str(zone) for zone in desired] if isinstance(desired, tuple) else list(zones_of(edit.observed.native))
 
 
 def _resize(edit: _Edit) -> list[Request]:
@@ -234,8 +234,8 @@ def _resize(edit: _Edit) -> list[Request]:
         return _fix_size(edit, zones)
     policy = edit.new(_POLICY) if _POLICY in edit.changes else None
     call = autoscale_request(edit.cluster, edit.observed, edit.desired.target.nodes, zones=zones, policy=policy)
-    live, wanted = live_message(edit.observed, "autoscaling"), call.params["autoscaling"]
-    is_same = isinstance(wanted, Mapping) and all(live.get(name, 0) == value for name, value in wanted.items())
+    live, expected = live_message(edit.observed, "autoscaling"), call.params["autoscaling"]
+    is_same = isinstance(expected, Mapping) and all(live.get(name, 0) == value for name, value in expected.items())
     return [] if is_same else [call]
 
 

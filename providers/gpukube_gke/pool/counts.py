@@ -49,8 +49,8 @@ def check_counts(target: Target) -> Iterator[Finding]:
     if target.nodes.maximum > MOST_PER_ZONE * zones:
         fix = f"request at most {MOST_PER_ZONE} nodes per zone, or split the pool"
         shown = f"{zones} zones" if zones > 1 else "one zone"
-        says = f"{path} is {target.nodes.maximum}, more nodes than a pool in {shown} can have"
-        yield Finding("gke-node-count", target.locator.at(path), says, fix=fix)
+        message = f"{path} is {target.nodes.maximum}, more nodes than a pool in {shown} can have"
+        yield Finding("gke-node-count", target.locator.at(path), message, fix=fix)
 
 
 def _uneven(target: Target, zones: int) -> Iterator[Finding]:
@@ -62,9 +62,9 @@ def _uneven(target: Target, zones: int) -> Iterator[Finding]:
         return
     path = "nodes.autoscaling.initial" if nodes.autoscaled else "nodes.count"
     low = nodes.count - nodes.count % zones
-    says = f"{path} is {nodes.count}, which is not divisible by {zones} zones"
+    message = f"{path} is {nodes.count}, which is not divisible by {zones} zones"
     fix = f"write {f'{low} or ' if low else ''}{low + zones}, or other zones"
-    yield Finding("gke-zones-divide", target.locator.at(path), says, fix=fix, why=_WHY)
+    yield Finding("gke-zones-divide", target.locator.at(path), message, fix=fix, why=_WHY)
 
 
 def _uneven_minimum(target: Target, zones: int) -> Finding:

@@ -122,8 +122,8 @@ def accelerator_of(target: Target) -> str:
 
 def upgrade_fields(target: Target) -> dict[FieldPath, int]:
     """Return how many nodes an upgrade may add and take away, as far as the spec says; shares of nodes are refused."""
-    asked = {paths.MAX_SURGE: target.upgrade.max_surge, paths.MAX_UNAVAILABLE: target.upgrade.max_unavailable}
-    return {path: int(limit) for path, limit in asked.items() if limit and limit.isdecimal()}
+    requested = {paths.MAX_SURGE: target.upgrade.max_surge, paths.MAX_UNAVAILABLE: target.upgrade.max_unavailable}
+    return {path: int(limit) for path, limit in requested.items() if limit and limit.isdecimal()}
 
 
 def wire_taint(taint: Taint) -> dict[str, object]:
@@ -150,10 +150,10 @@ def _scaling(made: Draft) -> dict[str, object] | None:
 
 def _pace(made: Draft) -> dict[str, object] | None:
     """How nodes are upgraded: gcloud's own default where the spec is silent on a part."""
-    asked = upgrade_fields(made.target)
-    if is_short_lived(made.target) and not asked:
+    requested = upgrade_fields(made.target)
+    if is_short_lived(made.target) and not requested:
         return None
-    return {"maxSurge": 1, **{path.key: limit for path, limit in asked.items()}}
+    return {"maxSurge": 1, **{path.key: limit for path, limit in requested.items()}}
 
 
 def _driver(target: Target) -> str:

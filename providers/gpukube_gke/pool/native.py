@@ -211,9 +211,9 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
     elif path in REFUSED:
         yield Finding("gke-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _MESSAGES:
-        says = f"{shown} is {_shown(value)}; a mapping is needed"
+        message = f"{shown} is {_shown(value)}; a mapping is needed"
         inner = "a list with one mapping" if path == _ACCELERATORS else "a mapping"
-        yield Finding("gke-native-value", where, says, fix=f"write {inner}")
+        yield Finding("gke-native-value", where, message, fix=f"write {inner}")
     elif path not in NATIVE:
         near = get_close_matches(path, {*_KNOWN, *_MESSAGES} - REFUSED.keys(), n=1, cutoff=0.7)
         yield Finding(
@@ -223,8 +223,8 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
             fix=did_you_mean(MANAGED.get(near[0], f"gke.{near[0]}")) if near else "remove it",
         )
     elif fix := _wrong(value, NATIVE[path]):
-        says = f"{shown} is {_shown(value)}, which is not a valid value"
-        yield Finding("gke-native-value", where, says, fix=fix)
+        message = f"{shown} is {_shown(value)}, which is not a valid value"
+        yield Finding("gke-native-value", where, message, fix=fix)
 
 
 def _wrong(value: object, leaf: Leaf) -> str:
@@ -234,9 +234,9 @@ def _wrong(value: object, leaf: Leaf) -> str:
         return "" if value in leaf else did_you_mean(meant) if meant else f"write {choices(leaf)}"
     if leaf in _MEMBERS:
         return _wrong_items(value, _MEMBERS[leaf])
-    wanted, words = _JSON_TYPES[leaf]
+    expected, words = _JSON_TYPES[leaf]
     fix = f"write {words}"
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         return fix
     if isinstance(value, int):
         return "" if 0 <= value <= _MOST else fix

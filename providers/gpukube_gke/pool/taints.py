@@ -27,9 +27,9 @@ def merged_taints(live: Sequence[Taint], declared: Sequence[Taint]) -> list[dict
         declared: Taints of the spec; the GPU taint among them is GKE's to add and left to it.
     """
     own = [taint for taint in declared if taint != GPU_TAINT]
-    wanted = {(taint.key, taint.effect) for taint in own}
+    desired = {(taint.key, taint.effect) for taint in own}
     kept = [
-        taint for taint in live if taint in own or (_is_implicit(taint) and (taint.key, taint.effect) not in wanted)
+        taint for taint in live if taint in own or (_is_implicit(taint) and (taint.key, taint.effect) not in desired)
     ]
     return [wire_taint(taint) for taint in (*kept, *sorted(taint for taint in own if taint not in kept))]
 

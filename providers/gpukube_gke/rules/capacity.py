@@ -114,12 +114,12 @@ def _on_demand(target: Target, form: str) -> Iterator[Finding]:
             fix="write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
             why="other provisioning models are not supported (docs: ai-hypercomputer/docs/create/gke-ai-hypercompute)",
         )
-    for pattern, ways, says, fix in _SELDOM_SOLD:
+    for pattern, ways, message, fix in _SELDOM_SOLD:
         if re.fullmatch(pattern, target.machine.name) and (form or target.capacity.type) not in ways:
             yield Finding(
                 "gke-on-demand",
                 target.locator.at("capacity.type"),
-                f"{target.machine.name} {says}",
+                f"{target.machine.name} {message}",
                 fix=fix,
                 severity="warning",
             )

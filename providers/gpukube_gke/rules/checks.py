@@ -114,28 +114,30 @@ def _name(target: Target) -> Iterator[Finding]:
 def _image(target: Target) -> Iterator[Finding]:
     where = target.locator.at("image")
     if target.image and image_of(target) not in IMAGES:
-        says = f'GKE has no node image "{target.image}" for GPUs'
+        message = f'GKE has no node image "{target.image}" for GPUs'
         near = [image for image in IMAGES if image.partition("_")[0] == image_of(target).partition("_")[0]]
-        yield Finding("gke-image", where, says, fix=f"write {' or '.join(near or IMAGES)}, or remove image")
+        yield Finding("gke-image", where, message, fix=f"write {' or '.join(near or IMAGES)}, or remove image")
     elif image_of(target) == IMAGES[1] and target.machine.is_fractional:
-        says = f"{target.machine.name} runs {IMAGES[0]} only"
-        yield Finding("gke-image", where, says, fix=f"write {IMAGES[0]}, or remove image")
+        message = f"{target.machine.name} runs {IMAGES[0]} only"
+        yield Finding("gke-image", where, message, fix=f"write {IMAGES[0]}, or remove image")
 
 
 def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
     if size is not None and size < _LEAST_DISK_GIB:
-        says = f"disk.sizeGiB is {size}, less than GKE allows"
+        message = f"disk.sizeGiB is {size}, less than GKE allows"
         fix = f"write {_LEAST_DISK_GIB} or more"
-        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=fix)
+        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     if size is not None and size > _MOST_DISK_GIB:
-        says = f"disk.sizeGiB is {size}, more than GKE allows"
-        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), says, fix=f"write {_MOST_DISK_GIB} or less")
+        message = f"disk.sizeGiB is {size}, more than GKE allows"
+        yield Finding(
+            "gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {_MOST_DISK_GIB} or less"
+        )
     choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
     if kind is not None and kind not in choices:
-        says = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
+        message = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
         fix = f"write {' or '.join(choices)}"
-        yield Finding("gke-disk-type", target.locator.at("disk.type"), says, fix=fix)
+        yield Finding("gke-disk-type", target.locator.at("disk.type"), message, fix=fix)
 
 
 def _spot(target: Target) -> Iterator[Finding]:
@@ -213,14 +215,14 @@ def _taints(target: Target) -> Iterator[Finding]:
 def _tags(target: Target) -> Iterator[Finding]:
     most = _MOST_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
-        says = f"there are {len(target.tags)} tags, more than a machine can have"
+        message = f"there are {len(target.tags)} tags, more than a machine can have"
         fix = f"keep {most} or fewer; {len(COPY_TAGS)} more are gpukube's own"
-        yield Finding("gke-tag-count", target.locator.at("tags"), says, fix=fix)
+        yield Finding("gke-tag-count", target.locator.at("tags"), message, fix=fix)
     for key, value in target.tags.items():
         if FORM.is_own(key):
-            says = f'the tag "{key}" is written by gpukube'
+            message = f'the tag "{key}" is written by gpukube'
             why = "it is part of the copy of the pool's gpukube.io labels"
-            yield Finding("gke-tag", _at(target, "tags", key), says, fix="choose another key", why=why)
+            yield Finding("gke-tag", _at(target, "tags", key), message, fix="choose another key", why=why)
         elif key.startswith("goog-") or not key[:1].isalpha() or not (_is_tag(key) and _is_tag(value)):
             yield Finding(
                 "gke-tag",
@@ -250,21 +252,21 @@ def _pods(target: Target) -> Iterator[Finding]:
 
 
 def _driver_version(target: Target) -> Iterator[Finding]:
-    asked, where = target.driver_version, target.locator.at("driver.version")
-    if not asked:
+    requested, where = target.driver_version, target.locator.at("driver.version")
+    if not requested:
         return
     if target.driver_owner == "operator":
         return
-    if asked not in ("default", LATEST):
-        says = f'driver.version is "{asked}", which is not a choice of GKE'
-        yield Finding("gke-driver-version", where, says, fix=f"write default or {LATEST}")
+    if requested not in ("default", LATEST):
+        message = f'driver.version is "{requested}", which is not a choice of GKE'
+        yield Finding("gke-driver-version", where, message, fix=f"write default or {LATEST}")
     elif target.driver_owner == "none" or runs_own_plugin(target):
-        says = "driver.version is set, but driver.owner or devicePlugin.owner excludes GKE's driver"
-        yield Finding("gke-driver-version", where, says, fix="remove it, or write owner: auto")
-    elif asked == LATEST and image_of(target) == IMAGES[1]:
-        says = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
+        message = "driver.version is set, but driver.owner or devicePlugin.owner excludes GKE's driver"
+        yield Finding("gke-driver-version", where, message, fix="remove it, or write owner: auto")
+    elif requested == LATEST and image_of(target) == IMAGES[1]:
+        message = f"driver.version is {LATEST}, which Ubuntu nodes do not have"
         fix = "write default, or image: COS_CONTAINERD"
-        yield Finding("gke-driver-version", where, says, fix=fix)
+        yield Finding("gke-driver-version", where, message, fix=fix)
 
 
 def _driver(target: Target) -> Iterator[Finding]:

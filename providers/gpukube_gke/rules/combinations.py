@@ -255,6 +255,6 @@ def check_combinations(target: Target) -> Iterator[Finding]:
             yield _found(target, path, f"is {fields[path]}, which {target.machine.name} does not have", fix, "error")
 
 
-def _found(target: Target, path: str, says: str, fix: str, severity: Literal["error", "warning"]) -> Finding:
+def _found(target: Target, path: str, message: str, fix: str, severity: Literal["error", "warning"]) -> Finding:
     where = target.locator.at(f"gke.{path}")
-    return Finding("gke-native-conflict", where, f"gke.{path} {says}", fix=fix, severity=severity)
+    return Finding("gke-native-conflict", where, f"gke.{path} {message}", fix=fix, severity=severity)

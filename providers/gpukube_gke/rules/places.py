@@ -35,22 +35,22 @@ def check_places(target: Target) -> Iterator[Finding]:
     cluster, location = target.cluster, target.cluster.identity["location"]
     project = cluster.identity["project"]
     if not _PROJECT.fullmatch(project):
-        says = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is not a project id'
+        message = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is not a project id'
         fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
-        yield Finding("gke-project", cluster.at("project"), says, fix=fix)
+        yield Finding("gke-project", cluster.at("project"), message, fix=fix)
     if not _CLUSTER.fullmatch(cluster.name):
-        says = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid GKE cluster name'
+        message = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid GKE cluster name'
         fix = "write 1 to 40 lower-case letters, digits and -, starting with a letter and not ending with -"
-        yield Finding("gke-cluster", cluster.at("name"), says, fix=fix)
+        yield Finding("gke-cluster", cluster.at("name"), message, fix=fix)
     if is_location(location):
         yield from _unknown(f"clusters.{cluster.key}.location is", location, cluster.at("location"))
         yield from _zones(target, region_of(location))
     else:
-        says = (
+        message = (
             f'clusters.{cluster.key}.location is "{told_apart(location)}", neither a region nor a zone of Google Cloud'
         )
         fix = "write a region such as us-central1, or a zone such as us-central1-a"
-        yield Finding("gke-location", cluster.at("location"), says, fix=fix)
+        yield Finding("gke-location", cluster.at("location"), message, fix=fix)
 
 
 def _zones(target: Target, region: str) -> Iterator[Finding]:
@@ -58,8 +58,8 @@ def _zones(target: Target, region: str) -> Iterator[Finding]:
         where = target.locator.at(f"zones[{index}]")
         if not is_zone(zone) or region_of(zone) != region:
             fix = f"write zones such as {region}-a, or remove zones"
-            says = f'"{told_apart(zone)}" is not a zone of {region}, where the cluster is'
-            yield Finding("gke-zone", where, says, fix=fix)
+            message = f'"{told_apart(zone)}" is not a zone of {region}, where the cluster is'
+            yield Finding("gke-zone", where, message, fix=fix)
         elif region in REGIONS:
             yield from _unknown(f"zones[{index}] is", zone, where, code="gke-zone")
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def check_upgrade(target: Target) -> Iterator[Finding]:
     """Find shares of nodes, upgrades that could not begin, and those that want machines nobody has."""
     surge, unavailable = target.upgrade.max_surge, target.upgrade.max_unavailable
-    asked = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
-    shares = {path: value for path, value in asked.items() if value and value.endswith("%")}
+    requested = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
+    shares = {path: value for path, value in requested.items() if value and value.endswith("%")}
     for path, value in shares.items():
         yield Finding(
             "gke-upgrade-share",

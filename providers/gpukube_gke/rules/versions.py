@@ -114,32 +114,32 @@ _NEWER_DRIVERS: Final = {"H200-141GB": "R550", "B200-180GB": "R570"}
 
 def check_versions(target: Target) -> Iterator[Finding]:
     """Check the version that a spec names; a minor version stands for its newest patch."""
-    asked = target.kubernetes_version
+    requested = target.kubernetes_version
     where = target.locator.at("kubernetesVersion")
-    missed = list(_missed(target, _parse(asked))) if asked else []
+    missed = list(_missed(target, _parse(requested))) if requested else []
     for floor in missed:
-        says = f'kubernetesVersion is "{asked}", which is too old for {floor.name}'
+        message = f'kubernetesVersion is "{requested}", which is too old for {floor.name}'
         why = f"it was added in {' and '.join(floor.first)} ({floor.source})"
-        yield Finding("gke-version-floor", where, says, fix=f'write "{_minor(floor.first[-1])}" or later', why=why)
+        yield Finding("gke-version-floor", where, message, fix=f'write "{_minor(floor.first[-1])}" or later', why=why)
     if (
-        asked
-        and _parse(asked)[:2] <= _OLD_UBUNTU
+        requested
+        and _parse(requested)[:2] <= _OLD_UBUNTU
         and image_of(target).startswith("UBUNTU")
         and (driver := _needed_driver(target))
     ):
         yield Finding(
             "gke-ubuntu-driver",
             target.locator.at("image"),
-            f"{target.machine.model} needs driver {driver}, but Ubuntu nodes of {asked} get R535",
+            f"{target.machine.model} needs driver {driver}, but Ubuntu nodes of {requested} get R535",
             fix="write image: COS_CONTAINERD, or a later kubernetesVersion",
             severity="warning",
         )
-    if asked.count(".") > 1 and not missed:
+    if requested.count(".") > 1 and not missed:
         yield Finding(
             "gke-version-moves",
             where,
-            f'kubernetesVersion is "{asked}", but GKE upgrades nodes itself',
-            fix=f'write "{_minor(asked)}", which allows any patch',
+            f'kubernetesVersion is "{requested}", but GKE upgrades nodes itself',
+            fix=f'write "{_minor(requested)}", which allows any patch',
             why="after such an upgrade a plan would recreate the nodes with the old version",
             severity="hint",
         )
@@ -156,10 +156,10 @@ def require_version(target: Target, plane: str) -> None:
     Raises:
         SpecError: Nodes would be newer than the control plane, or as old as it is, too old for what the pool needs.
     """
-    asked = target.kubernetes_version
-    if asked and _parse(asked)[: asked.count(".") + 1] > _parse(plane)[: asked.count(".") + 1]:
+    requested = target.kubernetes_version
+    if requested and _parse(requested)[: requested.count(".") + 1] > _parse(plane)[: requested.count(".") + 1]:
         raise SpecError(
-            f'kubernetesVersion is "{asked}", newer than the control plane ({plane})',
+            f'kubernetesVersion is "{requested}", newer than the control plane ({plane})',
             where=target.locator.at("kubernetesVersion"),
             fix=f'write "{plane}" or an older one, or upgrade the control plane first',
             code="kubernetes-version",

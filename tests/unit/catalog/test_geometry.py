@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.catalog.geometry import mig_document, read_live, read_wanted
+from gpukube.catalog.geometry import mig_document, read_live, read_requested
 from gpukube.gpu.models import parse_model
 from gpukube.gpu.refusal import CatalogError
 
@@ -46,13 +46,13 @@ def test_fragment_when_instances_stand_apart_then_what_they_keep_away_is_named()
 
 
 def test_wanted_when_a_profile_is_named_twice_then_adds_up() -> None:
-    assert read_wanted(["1g.5gb=2", "1g.5gb=3", "1g.5gb+me=1"]) == {"1g.5gb": 5, "1g.5gb+me": 1}
+    assert read_requested(["1g.5gb=2", "1g.5gb=3", "1g.5gb+me=1"]) == {"1g.5gb": 5, "1g.5gb+me": 1}
 
 
 @pytest.mark.parametrize("word", ["1g.5gb", "=3", "1g.5gb=", "1g.5gb=-1", "1g.5gb=x"])
 def test_wanted_when_written_otherwise_then_refused(word: str) -> None:
     with pytest.raises(CatalogError) as caught:
-        read_wanted([word])
+        read_requested([word])
     assert caught.value.code == "mig-question"
 
 
