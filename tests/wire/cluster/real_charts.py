@@ -35,6 +35,12 @@ def missing_charts(*names: str) -> list[str]:
     return [name for name in names if _DIRECTORY is None or not (_DIRECTORY / name).is_file()]
 
 
+def real_archive(chart: str, version: str) -> bytes:
+    """Read a real archive, which `missing_charts` does not name."""
+    assert _DIRECTORY is not None
+    return (_DIRECTORY / archive_name(version, chart)).read_bytes()
+
+
 def chart_routes(prefix: str) -> Mount:
     """Serve a repository of real charts and stand-ins."""
     archives = {

@@ -41,8 +41,10 @@ securityContext:
   runAsNonRoot: true
 image: {{ include "nfdstandin.image" .top | quote }}
 imagePullPolicy: {{ .top.Values.image.pullPolicy }}
+{{- if not (and (eq .role "prune") (include "nfdstandin.former" .top)) }}
 resources:
   {{- toYaml (index .top.Values (ternary "master" .role (eq .role "prune"))).resources | nindent 2 }}
+{{- end }}
 {{- if ne .role "prune" }}
 env:
   - name: NODE_NAME
