@@ -272,6 +272,26 @@ def test_autoscaler_when_nodes_have_slices_only_then_they_never_count_as_ready()
     life(story)
 
 
+def test_autoscaler_when_many_nodes_stay_unready_then_it_stops_growing() -> None:
+    async def story(bench: Bench) -> None:
+        cloud = Cloud(bench, mig=Kind(SLICED, high=9), gpu=Kind(T4))
+        bench.cluster.autoscale(cloud)
+        for number in range(4):
+            cloud.kinds["mig"].nodes.append(f"mig-{number}")
+            await bench.cluster.add_node(cloud.shape(f"mig-{number}", "mig"))
+        cloud.kinds["mig"].target = cloud.kinds["mig"].low = 4
+        await bench.wait(100)
+        bench.put("pods", work("soon", nodeSelector={"group": "gpu"}))
+        await bench.wait(100)
+        assert len(cloud.kinds["gpu"].nodes) == 1, "young nodes are not counted yet"
+        await bench.wait(1000)
+        bench.put("pods", work("late", nodeSelector={"group": "gpu"}))
+        await bench.wait(100)
+        assert len(cloud.kinds["gpu"].nodes) == 1
+
+    life(story)
+
+
 # The clouds' own
 
 SPEED = 500.0

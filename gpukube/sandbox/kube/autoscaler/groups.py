@@ -29,7 +29,8 @@ class Profile:
         unneeded_s: How long a node must be idle before it goes.
         after_add_s: How long after a scale-up none goes.
         unready_s: How long a node may stay unready before it goes.
-        provision_s: How long new nodes may take until they count as failed.
+        provision_s: How long new nodes may take until they count as unready. With more than three such nodes, and those
+            nearly half of all, nothing grows.
         tells_pods: Pods are told of a scale-up that failed (GKE); else a ConfigMap's events say so.
     """
 

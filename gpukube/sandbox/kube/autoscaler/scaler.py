@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, cleaned, fresh_node
 from gpukube.sandbox.kube.controllers.events import Recorder
 from gpukube.sandbox.kube.controllers.scheduling import allocatable_of, is_ready, pod_requests
 from gpukube.sandbox.kube.scheduler.filters import Judge
-from gpukube.sandbox.kube.scheduler.snapshot import take_snapshot
+from gpukube.sandbox.kube.scheduler.snapshot import Snapshot, take_snapshot
 from gpukube.sandbox.kube.scheduler.verdicts import place
 from gpukube.sandbox.kube.store.eviction import covers
 from gpukube.sandbox.kube.store.objects import annotations_of, labels, meta, name_of, namespace_of, spec, status
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.autoscaler.groups import Group, Groups, Profile
-    from gpukube.sandbox.kube.scheduler.snapshot import NodeView, Snapshot
+    from gpukube.sandbox.kube.scheduler.snapshot import NodeView
     from gpukube.sandbox.kube.store.objectapi import ObjectApi
     from gpukube.sandbox.kube.store.objects import JsonObject
 
@@ -95,17 +96,18 @@ class Autoscaler:
             seen = next((ready[name] for name in group.nodes if name in ready), None)
             if seen:
                 self._seen[group.name] = cleaned(seen)
-        unready = len(nodes) - len(ready)
+        since = now - profile.provision_s
+        unready = {name for name, node in nodes.items() if name not in ready and _created(node) < since}
         due = [now + SCAN_S] if self._growing else []
-        if unready <= _MOST_UNREADY or unready <= len(nodes) * _MOST_UNREADY_SHARE:
-            due += await self._scale_up(groups, ready, pods)
+        if len(unready) <= max(_MOST_UNREADY, len(nodes) * _MOST_UNREADY_SHARE):
+            due += await self._scale_up(groups, ready, unready, pods)
         due += await self._scale_down(groups, nodes, pods, profile)
         return min(due, default=None)
 
     # up
 
     async def _scale_up(
-        self, groups: dict[str, Group], ready: dict[str, JsonObject], pods: list[JsonObject]
+        self, groups: dict[str, Group], ready: dict[str, JsonObject], unready: set[str], pods: list[JsonObject]
     ) -> list[float]:
         waiting = [pod for pod in pods if _is_stuck(pod)]
         self._told = {uid: text for uid, text in self._told.items() if uid in {meta(pod)["uid"] for pod in waiting}}
@@ -114,7 +116,7 @@ class Autoscaler:
         daemonsets = await self._api.list("daemonsets")
         snapshot = take_snapshot(ready.values(), pods, await self._api.list("namespaces"))
         for group in groups.values():
-            coming = [name for name in group.nodes if name not in ready]
+            coming = [name for name in group.nodes if name not in ready and name not in unready]
             for number in range(len(coming) + max(0, group.target - len(group.nodes))):
                 view = fresh_node(self._template(group), f"{group.name}-upcoming-{number}", daemonsets)
                 snapshot.nodes[view.name] = view
@@ -258,7 +260,7 @@ class Autoscaler:
         if any(not _may_move(pod, budgets) for pod in own) or _utilisation(view, own) >= _IDLE_BELOW:
             return False
         rest = {name: other for name, other in snapshot.nodes.items() if name != view.name}
-        elsewhere = type(snapshot)(rest, snapshot.namespaces)
+        elsewhere = Snapshot(rest, snapshot.namespaces)
         return all(self._has_room(pod, elsewhere) for pod in own)
 
     def _has_room(self, pod: JsonObject, snapshot: Snapshot) -> bool:
@@ -286,6 +288,10 @@ def _can_work(node: JsonObject, profile: Profile) -> bool:
     if not is_ready(node):
         return False
     return profile.gpu_label not in labels(node) or allocatable_of(node)[GPU] > 0
+
+
+def _created(node: JsonObject) -> float:
+    return datetime.fromisoformat(meta(node)["creationTimestamp"]).timestamp()
 
 
 def _is_stuck(pod: JsonObject) -> bool:
