@@ -129,6 +129,8 @@ def test_job_when_its_pods_fail_then_it_gives_up_after_its_retries() -> None:
         await bench.node(None)
         await bench.wait(60)
         bench.put("jobs", job("nvidia-smi", backoffLimit=2))
+        await bench.wait(10)
+        assert status(bench.get("jobs", "job"))["failed"] == 1
         await bench.wait(60)
         assert status(bench.get("jobs", "job"))["failed"] == 3
         assert conditions(bench.get("jobs", "job")) == {"FailureTarget": "True", "Failed": "True"}

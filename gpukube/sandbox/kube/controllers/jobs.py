@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
+_BACK_OFF_S, _LONGEST_BACK_OFF_S = 10.0, 600.0
 _MESSAGES = {
     "CompletionsReached": "Reached expected number of succeeded pods",
     "BackoffLimitExceeded": "Job has reached the specified backoff limit",
@@ -81,17 +82,20 @@ class Jobs:
             numbers["startTime"] = status(job).get("startTime") or now
         limit = spec(job).get("activeDeadlineSeconds")
         deadline = None if limit is None or suspended else _seconds(numbers["startTime"]) + int(limit)
+        again = _next_try(pods, failed)
         if verdict := self._verdict(job, done, active, failed, deadline):
             await self._finish(job, active, verdict, numbers)
         elif suspended:
             for pod in active:
                 await self._api.delete("pods", pod)
-        else:
+        elif again <= self._clock.now():
             for pod in _missing(job, pods, active, done):
                 await make_pod(self._api, self._events, ("jobs", job), pod)
         if any(status(job).get(key) != value for key, value in numbers.items()):
             await self._api.patch_status("jobs", job, numbers)
-        return [] if deadline is None or verdict else [deadline]
+        if verdict or suspended:
+            return []
+        return [moment for moment in (deadline, again) if moment is not None and moment > self._clock.now()]
 
     def _verdict(
         self, job: JsonObject, done: int, active: list[JsonObject], failed: int, deadline: float | None
@@ -141,6 +145,18 @@ def _ranges(indexes: set[int]) -> str:
         else:
             parts.append([index])
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def _next_try(pods: list[JsonObject], failed: int) -> float:
+    """Say from when on a failed pod may be made up for: ten seconds after the first, then twice as long each time."""
+    ends = [
+        _seconds(item["state"]["terminated"]["finishedAt"])
+        for pod in pods
+        if status(pod).get("phase") == "Failed"
+        for item in status(pod).get("containerStatuses") or ()
+        if "terminated" in item["state"]
+    ]
+    return max(ends) + min(_BACK_OFF_S * 2 ** (failed - 1), _LONGEST_BACK_OFF_S) if ends else 0.0
 
 
 def _missing(job: JsonObject, pods: list[JsonObject], active: list[JsonObject], done: int) -> list[JsonObject]:

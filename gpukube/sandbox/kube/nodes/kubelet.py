@@ -132,7 +132,7 @@ class Kubelets:
                 await self._try(item, self._process(machine, node, pod, run, item))
                 if item.state != "running" or item.holds:
                     return
-                item.state = "done"
+                item.finish(now)
         for item in run.mains:
             await self._tend(item, self._process(machine, node, pod, run, item))
         for item in run.mains:  # a signal that one has sent arrives now: nothing else may bring another turn
@@ -160,7 +160,7 @@ class Kubelets:
             await self._try(item, process)
         elif item.state == "running":
             if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + _takes(item):
-                item.state = "done"
+                item.finish(now)
             elif _must_reload(item, run, process.node, now):
                 await self._try(item, process, again=True)
 

@@ -30,6 +30,7 @@ class ContainerRun:
         state: waiting, running, done (ended well) or failed (ended badly and not to be restarted).
         retry_at: Sandbox time of the next start, or of a running program's own next try; 0 for none.
         seen: The configuration change (`PodRun.reloads`) it has taken in.
+        since: Sandbox time of its last start; likewise `ended` of its last end.
         exit_code: Of its last end; with `reason` and `message` what is told of a container that ended badly for good.
         holds: It runs and waits for something on the node: an init container then does not end.
     """
@@ -45,6 +46,7 @@ class ContainerRun:
     retry_at: float = 0.0
     seen: int = 0
     since: float = 0.0
+    ended: float = 0.0
     exit_code: int = 0
     holds: bool = False
 
@@ -59,9 +61,14 @@ class ContainerRun:
         self.state, self.reason = "waiting", "ImagePullBackOff"
         self.message = f'Back-off pulling image "{self.body.get("image", "")}": no such host'
 
+    def finish(self, now: float) -> None:
+        """It ended well."""
+        self.state, self.ended = "done", now
+
     def fail(self, reason: str, message: str, code: int) -> None:
-        """It ended badly and is not started again."""
+        """It ended badly, as soon as it was started, and is not started again."""
         self.state, self.reason, self.message, self.exit_code = "failed", reason, message, code
+        self.ended = self.since
 
     def run(self, now: float) -> None:
         """It runs."""
@@ -72,7 +79,7 @@ class ContainerRun:
         self.state, self.reason = "waiting", "CrashLoopBackOff"
         place = f"{name_of(pod)}_{namespace_of(pod)}({pod['metadata']['uid']})"
         self.message = f"back-off {int(self.backoff_s)}s restarting failed container={self.name} pod={place}"
-        self.retry_at = now + self.backoff_s
+        self.retry_at, self.ended = now + self.backoff_s, now
         self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
         self.restarts += 1
 
@@ -156,12 +163,10 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
             {"type": name, "status": str(holds), "lastTransitionTime": started} | ({"reason": reason} if reason else {})
             for name, (holds, reason) in told.items()
         ],
-        "containerStatuses": [_container_status(item, started, shown=run.initialised) for item in run.mains],
+        "containerStatuses": [_container_status(item, shown=run.initialised) for item in run.mains],
     }
     if run.inits:
-        status["initContainerStatuses"] = [
-            _container_status(item, started, shown=True, init=True) for item in run.inits
-        ]
+        status["initContainerStatuses"] = [_container_status(item, shown=True, init=True) for item in run.inits]
     return status
 
 
@@ -175,14 +180,15 @@ def _phase(run: PodRun) -> str:
     return "Failed" if "failed" in states else "Running"
 
 
-def _container_status(item: ContainerRun, started: str, *, shown: bool, init: bool = False) -> JsonObject:
-    crashed = {"exitCode": 1, "reason": "Error", "startedAt": started, "finishedAt": started}
+def _container_status(item: ContainerRun, *, shown: bool, init: bool = False) -> JsonObject:
+    times = {"startedAt": timestamp(min(item.since, item.ended)), "finishedAt": timestamp(item.ended)}
+    crashed = {"exitCode": 1, "reason": "Error", **times}
     state: JsonObject
     if item.state == "running":
         state = {"running": {"startedAt": timestamp(item.since)}}
     elif item.state in {"done", "failed"}:
         reason = "Completed" if item.state == "done" else item.reason
-        ended = {"exitCode": item.exit_code, "reason": reason, "startedAt": started, "finishedAt": started}
+        ended = {"exitCode": item.exit_code, "reason": reason, **times}
         state = {"terminated": ended | ({"message": item.message} if item.message else {})}
     else:
         reason = item.reason if shown else "PodInitializing"
