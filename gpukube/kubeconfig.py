@@ -17,6 +17,7 @@ import yaml
 
 from gpukube.core.jsontree import items, tree
 from gpukube.core.values import KubeAccess
+from gpukube.core.yamltext import parse_yaml
 from gpukube.endpoint import is_loopback, not_loopback
 from gpukube.errors import AccessError
 
@@ -151,7 +152,7 @@ def parse_kubeconfig(text: str, context: str) -> Entry:
         KubeconfigError: The text is no kubeconfig, or has no such context.
     """
     try:
-        document = yaml.safe_load(text)
+        document = parse_yaml(text)
     except yaml.YAMLError as error:
         raise KubeconfigError("the kubeconfig is not YAML") from error
     root = tree(document)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from hypothesis import HealthCheck, settings
 
 from gpukube.sandbox import daemon
@@ -27,6 +29,10 @@ settings.register_profile("steady", settings.get_profile("default"), derandomize
 settings.register_profile("wander", settings.get_profile("default"), derandomize=False, print_blob=True, **PACELESS)
 settings.load_profile("steady")
 """The same examples in each run, at any pace; `--hypothesis-profile wander` draws new ones."""
+
+_model = cache(JSONFileLoader().load_file)
+JSONFileLoader.load_file = lambda self, file_path: _model(file_path)  # type: ignore[method-assign]  # noqa: ARG005
+"""The models of AWS's services are read once: moto and each client of a test would read megabytes of JSON again."""
 
 ALONE = ("fuzz", "golden", "screens", "specs", "unit")
 """Folders whose tests work in their own process, but for a few."""

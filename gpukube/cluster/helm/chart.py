@@ -17,6 +17,7 @@ import yaml
 
 from gpukube.cluster.names import DEVICE_PLUGIN, RELEASE_KINDS
 from gpukube.core.jsontree import text
+from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import HelmError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
         HelmError: There is no chart, or it is another one.
     """
     try:
-        metadata: object = yaml.safe_load(_chart_yaml(path))
+        metadata: object = parse_yaml(_chart_yaml(path))
     # EOFError and zlib.error: an archive that was cut off; ValueError: a path with a NUL, text that is not UTF-8.
     except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
         raise HelmError(

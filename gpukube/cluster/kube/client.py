@@ -30,7 +30,8 @@ from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.cluster.kube.releases import HELM_OWNER, SUPERSEDED
 from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView, is_drained, node_view, pod_view, workload_view
-from gpukube.core.jsontree import Tree, items, text, texts
+from gpukube.core.jsontree import Tree, items, text, texts, tree
+from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Kube(Protocol):
 def server_of(access: KubeAccess) -> str:
     """Read the API's address from a kubeconfig; "the cluster" when it has none."""
     try:
-        config: object = yaml.safe_load(access.kubeconfig)
+        config: object = parse_yaml(access.kubeconfig)
     except yaml.YAMLError:
         return "the cluster"
     return next((text(entry, "cluster", "server") for entry in items(config, "clusters")), "") or "the cluster"
@@ -150,7 +151,7 @@ def connect_kube(access: KubeAccess, timeout_s: float, calls: Caller = UNLIMITED
     server = server_of(access)
     prepare_types()
     try:
-        config = KubeConfig.from_dict(yaml.safe_load(access.kubeconfig))
+        config = KubeConfig.from_dict(tree(parse_yaml(access.kubeconfig)))
         # As Go's clients do: a proxy of the environment is never used for loopback.
         client = Client(config, timeout=httpx2.Timeout(timeout_s), trust_env=not _is_loopback(server))
     except (

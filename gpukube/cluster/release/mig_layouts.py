@@ -18,6 +18,7 @@ import yaml
 
 from gpukube.cluster.release.shared_values import put
 from gpukube.core.jsontree import text, tree
+from gpukube.core.yamltext import parse_yaml
 from gpukube.gpu.mig_parted import DISABLED, cut_name, layout_entry, standard_entries
 
 if TYPE_CHECKING:
@@ -49,6 +50,6 @@ def put_layouts(values: dict[str, object], pools: Sequence[Desired], around: Sur
 
 def _entries(values: Mapping[str, object]) -> dict[str, object]:
     try:
-        return tree(yaml.safe_load(text(values, *_PATH, "data", FILE)), "mig-configs")
+        return tree(parse_yaml(text(values, *_PATH, "data", FILE)), "mig-configs")
     except yaml.YAMLError:  # edited by hand; what cannot be read is written anew
         return {}

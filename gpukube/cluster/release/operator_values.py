@@ -37,6 +37,7 @@ from gpukube.cluster.release.shared_values import (
 from gpukube.core.jsontree import at, text, texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[
 
 def _strategy_of(entry: str) -> str:
     try:
-        return text(yaml.safe_load(entry), "flags", "migStrategy")
+        return text(parse_yaml(entry), "flags", "migStrategy")
     except yaml.YAMLError:  # edited by hand; the plugin says so on its node
         return ""
 

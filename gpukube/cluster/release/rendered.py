@@ -36,7 +36,7 @@ def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
         HelmError: It is not YAML.
     """
     try:
-        return documents(manifest)
+        return list(documents(manifest))
     except yaml.YAMLError as error:
         raise HelmError(
             "the chart renders something that is not YAML",

@@ -5,21 +5,22 @@ Lives here: splitting it into objects. Must not live here: what is asked of them
 
 from __future__ import annotations
 
-from typing import Final
-
-import yaml
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from gpukube.core.jsontree import Tree, tree
+from gpukube.core.yamltext import parse_documents
 
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's reads a chart's manifest in a hundredth of a second; PyYAML's own takes half a second."""
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
-def documents(manifest: str) -> list[Tree]:
+@lru_cache(maxsize=8)  # each look at a cluster reads its releases' manifests again, which change with a revision only
+def documents(manifest: str) -> Sequence[Tree]:
     """Split a manifest into its objects, the empty documents left out.
 
     Raises:
         yaml.YAMLError: It is not YAML.
     """
-    found = [tree(document) for document in yaml.load_all(manifest, _LOADER)]
-    return [document for document in found if document]
+    found = [tree(document) for document in parse_documents(manifest)]
+    return tuple(document for document in found if document)

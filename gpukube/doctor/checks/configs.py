@@ -16,6 +16,7 @@ from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL
+from gpukube.core.yamltext import parse_yaml
 from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.placement import lost_labels
 from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
@@ -85,7 +86,7 @@ def shares_by_mps(evidence: Evidence, node: NodeView) -> bool:
 
 def _parsed(written: str) -> dict[str, object]:
     try:
-        return tree(yaml.safe_load(written))
+        return tree(parse_yaml(written))
     except yaml.YAMLError:
         return {}
 
@@ -179,7 +180,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
 def _faults(written: str) -> Iterator[str]:
     """Yield why the plugin would exit with this entry."""
     try:
-        entry: object = yaml.safe_load(written)
+        entry: object = parse_yaml(written)
     except yaml.YAMLError:
         yield "it is not YAML"
         return

@@ -15,6 +15,7 @@ import yaml
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
+from gpukube.core.yamltext import parse_yaml
 from gpukube.doctor.check import Checks
 from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, lands_on, plugins, release_of
 
@@ -110,7 +111,7 @@ def _without_strategy(evidence: Evidence, plugin: WorkloadView, requested: str) 
 
 def _strategy(written: str) -> str:
     try:
-        return text(yaml.safe_load(written), "flags", "migStrategy")
+        return text(parse_yaml(written), "flags", "migStrategy")
     except yaml.YAMLError:
         return ""
 

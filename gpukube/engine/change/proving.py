@@ -129,10 +129,11 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
     key, pool = desired.target.cluster.key, desired.target.pool
     end = run.clock.now() + limit_s
     bad = Lasting(run.pace.poll_s)
+    number = None  # of the last look; the first one begins now, when the cloud has said that the pool is there
     # Nodes, plugin and labels come up one after the other: each look is a moment in between. Broken is only what stays
     # broken for settle_s: pods crash while a driver is installed, and an API server that restarts answers nothing.
     while True:
-        seen = _look(session)
+        number, seen = session.looks.newer(number, partial(_look, session))
         proof = None if isinstance(seen, GpukubeError) else prove_pool(desired, seen)
         now = run.clock.now()
         is_bad = proof is None or proof.status == "broken"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.engine.run.calls import BoundedCloud
+from gpukube.engine.run.shared import Shared
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.limits import Caller
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import ClusterRef, KubeAccess, Settings
     from gpukube.engine.run.context import Run
+    from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
 
 
@@ -35,6 +38,7 @@ class Session:
         cloud: Live half.
         settings: How this run reaches clouds.
         calls: Makes the calls of the Kubernetes API.
+        looks: Looks inside while pools come up; an error of the cluster is an answer too.
     """
 
     cluster: ClusterRef
@@ -44,6 +48,7 @@ class Session:
     _access: KubeAccess | None = field(default=None, repr=False)
     _kube: Kube | None = field(default=None, repr=False)
     calls: Caller = UNLIMITED
+    looks: Shared[Snapshot | GpukubeError] = field(default_factory=Shared, init=False, repr=False)
     _retired: list[Kube] = field(default_factory=list, init=False, repr=False)
     # Reentrant: kube() asks for access() while it holds it.
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)

@@ -117,7 +117,12 @@ def _entry(chart: str, version: str) -> JsonObject:
 
 
 async def _index(_request: Request) -> Response:
-    return PlainTextResponse(yaml.safe_dump(repository_index()), media_type="application/yaml")
+    return PlainTextResponse(_written_index(), media_type="application/yaml")
+
+
+@functools.cache
+def _written_index() -> str:
+    return yaml.safe_dump(repository_index())
 
 
 async def _archive(request: Request) -> Response:

@@ -28,7 +28,7 @@ from botocore.credentials import (
     DeferredRefreshableCredentials,
 )
 from botocore.exceptions import NoCredentialsError
-from botocore.loaders import JSONFileLoader, create_loader
+from botocore.loaders import JSONFileLoader, Loader, create_loader
 from botocore.model import ServiceId
 from botocore.session import Session
 from botocore.signers import RequestSigner
@@ -371,10 +371,15 @@ class _Undecoded(dict[str, Any]):
 def _configured(identity: Identity) -> Session:
     """Make a session that reads the user's AWS configuration; in emulated mode one that reads none."""
     session = _plain_session(identity)
-    loader = create_loader(session.get_config_variable("data_path"))
-    loader.file_loader = Models()
-    session.register_component("data_loader", loader)
+    session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     return session
+
+
+@cache  # a fleet's clusters have a session each: what has been read is read once
+def _loader(data_path: str | None) -> Loader:
+    loader = create_loader(data_path)
+    loader.file_loader = Models()
+    return loader
 
 
 def _plain_session(identity: Identity) -> Session:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
@@ -187,7 +188,7 @@ class _Api:
                 async for event in watch(self._store, target.kind, target.namespace, asked):
                     form = self._form(request, target)  # for each event: ages are of its moment
                     shown = form.event(event) if form else event
-                    yield moved_back(json.dumps(shown).encode(), self._cluster.clock.lead_s) + b"\n"
+                    yield moved_back(msgspec.json.encode(shown), self._cluster.clock.lead_s) + b"\n"
             except ApiProblem as problem:
                 yield json.dumps({"type": "ERROR", "object": problem.as_status()}).encode() + b"\n"
 
@@ -281,8 +282,16 @@ async def _delete_options(request: Request) -> JsonObject:
     }
 
 
+class _Json(JSONResponse):
+    """Written by msgspec: lists of nodes and pods are most of what the sandbox writes."""
+
+    def render(self, content: JsonObject) -> bytes:
+        """Encode the object."""
+        return msgspec.json.encode(content)
+
+
 def _answer(body: JsonObject, code: int = 200, warnings: list[str] | None = None) -> Response:
-    response = JSONResponse(body, code)
+    response = _Json(body, code)
     for text in warnings or ():
         response.headers.append("warning", f'299 - "{text.replace(chr(34), chr(92) + chr(34))}"')
     return response
