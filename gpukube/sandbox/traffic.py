@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.responses import JSONResponse
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gpukube.sandbox.guard import is_loopback
 
@@ -39,7 +39,7 @@ _Address = tuple[object, object]
 _transports: dict[_Address, asyncio.Transport] = {}
 
 
-class TransportKeeper(H11Protocol):
+class TransportKeeper(HttpToolsProtocol):
     """uvicorn's protocol, which also remembers the transport of every connection by its two addresses."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class says
