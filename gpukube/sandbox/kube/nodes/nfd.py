@@ -8,6 +8,7 @@ Source: kubernetes-sigs/node-feature-discovery v0.19.0 source/pci, pkg/nfd-maste
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import yaml
@@ -28,6 +29,7 @@ _DEFAULT_CLASSES = ("03", "0b40", "12")
 _DEFAULT_FIELDS = ("class", "vendor")
 
 
+@lru_cache(maxsize=64)  # each worker reads the same few, again and again
 def _load(text: str) -> JsonObject:
     loaded = yaml.safe_load(text) if text else None
     return loaded if isinstance(loaded, dict) else {}
