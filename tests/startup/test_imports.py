@@ -171,7 +171,7 @@ LOOKING = {
     "engine": {"documents", "looking", "offline", "plan", "run"},
     "engine.documents": {"event", "listing", "parts", "plan", "summary", "usage"},
     "engine.plan": {"fidelity", "lookup", "losses", "ownership", "planning", "prepare", "silencing"},
-    "engine.run": {"calls", "clock", "context", "events", "fanout", "sent", "session", "wait"},
+    "engine.run": {"calls", "clock", "context", "events", "fanout", "sent", "session", "shared", "wait"},
     "catalog": {"learning", "place"},
 }
 """Room -> the modules of it that a command loads; what is missing here is for other commands, and costs each run."""
