@@ -128,7 +128,7 @@ def test_upgrade_when_the_revision_moved_then_conflict_and_nothing_changes(
     keeper: ReleaseManager, kube: LightKube
 ) -> None:
     keeper.install_or_upgrade(FRESH, 0)
-    with pytest.raises(Conflict, match="revision 1, the plan was made from 0"):
+    with pytest.raises(Conflict, match="revision 1, but the plan was made from 0"):
         keeper.install_or_upgrade(plan_release([SHARED], Snapshot()), 0)
     assert newest_of(kube).revision == 1
 
