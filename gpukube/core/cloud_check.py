@@ -1,7 +1,7 @@
-"""What a cloud package knows to be wrong with pools, as data that the doctor reads.
+"""What a cloud package checks its pools for, as data that the doctor reads.
 
 A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. Lives here: its shape. Must not live
-here: any check, and what only the inside of a cluster tells (doctor).
+here: any check, and what only the Kubernetes API shows (doctor).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Judge: TypeAlias = "Callable[[CloudView, Observed], Fault | None]"
 
 @dataclass(frozen=True, slots=True)
 class CloudView:
-    """What the cloud says of one cluster.
+    """What the cloud reports of one cluster.
 
     Attributes:
         cluster: Which.
@@ -40,7 +40,7 @@ class CloudView:
 
 @dataclass(frozen=True, slots=True)
 class CloudCheck:
-    """One known fault of a cloud's pools.
+    """One known problem of a cloud's pools.
 
     Attributes:
         id, title, consequence, link, severity: As in a check of the doctor.
@@ -77,17 +77,17 @@ class CloudChecks(list[CloudCheck]):
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler that does not know by itself what the nodes of an empty pool will show.
+    """An autoscaler that does not know what the nodes of an empty pool will advertise.
 
     Attributes:
-        foreseen: Devices that it expects of a node that is not there yet; None for pools without GPUs.
-        teach: The command that tells it of these devices, or what helps where nothing can tell it.
+        foreseen: Devices that it expects of a node that does not exist yet; None for pools without GPUs.
+        fix_command: The command that makes these devices known to it, or what helps where nothing can.
         accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
-        judged_by_rules: Whether the provider's rules (Provider.check) speak of what it misjudges, in the cloud's words.
+        judged_by_rules: Whether the provider's rules (Provider.check) report what it expects wrongly.
     """
 
     foreseen: Callable[[Observed], Mapping[str, int] | None]
-    teach: Callable[[CloudView, Observed, Mapping[str, int]], str]
+    fix_command: Callable[[CloudView, Observed, Mapping[str, int]], str]
     accelerator_label: str
     judged_by_rules: bool = False
 
@@ -98,21 +98,21 @@ class Diagnosis:
 
     Attributes:
         checks: Faults that only this cloud has.
-        illness: What the cloud itself says is wrong with a pool, as our error, whose class tells quota and capacity
-            from the rest; None when nothing is.
-        autoscaler: None where the cloud's knows all devices by itself.
+        problem_of: The error that the cloud itself reports of a pool, as ours; its class separates quota and capacity
+            from the rest. None when there is none.
+        autoscaler: None where the cloud's knows all devices itself.
         show: The command that shows a pool as the cloud has it.
         remove: The command that deletes a pool.
         upgrade: The command that brings a pool's nodes to the control plane's version.
-        node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not say.
+        node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not report it.
         brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.state.components.
         toolkit_from: Minor version of Kubernetes from which a container toolkit of an operator must read containerd's
             configuration from its file; None where the images bring the toolkit.
-        operator_values: What a GPU Operator must be told on such nodes, as --set takes it.
+        operator_values: Values that a GPU Operator needs on such nodes, as --set arguments.
     """
 
     checks: Sequence[CloudCheck]
-    illness: Callable[[CloudView, Observed], GpukubeError | None]
+    problem_of: Callable[[CloudView, Observed], GpukubeError | None]
     autoscaler: Autoscaler | None
     show: Callable[[CloudView, Observed], str]
     remove: Callable[[CloudView, Observed], str]

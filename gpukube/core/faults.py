@@ -1,6 +1,6 @@
-"""What a check of a live cluster finds and what heals it, as values: cloud packages and the doctor both make them.
+"""What a check of a live cluster finds and what fixes it, as values: cloud packages and the doctor both make them.
 
-Lives here: the values. Must not live here: how faults are found, and how a mend is done (doctor).
+Lives here: the values. Must not live here: how faults are found, and how a fix is applied (doctor).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LabelNode:
-    """Set a label of a node, or take it away.
+    """Set a label of a node, or remove it.
 
     Attributes:
         live: Value that was seen, None for none: if it is another one by then, nothing is done.
-        wanted: None takes the label away.
+        wanted: None removes the label.
     """
 
     node: str
@@ -30,7 +30,7 @@ class LabelNode:
     needs_spec: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        """Say it as it is asked about."""
+        """Describe it as the question before it does."""
         if self.wanted is None:
             return f"remove the label {self.key}={self.live} from node {self.node}"
         return f"label node {self.node} {self.key}={self.wanted}"
@@ -38,29 +38,29 @@ class LabelNode:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Start the pods of a DaemonSet anew, one node after the other as its update strategy says."""
+    """Restart the pods of a DaemonSet, one node after the other as its update strategy says."""
 
     namespace: str
     name: str
     needs_spec: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        """Say it as it is asked about."""
+        """Describe it as the question before it does."""
         return f"restart DaemonSet {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reconcile:
-    """Bring our release on a cluster to what the spec says."""
+    """Bring our release on a cluster to the spec."""
 
     needs_spec: ClassVar[bool] = True
 
     def __str__(self) -> str:
-        """Say it as it is asked about."""
+        """Describe it as the question before it does."""
         return "bring gpukube's release to the spec"
 
 
-Mend: TypeAlias = LabelNode | Restart | Reconcile
+SafeFix: TypeAlias = LabelNode | Restart | Reconcile
 """What the doctor may do by itself after asking: nothing of it stops a running pod that uses a GPU."""
 
 
@@ -69,10 +69,10 @@ class Fault(Finding):
     """A finding of a check, which puts its id into `code`, and what comes of it into `why` where that is open.
 
     Attributes:
-        mend: What heals it safely; None when somebody has to decide.
+        safe_fix: What the doctor may do about it itself; None when somebody has to decide.
     """
 
-    mend: Mend | None = None
+    safe_fix: SafeFix | None = None
 
 
 def fault(  # noqa: PLR0913 - the parts of a finding
@@ -83,7 +83,7 @@ def fault(  # noqa: PLR0913 - the parts of a finding
     *,
     severity: Severity = "error",
     why: str = "",
-    mend: Mend | None = None,
+    safe_fix: SafeFix | None = None,
 ) -> Fault:
     """Make the finding of a check.
 
@@ -94,6 +94,6 @@ def fault(  # noqa: PLR0913 - the parts of a finding
         evidence: Further lines that were seen.
         severity: An error keeps GPUs from being used or will; a warning costs or risks something.
         why: What comes of it, where that is another thing than the check's own consequence.
-        mend: What heals it safely; None when somebody has to decide.
+        safe_fix: What the doctor may do about it itself; None when somebody has to decide.
     """
-    return Fault("", Where(where), seen, fix, why, severity, evidence, mend)
+    return Fault("", Where(where), seen, fix, why, severity, evidence, safe_fix)

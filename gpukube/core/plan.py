@@ -95,7 +95,7 @@ def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
         return _changed(provider, desired, observed, changes)
     if observed.state == "busy":
         return _plan(desired, observed, "no-op", f"matches; the cloud is still working on it ({observed.status})")
-    return _plan(desired, observed, "no-op", "matches the spec", diagnostics=tuple(_ails(desired, observed)))
+    return _plan(desired, observed, "no-op", "matches the spec", diagnostics=tuple(_problems(desired, observed)))
 
 
 def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
@@ -137,7 +137,7 @@ def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Finding:
     )
 
 
-def _ails(desired: Desired, observed: Observed) -> list[Finding]:
+def _problems(desired: Desired, observed: Observed) -> list[Finding]:
     """Pass on what the cloud says is wrong with a pool that it calls usable: an update that failed half-way."""
     if not observed.failure:
         return []
@@ -165,7 +165,7 @@ def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -
     )
 
 
-def spare_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
+def keep_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
     """Take back the plan to make a failed pool again: it has nodes, so it worked once, and its pods may still run.
 
     Where the cloud repairs a failed pool without deleting it, the plan stays.
@@ -258,7 +258,7 @@ def _changed(
         except SpecError as error:
             problems += error.diagnostics
     why = f"differs in {fields}"
-    problems += _ails(desired, observed)
+    problems += _problems(desired, observed)
     return _plan(desired, observed, "update", why, changes=changes, requests=calls, diagnostics=tuple(problems))
 
 

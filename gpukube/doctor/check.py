@@ -110,9 +110,9 @@ class Examination:
         skipped: Checks that lack a reading.
         made: How many checks were done.
         troubles: What could not be read, each error once.
-        blind: The error for which the cloud or the inside of the cluster could not be examined at all.
-        mended: What was done about it, one line each.
-        unmended: Why no more could be done.
+        unreadable: The error for which the cloud or the inside of the cluster could not be examined at all.
+        fixed: What was done about it, one line each.
+        fix_error: Why no more could be done.
     """
 
     cluster: ClusterRef
@@ -120,12 +120,12 @@ class Examination:
     skipped: tuple[Skipped, ...] = ()
     made: int = 0
     troubles: tuple[GpukubeError, ...] = ()
-    blind: GpukubeError | None = None
-    mended: tuple[str, ...] = ()
-    unmended: GpukubeError | None = None
+    unreadable: GpukubeError | None = None
+    fixed: tuple[str, ...] = ()
+    fix_error: GpukubeError | None = None
 
     @property
-    def ill(self) -> bool:
+    def has_errors(self) -> bool:
         """Whether there are errors among the findings."""
         return any(item.finding.severity == "error" for item in self.found)
 
@@ -146,7 +146,7 @@ def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
         skipped=tuple(skipped),
         made=len(made),
         troubles=tuple({str(error): error for error in evidence.troubles.values()}.values()),
-        blind=next((error for name in ("cloud", "nodes") if (error := evidence.troubles.get(name))), None),
+        unreadable=next((error for name in ("cloud", "nodes") if (error := evidence.troubles.get(name))), None),
     )
 
 

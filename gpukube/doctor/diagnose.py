@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.doctor.check import Examination, examine
 from gpukube.doctor.checks.clouds import cloud_checks
 from gpukube.doctor.checks.registry import CHECKS
-from gpukube.doctor.fixing import mend
+from gpukube.doctor.fixing import apply_fixes
 from gpukube.doctor.gather import gather
 from gpukube.doctor.local_tools import look_at_tools
 from gpukube.engine.plan.ownership import has_operator
@@ -24,7 +24,7 @@ from gpukube.errors import ExitCode, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.core.faults import Mend
+    from gpukube.core.faults import SafeFix
     from gpukube.doctor.local_tools import Tools
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
@@ -46,7 +46,7 @@ def diagnose(
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         found = examine_clusters(prepared, sessions, run)
-        return found if mend is None else mend_clusters(found, prepared, sessions, run, mend)
+        return found if mend is None else fix_clusters(found, prepared, sessions, run, mend)
 
 
 def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> tuple[Examination, ...]:
@@ -61,20 +61,20 @@ def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: R
     tasks = {key: partial(_examine, session, prepared, run, tools) for key, session in sessions.items()}
     results = run_all(tasks, run.parallelism)
     return tuple(
-        Examination(sessions[key].cluster, troubles=(result,), blind=result)
+        Examination(sessions[key].cluster, troubles=(result,), unreadable=result)
         if isinstance(result, GpukubeError)
         else result
         for key, result in results.items()
     )
 
 
-def mends_of(examination: Examination, *, with_spec: bool) -> tuple[Mend, ...]:
+def safe_fixes(examination: Examination, *, with_spec: bool) -> tuple[SafeFix, ...]:
     """List the safe fixes for a cluster's findings, each once."""
-    offered = (found.finding.mend for found in examination.found)
+    offered = (found.finding.safe_fix for found in examination.found)
     return tuple(dict.fromkeys(item for item in offered if item and (with_spec or not item.needs_spec)))
 
 
-def mend_clusters(
+def fix_clusters(
     examinations: Sequence[Examination],
     prepared: Prepared,
     sessions: Mapping[str, Session],
@@ -91,27 +91,27 @@ def mend_clusters(
         confirm: Called with the fixes, one line each; raises to stop.
 
     Returns:
-        The examinations after it; `mended` has what was done.
+        The examinations after it; `fixed` has what was done.
     """
     offered = {
         item.cluster.key: found
         for item in examinations
-        if (found := mends_of(item, with_spec=bool(prepared.desired[item.cluster.key])))
+        if (found := safe_fixes(item, with_spec=bool(prepared.desired[item.cluster.key])))
     }
     if not offered:
         return tuple(examinations)
     confirm([f"{key}: {item}" for key, found in offered.items() for item in found])
-    tasks = {key: partial(_mended, sessions[key], prepared, run, found) for key, found in offered.items()}
+    tasks = {key: partial(_fixed, sessions[key], prepared, run, found) for key, found in offered.items()}
     results = run_all(tasks, run.parallelism)
     return tuple(_after(item, results.get(item.cluster.key, item)) for item in examinations)
 
 
 def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
     """0 healthy, 1 findings of severity error; a cluster that could not be examined or fixed counts for more."""
-    failures = {error.exit_code for item in examinations if (error := item.blind or item.unmended)}
+    failures = {error.exit_code for item in examinations if (error := item.unreadable or item.fix_error)}
     if failures:
         return failures.pop() if len(failures) == 1 else ExitCode.ERROR
-    return ExitCode.ERROR if any(item.ill for item in examinations) else ExitCode.DONE
+    return ExitCode.ERROR if any(item.has_errors for item in examinations) else ExitCode.DONE
 
 
 def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Examination:
@@ -126,23 +126,23 @@ def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Ex
     return examination
 
 
-def _mended(session: Session, prepared: Prepared, run: Run, fixes: Sequence[Mend]) -> Examination:
+def _fixed(session: Session, prepared: Prepared, run: Run, fixes: Sequence[SafeFix]) -> Examination:
     """Apply the fixes, then examine until they show an effect, or often enough."""
-    done = mend(fixes, session, prepared, run)
+    done = apply_fixes(fixes, session, prepared, run)
     tools = look_at_tools(run.environ)
     examination = _examine(session, prepared, run, tools)
     for _ in range(_LOOKS):
-        if not set(fixes) & {found.finding.mend for found in examination.found}:
+        if not set(fixes) & {found.finding.safe_fix for found in examination.found}:
             break
         try:
             run.clock.wait(run.pace.poll_s)
         except Stopped:
             break
         examination = _examine(session, prepared, run, tools)
-    return replace(examination, mended=done)
+    return replace(examination, fixed=done)
 
 
 def _after(before: Examination, result: Examination | GpukubeError) -> Examination:
     if isinstance(result, GpukubeError):
-        return replace(before, unmended=result)
+        return replace(before, fix_error=result)
     return result

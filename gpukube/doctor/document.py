@@ -21,23 +21,23 @@ def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
         "kind": "Doctor",
         "exitCode": int(doctor_exit_code(examinations)),
         "summary": counted(found.finding.severity for item in examinations for found in item.found),
-        "clusters": [_patient(item) for item in examinations],
+        "clusters": [_cluster(item) for item in examinations],
     }
 
 
-def _patient(item: Examination) -> PatientPart:
+def _cluster(item: Examination) -> PatientPart:
     return {
         "cluster": item.cluster.key,
         "made": item.made,
-        "ailments": [_ailment(found) for found in item.found],
+        "ailments": [_finding(found) for found in item.found],
         "skipped": [{"check": skipped.check.id, "reading": skipped.reading} for skipped in item.skipped],
-        "mended": list(item.mended),
-        "unmended": error_part(item.unmended) or [],
+        "mended": list(item.fixed),
+        "unmended": error_part(item.fix_error) or [],
         "errors": [part for error in item.troubles for part in error_part(error) or ()],
     }
 
 
-def _ailment(found: Found) -> AilmentPart:
+def _finding(found: Found) -> AilmentPart:
     finding = found.finding
     return {
         "check": finding.code,
@@ -49,5 +49,5 @@ def _ailment(found: Found) -> AilmentPart:
         "consequence": finding.why,
         "remedy": finding.fix,
         "link": found.check.link,
-        "fix": str(finding.mend) if finding.mend else None,
+        "fix": str(finding.safe_fix) if finding.safe_fix else None,
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
-    from gpukube.core.faults import Mend
+    from gpukube.core.faults import SafeFix
     from gpukube.core.jsontree import Tree
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
@@ -33,7 +33,7 @@ _RESTARTED: Final = "gpukube.io/restarted-at"
 """Annotation of the pods' template; any new value makes the controller restart the pods, as kubectl's own does."""
 
 
-def mend(fixes: Sequence[Mend], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
+def apply_fixes(fixes: Sequence[SafeFix], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
     """Apply fixes: our release first, so that labels and restarts find it in its desired state.
 
     Returns:

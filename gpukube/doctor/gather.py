@@ -18,7 +18,7 @@ from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of
-from gpukube.doctor.rights import ask_rights, rights_for
+from gpukube.doctor.rights import check_rights, rights_for
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
 
@@ -91,7 +91,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
 def _now(inside: _Results) -> datetime:
     """Return the present; where the cluster's clock is ahead of ours, the time of its youngest object."""
     times = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
-    times += [item for node in inside.get("nodes") or () for item in (node.created, node.cut_told)]
+    times += [item for node in inside.get("nodes") or () for item in (node.created, node.layout_changed)]
     return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in times if moment)])
 
 
@@ -118,7 +118,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
             "quotas": partial(kube.objects, _QUOTAS),
             "policies": partial(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",)),
             "dra": partial(_dra, kube),
-            "rights": partial(ask_rights, kube, rights_for(desired)),
+            "rights": partial(check_rights, kube, rights_for(desired)),
         },
         troubles,
     )
@@ -133,7 +133,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
     )
     histories: Mapping[tuple[str, str], tuple[Release, ...]] = found.get("releases") or {}
     latest = (newest(history) for _key, history in sorted(histories.items()))
-    return {**found, "releases": tuple(release for release in latest if release), "seen": _sighting(found, views)}
+    return {**found, "releases": tuple(release for release in latest if release), "seen": _snapshot(found, views)}
 
 
 def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -163,7 +163,7 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
     return {key: entries for key, entries in read.items() if entries is not None}
 
 
-def _sighting(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snapshot:
+def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snapshot:
     histories = found.get("releases") or {}
     maps = found.get("config-maps") or {}
     classes, slices = found.get("dra") or ((), ())

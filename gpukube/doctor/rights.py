@@ -55,7 +55,7 @@ def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def ask_rights(kube: Kube, rights: Iterable[Right]) -> tuple[Right, ...]:
+def check_rights(kube: Kube, rights: Iterable[Right]) -> tuple[Right, ...]:
     """Check each right (SelfSubjectAccessReview), and return those that we do not have.
 
     Raises:

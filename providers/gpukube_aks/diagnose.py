@@ -42,7 +42,7 @@ _RETIRED_TAG: Final = "skipgpudriverinstall"
 _CHECKS: Final = CloudChecks()
 
 
-def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
+def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
     where = view.name_of(pool)
     if pool.status == "Canceled":
         return canceled(where)
@@ -58,7 +58,7 @@ def _foreseen(pool: Observed) -> Mapping[str, int] | None:
     return {_GPU: machine.devices} if machine else None
 
 
-def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
+def _fix_command(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
     """Nothing tells it; a pool that never empties shows it a node to count."""
     del devices
     most = pool.fields.get(MOST, 1)
@@ -369,8 +369,8 @@ def _without(pool: Observed, keys: list[str]) -> str:
 
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
-    illness=_illness,
-    autoscaler=Autoscaler(_foreseen, _teach, "kubernetes.azure.com/accelerator", judged_by_rules=True),
+    problem_of=_problem_of,
+    autoscaler=Autoscaler(_foreseen, _fix_command, "kubernetes.azure.com/accelerator", judged_by_rules=True),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,

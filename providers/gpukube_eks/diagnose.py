@@ -40,7 +40,7 @@ _PLUGIN_LABELS: Final = (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONF
 _CHECKS: Final = CloudChecks()
 
 
-def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
+def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
     """Health issues, and states that no update leaves; a template that lost its group has a check of its own."""
     issues = health_of(pool.native)
     bad = pool.status in ("CREATE_FAILED", "DELETE_FAILED", "DEGRADED")
@@ -60,7 +60,7 @@ def _foreseen(pool: Observed) -> Mapping[str, int] | None:
     return {_GPU: 0 if machine.is_fractional else machine.devices, **tagged}
 
 
-def _teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
+def _fix_command(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
     arn = str(pool.native.get("nodegroupArn") or f"$(aws eks describe-nodegroup {_names(view, pool)} "
               "--query nodegroup.nodegroupArn --output text)")  # fmt: skip
     tags = ",".join(f"{RESOURCE_TAG}{name}={count}" for name, count in sorted(devices.items()))
@@ -297,8 +297,8 @@ def _bounds(pool: Observed) -> str:
 
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
-    illness=_illness,
-    autoscaler=Autoscaler(_foreseen, _teach, ACCELERATOR_LABEL),
+    problem_of=_problem_of,
+    autoscaler=Autoscaler(_foreseen, _fix_command, ACCELERATOR_LABEL),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,

@@ -43,7 +43,7 @@ def parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found.groups() if part is not None) if found else ()
 
 
-def _illness(view: CloudView, pool: Observed) -> GpukubeError | None:
+def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
     if pool.status not in ("ERROR", "RUNNING_WITH_ERROR"):
         return None
     condition = condition_of(pool.native)
@@ -276,7 +276,7 @@ def _kept(pool: Observed) -> str:
 
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
-    illness=_illness,
+    problem_of=_problem_of,
     autoscaler=None,
     show=_show,
     remove=_remove,

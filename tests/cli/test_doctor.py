@@ -9,7 +9,7 @@ import yaml
 
 from gpukube.sandbox import daemon, guard
 from tests.builders import SUBSCRIPTION
-from tests.cli.ailing import FAULTS, MIG, SLICED, spec_of_ward
+from tests.cli.cluster_faults import FAULTS, MIG, SLICED, spec_of_ward
 from tests.cli.harness import Cluster, Gpukube, run_process
 from tests.waiting import wait_for
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.sandbox.daemon import SandboxInfo
-    from tests.cli.ailing import Fault
+    from tests.cli.cluster_faults import Fault
     from tests.cli.harness import Document
 
 SPEED = 2000.0
@@ -175,7 +175,7 @@ def test_doctor_when_it_mends_then_it_says_what_it_did(doctor: Gpukube, spec: Pa
     wait_for(lambda: "node-labels-lost" in errors(ailments(doctor, spec)))
     done = doctor("doctor", "-f", spec, "--fix", "--yes")
     assert done.code == 0, done.out
-    assert "mended  label node aks-t4shared-" in done.out
+    assert "fixed  label node aks-t4shared-" in done.out
     wait_for(lambda: is_well(patient))
 
 

@@ -18,7 +18,7 @@ from lightkube.types import PatchType
 from gpukube.sandbox import daemon, guard
 from gpukube.sandbox.environment import kubeconfig
 from tests.builders import SUBSCRIPTION
-from tests.cli.ailing import FAULTS, MIG, SLICED, spec_of_ward
+from tests.cli.cluster_faults import FAULTS, MIG, SLICED, spec_of_ward
 from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, run_process
 from tests.waiting import wait_for
 

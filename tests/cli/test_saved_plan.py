@@ -13,8 +13,8 @@ from botocore.session import Session
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import rest_of
 from gpukube.engine.saved.file import read_plan
+from gpukube.engine.saved.recording import digest
 from gpukube.engine.saved.records import schema
-from gpukube.engine.saved.sightings import digest
 from gpukube.sandbox import daemon
 from gpukube.sandbox.eks.wire.identity import access_key
 from gpukube_eks.live import access

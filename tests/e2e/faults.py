@@ -1,7 +1,7 @@
 """What others do to clusters that are well, what the doctor must say of it, and which step verify must name.
 
 Lives here: the clusters, the table of faults and the hands that put them in and take them out. Must not live here:
-assertions. Faults that need no more than one cluster of AKS are in tests/cli/ailing.
+assertions. Faults that need no more than one cluster of AKS are in tests/cli/cluster_faults.
 """
 
 from __future__ import annotations

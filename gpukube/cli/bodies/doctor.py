@@ -1,4 +1,4 @@
-"""What `gpukube doctor` does: examine, perhaps ask and mend, show the result, choose the exit code."""
+"""What `gpukube doctor` does: examine, fix if asked to, show the result, choose the exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def visit(choices: Choices, *, fix: bool) -> None:
         def ask(offered: Sequence[str]) -> None:
             with job.progress.paused():
                 tell("\n".join(f"would {line}" for line in offered))
-            confirm(choices, job, "mend", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
+            confirm(choices, job, "fix", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
 
         found = diagnose(job.prepared, job.run, mend=ask if fix else None)
     out.show(doctor_document(found), choices.output, verbose=choices.verbose)

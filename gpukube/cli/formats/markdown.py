@@ -375,12 +375,12 @@ def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
         yield from (f"- ✅ fixed: {prose(line)}" for line in cluster["mended"])
         yield from _diagnostics(cluster["unmended"])
         for finding in cluster["ailments"]:
-            yield from _ailment(finding, whole=whole)
+            yield from _finding(finding, whole=whole)
         yield from _diagnostics(() if cluster["made"] else cluster["errors"])  # told by the checks of access
         yield ""
 
 
-def _ailment(finding: AilmentPart, *, whole: bool) -> Iterator[str]:
+def _finding(finding: AilmentPart, *, whole: bool) -> Iterator[str]:
     sign = "❌" if finding["severity"] == "error" else "⚠️"
     yield f"- {sign} {code(finding['where'])}: {prose(finding['seen'])} ([{finding['check']}]({finding['link']}))"
     if whole:

@@ -25,7 +25,7 @@ def render_doctor(document: DoctorDocument, view: View) -> Iterator[Line]:
     for cluster in document["clusters"]:
         yield Hung(Text(f"{cluster['cluster']}  "), Text(f"{plural(cluster['made'], 'check')} made", style="dim"))
         for line in cluster["mended"]:
-            yield Hung(Text.assemble("  ", ("mended", "green"), "  "), Text(line))
+            yield Hung(Text.assemble("  ", ("fixed", "green"), "  "), Text(line))
         yield from finding_lines(cluster["unmended"])
         yield from _ailments(cluster["ailments"], view)
         yield from _unread(cluster, view)

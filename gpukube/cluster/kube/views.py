@@ -56,7 +56,7 @@ class NodeView:
     Attributes:
         conditions: Type -> "True", "False" or "Unknown".
         created: metadata.creationTimestamp as the API writes it.
-        cut_told: When somebody last wrote the MIG manager's state label, as the API notes it; "" where it does not.
+        layout_changed: When somebody last wrote the state label of the MIG manager, as the API notes it, or "".
     """
 
     name: str
@@ -67,7 +67,7 @@ class NodeView:
     conditions: Mapping[str, str]
     os_image: str
     created: str
-    cut_told: str = ""
+    layout_changed: str = ""
 
     @property
     def ready(self) -> bool:
@@ -197,11 +197,11 @@ def node_view(obj: Tree) -> NodeView:
         conditions={text(item, "type"): text(item, "status") for item in items(obj, "status", "conditions")},
         os_image=text(obj, "status", "nodeInfo", "osImage"),
         created=text(obj, "metadata", "creationTimestamp"),
-        cut_told=_cut_told(obj),
+        layout_changed=_layout_changed(obj),
     )
 
 
-def _cut_told(node: Tree) -> str:
+def _layout_changed(node: Tree) -> str:
     """Read from the book of field owners when the state label was written last (metadata.managedFields)."""
     path = ("fieldsV1", "f:metadata", "f:labels", f"f:{_CUT_STATE}")
     times = [text(item, "time") for item in items(node, "metadata", "managedFields") if at(item, *path) is not None]

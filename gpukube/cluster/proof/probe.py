@@ -333,14 +333,14 @@ def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> t
     if not _is_model(chip, gpus[0].name):
         return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is another one than declared"
     mig = desired.target.sharing.mig
-    expected = _asked_profiles(desired)
+    expected = _requested_profiles(desired)
     if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in expected):
         seen = f"the MIG device is {cuts[0].name}, not {' or '.join(expected)}"
         return seen, "the GPUs are cut another way than declared"
     return None
 
 
-def _asked_profiles(desired: Desired) -> tuple[str, ...]:
+def _requested_profiles(desired: Desired) -> tuple[str, ...]:
     """Give the profiles of the resource that the probe asks for: all of them where they share one name."""
     sharing = desired.target.sharing
     known = sharing.mig.profiles if sharing.mig else ()

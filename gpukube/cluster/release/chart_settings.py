@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 
-def asked_version(pools: Sequence[Desired]) -> str:
+def requested_version(pools: Sequence[Desired]) -> str:
     """Return the chart version that pools of one cluster request; "" when none does."""
     return next((pool.target.chart_version for pool in pools if pool.target.chart_version), "")
 
 
-def asked_values(pools: Sequence[Desired]) -> dict[str, object]:
+def requested_values(pools: Sequence[Desired]) -> dict[str, object]:
     """Merge the further values of pools of one cluster."""
     merged: dict[str, object] = {}
     for pool in pools:
@@ -106,7 +106,7 @@ def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
     first: dict[str, tuple[object, Desired]] = {}
     found = []
     for pool in pools:
-        for path, value in _asked(pool):
+        for path, value in _requested(pool):
             known, other = first.setdefault(path, (value, pool))
             if known != value:
                 found.append(
@@ -121,7 +121,7 @@ def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
     return found
 
 
-def _asked(pool: Desired) -> Iterator[tuple[str, object]]:
+def _requested(pool: Desired) -> Iterator[tuple[str, object]]:
     if pool.target.chart_version:
         yield "devicePlugin.version", pool.target.chart_version
     for path, value in leaves(pool.target.chart_values):
@@ -135,7 +135,7 @@ def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> 
         pools: Those of one cluster that its release serves.
         values: What the release would get.
     """
-    requested = asked_values(pools)
+    requested = requested_values(pools)
     return [
         Finding(
             "chart-value-ours",

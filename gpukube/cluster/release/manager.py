@@ -205,7 +205,7 @@ class ReleaseManager:
         self._clock = clock or Clock()
         self._notify = notify or (lambda _message: None)
         self._runs = RunLog(_CUT_OFF_S)
-        self._shelf = ChartCache(engine, chart)
+        self._charts = ChartCache(engine, chart)
 
     def version(self) -> str:
         """Name the Helm in use."""
@@ -224,7 +224,7 @@ class ReleaseManager:
             AccessError, ClusterError: The cluster.
         """
         self._cluster.kube.version()
-        chart = self._chart(plan, self._live(plan.kind) if self._shelf.compares(plan) else None)
+        chart = self._chart(plan, self._live(plan.kind) if self._charts.compares(plan) else None)
         installed = plan.revision > 0 and not plan.pending
         trial = _trial_of(plan)
         contested = False
@@ -312,14 +312,14 @@ class ReleaseManager:
 
     def close(self) -> None:
         """Remove the fetched chart."""
-        self._shelf.close()
+        self._charts.close()
 
     def _live(self, kind: ReleaseKind) -> Release | None:
         return newest(release_history(self._cluster.kube, kind.name, NAMESPACE))
 
     def _chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
         with self._stoppable():
-            return self._shelf.chart(plan, live)
+            return self._charts.chart(plan, live)
 
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
@@ -337,7 +337,7 @@ class ReleaseManager:
                 return self._engine.upgrade(replace(job, offline=offline))
             with self._runs.run() as mark:
                 try:
-                    labels = self._shelf.record(chart, plan) | ({RUN_LABEL: mark.name} if mark else {})
+                    labels = self._charts.record(chart, plan) | ({RUN_LABEL: mark.name} if mark else {})
                     return self._engine.upgrade(replace(job, mark=mark, labels=labels))
                 except HelmTimeout:
                     self._forget_cut_off(plan, mark)

@@ -137,7 +137,7 @@ def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Finding:
     )
 
 
-def say_leaving(leaving: Sequence[Leaving], seen: Snapshot) -> str:
+def describe_leaving(leaving: Sequence[Leaving], seen: Snapshot) -> str:
     """Describe in one line what is removed, and what that means until the new release runs."""
     gone = [f"{item.address} ({item.title}) is uninstalled" for item in leaving if item.there]
     going = [f"the pods of {item.plugin} must end first" for item in leaving if not item.there]

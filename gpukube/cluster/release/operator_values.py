@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.names import GPU_OPERATOR
-from gpukube.cluster.release.chart_settings import asked_values, lay_over
+from gpukube.cluster.release.chart_settings import lay_over, requested_values
 from gpukube.cluster.release.mig_layouts import put_layouts
 from gpukube.cluster.release.shared_values import (
     CONTROL_PLANE,
@@ -105,7 +105,7 @@ _MOST_NAMED: Final = 3
 def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
     values = copy.deepcopy(dict(around.live))
-    lay_over(values, asked_values(pools))
+    lay_over(values, requested_values(pools))
     for name in _BANNED:
         values.pop(name, None)
     if at(values, "toolkit", "enabled") is True:

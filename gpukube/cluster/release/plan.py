@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cluster.kube.releases import DEPLOYED
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
 from gpukube.cluster.release.adoption import leaving_of, refuse_adoption
-from gpukube.cluster.release.chart_settings import asked_version, check_own_values
-from gpukube.cluster.release.migration import find_leaving, is_there, refuse_change, refuse_stranding, say_leaving
+from gpukube.cluster.release.chart_settings import check_own_values, requested_version
+from gpukube.cluster.release.migration import describe_leaving, find_leaving, is_there, refuse_change, refuse_stranding
 from gpukube.cluster.release.operator_values import (
     check_declared_strategies,
     check_drivers,
@@ -29,7 +29,7 @@ from gpukube.cluster.release.operator_values import (
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import Surroundings, put, unneeded_entries
 from gpukube.cluster.state.nfd import find_nfd
-from gpukube.cluster.state.release_drift import find_drift, manifest_objects, say_drift
+from gpukube.cluster.state.release_drift import describe_drift, find_drift, manifest_objects
 from gpukube.core.jsontree import texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -227,7 +227,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
 
     leaves = find_leaving(kind, seen) if served else ()
     former = live or next(iter(adopt), None)
-    version = chart_version or asked_version(served)
+    version = chart_version or requested_version(served)
     if not version:  # a newer gpukube's release is not taken back
         version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
     around = Surroundings(
@@ -279,7 +279,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     leaves = (*leaves, *map(leaving_of, adopt))
     if leaves:
         action: ReleaseAction = "install" if plan.action == "install" else "upgrade"
-        plan = replace(plan, action=action, reason=f"{plan.reason}; {say_leaving(leaves, seen)}", leaves=leaves)
+        plan = replace(plan, action=action, reason=f"{plan.reason}; {describe_leaving(leaves, seen)}", leaves=leaves)
     return replace(plan, adopted=tuple(adopt))
 
 
@@ -332,7 +332,7 @@ def _compare(
         _describe_dropped(dropped),
         f"chart {live.chart_version} -> {version}" if version != live.chart_version else "",
         f"its last change ended as {live.status}" if live.status != DEPLOYED else "",
-        *say_drift(drift),
+        *describe_drift(drift),
     ]
     return ReleasePlan(
         action="upgrade" if any(reasons) else "none",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.views import Toleration
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.release.chart_settings import asked_values, lay_over
+from gpukube.cluster.release.chart_settings import lay_over, requested_values
 from gpukube.cluster.release.shared_values import (
     CONTROL_PLANE,
     DEFAULT_KEY,
@@ -76,7 +76,7 @@ _BANNED: Final = (
 def chart_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
     values = copy.deepcopy(dict(around.live))
-    lay_over(values, asked_values(pools))
+    lay_over(values, requested_values(pools))
     for name in _BANNED:
         values.pop(name, None)
     values["config"] = {"default": DEFAULT_KEY, "map": merged_entries(pools, around, DEVICE_PLUGIN.entries)}

@@ -110,7 +110,7 @@ def require_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[De
 def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], plan: ReleasePlan) -> list[Finding]:
     features = _features_are_bundled(plan)
     return [
-        _told(pool, found, plan)
+        _finding(pool, found, plan)
         for pool in pools
         if pool.ownership.advertiser == plan.kind.advertiser
         for found in unreached(pool, [_place(pool, bundled=features)], daemonsets)
@@ -127,7 +127,7 @@ def _place(pool: Desired, *, bundled: bool) -> Place:
     return place if bundled else replace(place, labels={**place.written["nfd-worker"], **place.labels})
 
 
-def _told(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
+def _finding(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
     message = f"{title_of(found.role)} would not run on these nodes: {found.why_not}"
     where = pool.target.where
     if needed_roles(pool)[found.role]:

@@ -62,7 +62,7 @@ def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: L
             waiting = _waiting_hook(kube, leaving)
             if not waiting:
                 raise
-            raise _say_waiting(waiting, leaving) from error
+            raise _waiting_error(waiting, leaving) from error
         if leaving.kind:
             _forget(kube, leaving)
     return True
@@ -78,7 +78,7 @@ def _waiting_hook(kube: Kube, leaving: Leaving) -> str:
     return ""
 
 
-def _say_waiting(job: str, leaving: Leaving) -> HelmError:
+def _waiting_error(job: str, leaving: Leaving) -> HelmError:
     return HelmTimeout(
         f"{leaving.title} cannot be uninstalled: its clean-up job {job} has not finished",
         where=leaving.address,

@@ -117,7 +117,7 @@ def find_drift(desired: Iterable[Tree], live: Iterable[Tree]) -> tuple[Drift, ..
     return tuple(found)
 
 
-def say_drift(found: Sequence[Drift]) -> list[str]:
+def describe_drift(found: Sequence[Drift]) -> list[str]:
     """Say drift in one line per object: "DaemonSet x is gone", "ConfigMap y: data[c-1] differs"."""
     lines = []
     for name in dict.fromkeys(item.object for item in found):

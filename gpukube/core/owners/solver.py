@@ -96,7 +96,7 @@ class Decision:
         return self.plugin.says.format(**_words(self.target, self.stack, self.choice))
 
     @property
-    def driver_said(self) -> str:
+    def driver_reason(self) -> str:
         """What the driver's row says of this pool."""
         return self.driver.says.format(**_words(self.target, self.stack, self.choice))
 

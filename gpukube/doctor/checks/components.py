@@ -112,7 +112,7 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
             _APPLY
             if ours
             else f"to recreate it: helm rollback {release.name} {release.revision} --namespace {release.namespace}",
-            mend=Reconcile() if ours else None,
+            safe_fix=Reconcile() if ours else None,
         )
 
 
@@ -195,7 +195,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
         place = f"--namespace {item.namespace}"
         if not item.asked:
             yield fault(str(item), "it is scaled to 0", f"kubectl scale deployment {item.name} {place} --replicas=1")
-        elif not item.ready and not any(_is_told(evidence, pod) for pod in pods_of_deployment(evidence, item)):
+        elif not item.ready and not any(_is_reported(evidence, pod) for pod in pods_of_deployment(evidence, item)):
             yield fault(
                 str(item),
                 "none of its pods is ready",
@@ -213,11 +213,11 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
                 if not installed
                 else f"to recreate it: helm rollback {installed[0].name} {installed[0].revision} --namespace "
                 f"{installed[0].namespace}",
-                mend=Reconcile() if ours else None,
+                safe_fix=Reconcile() if ours else None,
             )
 
 
-def _is_told(evidence: Evidence, pod: PodFacts) -> bool:
+def _is_reported(evidence: Evidence, pod: PodFacts) -> bool:
     """Return whether another check reports a pod: its containers fail, it is unschedulable, or it has only started."""
     age = evidence.age_s(pod.created)
     return (

@@ -114,7 +114,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
                 if ours
                 else f"kubectl label node {node.name} {CONFIG_LABEL}={next(iter(sorted(entries)), 'KEY')} --overwrite",
                 (f"entries: {', '.join(sorted(entries)) or 'none'}",),
-                mend=Reconcile() if ours else None,
+                safe_fix=Reconcile() if ours else None,
             )
 
 
@@ -155,7 +155,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
                 str(plugin),
                 f"it mounts ConfigMap {name}, which does not exist",
                 f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
-                mend=Reconcile() if ours else None,
+                safe_fix=Reconcile() if ours else None,
             )
 
 
@@ -173,7 +173,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
                     str(plugin),
                     f"config entry {key}: {message}",
                     f"correct config.map.{key} in its release (if gpukube wrote it: gpukube pool apply -f SPEC)",
-                    mend=Reconcile() if key.startswith("c-") and evidence.desired else None,
+                    safe_fix=Reconcile() if key.startswith("c-") and evidence.desired else None,
                 )
 
 

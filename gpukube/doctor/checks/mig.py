@@ -129,7 +129,7 @@ def _failed(evidence: Evidence) -> Iterator[Fault]:
 def _stuck(evidence: Evidence) -> Iterator[Fault]:
     """Find MIG changes that take longer than any should; a reboot of a large machine takes ten minutes."""
     for node in gpu_nodes(evidence):
-        state, age = node.labels.get(_STATE), evidence.age_s(node.cut_told)
+        state, age = node.labels.get(_STATE), evidence.age_s(node.layout_changed)
         if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
             continue
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
@@ -205,7 +205,7 @@ def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
                 f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; if it does not help, "
                 "restart the kubelet or replace the node; the plugin's log names unhealthy devices",
                 (f"product {node.labels.get(_PRODUCT, '?')}",),
-                mend=Restart(plugin.namespace, plugin.name) if shown else None,  # a restart hides unhealthy devices
+                safe_fix=Restart(plugin.namespace, plugin.name) if shown else None,  # a restart hides unhealthy devices
             )
 
 

@@ -165,7 +165,7 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
             f"label {item.key} is {item.live or 'missing'}; its pool has {item.wanted}",
             f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
             why="the MIG manager follows the node's label, not its pool's" if recuts else "",
-            mend=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
+            safe_fix=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
         )
 
 
@@ -186,7 +186,7 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
             else "declare the pool in a spec with devicePlugin.owner: helm, or install "
             "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
             "--namespace nvidia-device-plugin --create-namespace",
-            mend=Reconcile() if ours else None,
+            safe_fix=Reconcile() if ours else None,
         )
 
 
@@ -279,7 +279,7 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
             f"kubectl taint node {item.node.name} {missing[0]}-"
             if ours
             else f"add tolerations for {taints} to the release of {item.plugin}",
-            mend=Reconcile() if ours and declared.issuperset(missing) else None,
+            safe_fix=Reconcile() if ours and declared.issuperset(missing) else None,
         )
 
 

@@ -49,7 +49,7 @@ def _ill(
 ) -> Iterator[Fault]:
     """Find the pools that the cloud reports an error of this class for."""
     for view, diagnosis, pool in diagnosed_pools(evidence):
-        error = diagnosis.illness(view, pool)
+        error = diagnosis.problem_of(view, pool)
         if not isinstance(error, kind) or isinstance(error, other_than):
             continue
         problem = error.diagnostics[0]
@@ -158,7 +158,7 @@ def _named(pods: list[PodFacts]) -> tuple[str, ...]:
 )
 def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
     for view, diagnosis, pool in diagnosed_pools(evidence):
-        if pool.state != "ready" or not pool.nodes or diagnosis.illness(view, pool) is not None:
+        if pool.state != "ready" or not pool.nodes or diagnosis.problem_of(view, pool) is not None:
             continue
         seen = nodes_of_pool(evidence.seen, pool)
         if len(seen) < pool.nodes and pool.status != "Stopped":

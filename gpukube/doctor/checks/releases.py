@@ -50,7 +50,7 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
                 if release.namespace == NAMESPACE
                 else f"helm rollback {release.name} --namespace {release.namespace}",
                 (f"last deployed {release.deployed_at}",) if release.deployed_at else (),
-                mend=Reconcile() if ours else None,
+                safe_fix=Reconcile() if ours else None,
             )
         elif release.status == "failed":
             yield fault(
@@ -60,7 +60,7 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
                 if release.namespace == NAMESPACE
                 else f"helm status {release.name} --namespace {release.namespace}, then helm rollback or upgrade",
                 why="parts of the old and of the new revision may be running",
-                mend=Reconcile() if ours else None,
+                safe_fix=Reconcile() if ours else None,
             )
 
 

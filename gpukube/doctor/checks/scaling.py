@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.state.node_drift import nodes_of_pool
-from gpukube.core.belief import compare, devices_text
+from gpukube.core.autoscaler_template import compare, devices_text
 from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
 from gpukube.doctor.check import Checks
@@ -52,9 +52,9 @@ def _misled(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=view.name_of(pool),
             seen=text + devices_text(mismatch.foreseen),
-            fix=scaler.teach(view, pool, mismatch.wrong),
+            fix=scaler.fix_command(view, pool, mismatch.wrong),
             evidence=tuple(f"the autoscaler does not know {name}" for name in mismatch.unknown),
-            severity="error" if mismatch.is_blind else "warning",
+            severity="error" if mismatch.never_scales else "warning",
             why="" if mismatch.unknown else "until the first node exists, it adds a wrong number of nodes",
         )
 

@@ -317,7 +317,7 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     elif adopt and observed and has_lost_marks(desired, observed):
         # The copy of the marks is written, the labels are not.
         now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
-    unexpected = [c.change for c in now.changes if _is_strange(c.change, known, begun=begun)]
+    unexpected = [c.change for c in now.changes if _is_unexpected(c.change, known, begun=begun)]
     if unexpected or now.action != plan.action:
         what = ", ".join(f"{c.field} is {c.old} now" for c in unexpected) or now.why
         raise Conflict(
@@ -339,7 +339,7 @@ def _only(
     return replace(now, action=action, changes=tuple(changes), requests=requests)
 
 
-def _is_strange(change: Change, planned: Mapping[FieldPath, Change], *, begun: bool) -> bool:
+def _is_unexpected(change: Change, planned: Mapping[FieldPath, Change], *, begun: bool) -> bool:
     """Say whether the plan did not know this difference.
 
     Once begun, sizes pass through others on their way: clouds that count per zone change zones and size one after the

@@ -149,7 +149,7 @@ def _rows(decision: Decision) -> list[Row]:
     plugin = next(row for row in PLUGIN_ROWS if row is decision.plugin)
     return [
         {"table": "release", "row": release.name, "says": decision.choice.because, "source": release.source},
-        {"table": "driver", "row": driver.name, "says": decision.driver_said, "source": driver.source},
+        {"table": "driver", "row": driver.name, "says": decision.driver_reason, "source": driver.source},
         {"table": "plugin", "row": plugin.name, "says": decision.said, "source": plugin.source},
     ]
 

@@ -20,7 +20,7 @@ from gpukube.cluster.state.advertisers import check_advertisers, find_advertiser
 from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.state.snapshot import look
-from gpukube.core.plan import spare_living
+from gpukube.core.plan import keep_living
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.ownership import carries_operator, has_operator
 from gpukube.engine.plan.planning import with_pools
@@ -46,7 +46,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
     if has_operator(seen) != carries_operator(outside.live):  # the cluster knows better than the labels of pools
         outside = with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
     pools = tuple(
-        spare_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
+        keep_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
         for pool in outside.pools
     )
     plan_it = partial(

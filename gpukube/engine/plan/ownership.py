@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.advice import advise
-from gpukube.core.belief import check_belief
+from gpukube.core.autoscaler_template import check_template
 from gpukube.core.owners import (
     ADVERTISER_LABEL,
     ReleaseChoice,
@@ -102,7 +102,7 @@ def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> 
     found += advise(target, ownership)
     desired = provider.desired(target, ownership, promise_of(target))
     diagnosis = provider.diagnosis
-    found += check_belief(desired, diagnosis.autoscaler if diagnosis else None)
+    found += check_template(desired, diagnosis.autoscaler if diagnosis else None)
     return desired
 
 

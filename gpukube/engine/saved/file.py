@@ -18,8 +18,8 @@ import msgspec
 
 from gpukube import __version__
 from gpukube.engine.saved.options import PlanOptions
+from gpukube.engine.saved.recording import digest
 from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, PlanRecord
-from gpukube.engine.saved.sightings import digest
 from gpukube.engine.saved.specs import unpack_specs
 from gpukube.errors import Finding, SpecError, Where
 

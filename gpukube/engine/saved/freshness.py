@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import FieldPath, label
-from gpukube.engine.saved.sightings import record_cluster
+from gpukube.engine.saved.recording import record_cluster
 from gpukube.errors import SpecError, StalePlan, Where
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _pool(saved: PoolRecord | None, now: PoolRecord | None) -> Iterator[str]:
         if not (_deletes(saved) and saved.seen and saved.seen.state == "deleting"):
             yield "the pool is gone"
     elif not saved.action == now.action == "no-op":
-        moved = [*_sight(saved.seen, now.seen)]
+        moved = [*_seen_pool(saved.seen, now.seen)]
         if saved.action != now.action:
             moved.append(f"action {saved.action} -> {now.action}")
         yield from moved or _calls(saved, now)
@@ -174,7 +174,7 @@ def _deletes(pool: PoolRecord | None) -> bool:
     return pool is not None and pool.action == "delete"
 
 
-def _sight(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
+def _seen_pool(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
     """Tell what moved of the live pool that something is to be done to."""
     if saved is None or now is None:
         if now is not None:

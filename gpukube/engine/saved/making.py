@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from gpukube.engine.saved.recording import digest, record_cluster
 from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, OptionsRecord, PlanRecord
-from gpukube.engine.saved.sightings import digest, record_cluster
 from gpukube.engine.saved.specs import pack_spec
 from gpukube.errors import Finding, GpukubeError, Where
 

@@ -49,14 +49,14 @@ def check_pool(
 def _check_clusters(s: Subject) -> Iterator[Finding]:
     if not s.pool.clusters and s.knows("clusters"):
         known = ", ".join(s.clusters) or "KEY"
-        yield s.say("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
+        yield s.finding("missing-key", "clusters", "is missing: the pool is on no cluster", f"add clusters: [{known}]")
     for index, key in enumerate(s.pool.clusters):
         if key not in s.clusters:
             near = nearest(key, s.clusters)
             known = f"write {choices(nearest_first(key, s.clusters)[:5])}" if s.clusters else "add it under clusters"
             fix = did_you_mean(near) if near else known
             path = ("clusters", index)
-            yield s.say("unknown-cluster", path, f"is {s.seen(path, key)}, which is not under clusters", fix)
+            yield s.finding("unknown-cluster", path, f"is {s.seen(path, key)}, which is not under clusters", fix)
 
 
 def _check_repetitions(s: Subject) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _check_repetitions(s: Subject) -> Iterator[Finding]:
         for index, item in enumerate(items):
             if item in items[:index]:
                 seen = s.seen((name, index), item)
-                yield s.say("duplicate-item", (name, index), f"repeats {seen}", "keep one of them")
+                yield s.finding("duplicate-item", (name, index), f"repeats {seen}", "keep one of them")
 
 
 def _check_machine(s: Subject) -> Iterator[Finding]:
@@ -72,13 +72,13 @@ def _check_machine(s: Subject) -> Iterator[Finding]:
         return
     example = "gpu: {model: A100-40GB, count: 8}"
     if s.pool.instance_type is None:
-        yield s.say("no-instance-type", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
+        yield s.finding("no-instance-type", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
         return
     for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
         if provider is not None and s.pool.instance_type_on(provider) is None:
             on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
             message = f"has no type for {provider}, where the pool is too ({on})"
-            yield s.say("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
+            yield s.finding("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
 
 
 def _check_nodes(s: Subject) -> Iterator[Finding]:
@@ -87,10 +87,12 @@ def _check_nodes(s: Subject) -> Iterator[Finding]:
         return
     if nodes is None or (nodes.count is None and nodes.autoscaling is None):
         fix = "add nodes: {count: 1} or nodes: {autoscaling: {min: 0, max: 5}}"
-        yield s.say("nodes-choice", "nodes", "has neither count nor autoscaling", fix)
+        yield s.finding("nodes-choice", "nodes", "has neither count nor autoscaling", fix)
         return
     if nodes.count is not None and nodes.autoscaling is not None:
-        yield s.say_key("nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them")
+        yield s.key_finding(
+            "nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them"
+        )
 
 
 def _check_autoscaling(s: Subject) -> Iterator[Finding]:
@@ -99,11 +101,13 @@ def _check_autoscaling(s: Subject) -> Iterator[Finding]:
         return
     if bounds.min > bounds.max:
         message = f"is {bounds.min}, more than max ({bounds.max})"
-        yield s.say("autoscaling-range", "nodes.autoscaling.min", message, f"write {bounds.max} or less, or raise max")
+        yield s.finding(
+            "autoscaling-range", "nodes.autoscaling.min", message, f"write {bounds.max} or less, or raise max"
+        )
     elif bounds.initial is not None and not bounds.min <= bounds.initial <= bounds.max:
         message = f"is {bounds.initial}, outside min ({bounds.min}) and max ({bounds.max})"
         fix = f"write a number from {bounds.min} to {bounds.max}, or remove it"
-        yield s.say("autoscaling-range", "nodes.autoscaling.initial", message, fix)
+        yield s.finding("autoscaling-range", "nodes.autoscaling.initial", message, fix)
 
 
 def _check_scope(s: Subject) -> Iterator[Finding]:
@@ -111,7 +115,7 @@ def _check_scope(s: Subject) -> Iterator[Finding]:
     if bounds is not None and bounds.scope == "zone" and not s.pool.zones and s.knows("zones"):
         fix = "add zones: [ZONE, ...], or write totals and scope: pool"
         why = "without zones the size of the pool is unknown"
-        yield s.say("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool has no zones", fix, why)
+        yield s.finding("zone-scope", "nodes.autoscaling.scope", "is zone, but the pool has no zones", fix, why)
 
 
 def _check_reserved(s: Subject) -> Iterator[Finding]:
@@ -122,7 +126,7 @@ def _check_reserved(s: Subject) -> Iterator[Finding]:
         if reserved is not None:
             message = f"is given, but capacity.type is {capacity.type}"
             fix = "write capacity.type: reserved, or remove it"
-            yield s.say_key("reserved-choice", ("capacity", "reserved"), message, fix)
+            yield s.key_finding("reserved-choice", ("capacity", "reserved"), message, fix)
         return
     for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
         if provider is None:
@@ -132,13 +136,13 @@ def _check_reserved(s: Subject) -> Iterator[Finding]:
         path = f"capacity.reserved.{provider}"
         if not forms:
             message = f"has no source of machines on {provider}"
-            yield s.say("reserved-choice", path, message, f"add one of {known}")
+            yield s.finding("reserved-choice", path, message, f"add one of {known}")
         elif len(forms) > 1 and tuple(forms) != CLOUDS[provider].together:
-            yield s.say("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
+            yield s.finding("reserved-choice", path, f"has {' and '.join(forms)}", f"keep one of {known}")
     for provider, cloud in CLOUDS.items():
         written = getattr(reserved, provider, None)
         for found in cloud.check_reserved(written) if written else ():
-            yield s.say("reserved-choice", f"capacity.reserved.{provider}.{found.path}", found.message, found.fix)
+            yield s.finding("reserved-choice", f"capacity.reserved.{provider}.{found.path}", found.message, found.fix)
 
 
 def _forms_of(reserved: Reserved | None, provider: ProviderName) -> list[str]:
@@ -151,15 +155,17 @@ def _check_mig(s: Subject) -> Iterator[Finding]:
     if mig is None or not s.knows("sharing.mig"):
         return
     if mig.profile is not None and mig.layout:
-        yield s.say_key("mig-choice", ("sharing", "mig", "layout"), "is given besides profile", "keep one of them")
+        yield s.key_finding("mig-choice", ("sharing", "mig", "layout"), "is given besides profile", "keep one of them")
     elif mig.profile is None and not mig.layout:
         fix = "add profile: 1g.5gb, or layout: [3g.20gb, ...]"
-        yield s.say("mig-choice", "sharing.mig", "has neither profile nor layout", fix)
+        yield s.finding("mig-choice", "sharing.mig", "has neither profile nor layout", fix)
     elif mig.layout and mig.strategy == "single" and len(set(mig.layout)) > 1:
         # NVIDIA/k8s-device-plugin, "single": all devices of a node must be of one profile.
         fix = "write strategy: mixed, or a layout of one profile"
         why = "single advertises all instances as nvidia.com/gpu, so they must be alike"
-        yield s.say("mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why)
+        yield s.finding(
+            "mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why
+        )
 
 
 def _check_upgrade(s: Subject) -> Iterator[Finding]:
@@ -167,7 +173,7 @@ def _check_upgrade(s: Subject) -> Iterator[Finding]:
     if upgrade and {str(upgrade.max_surge), str(upgrade.max_unavailable)} <= {"0", "0%"}:
         why = "a node is replaced by adding one first (surge) or removing one first (unavailable)"
         fix = "write 1 for one of them; maxUnavailable: 1 needs no spare GPUs"
-        yield s.say(
+        yield s.finding(
             "upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could be replaced", fix, why
         )
 
@@ -176,7 +182,7 @@ def _check_price(s: Subject) -> Iterator[Finding]:
     if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot" and s.knows("capacity.type"):
         message = f"is given, but capacity.type is {s.pool.capacity.type}"
         fix = "write capacity.type: spot, or remove maxPrice"
-        yield s.say_key(
+        yield s.key_finding(
             "max-price", ("capacity", "maxPrice"), message, fix, why="only spot machines have a maximum price"
         )
 
@@ -259,7 +265,7 @@ def _check_sharing(s: Subject) -> Iterator[Finding]:
     if sharing.time_slicing is not None:
         why = "the device plugin would apply mps and ignore timeSlicing"
         message = "is given besides sharing.timeSlicing"
-        yield s.say_key("sharing-choice", ("sharing", "mps"), message, "keep one of them", why)
+        yield s.key_finding("sharing-choice", ("sharing", "mps"), message, "keep one of them", why)
 
 
 class _OwnerRow(NamedTuple):
@@ -303,7 +309,7 @@ def _check_owners(s: Subject) -> Iterator[Finding]:
             continue
         other = replicas if row.with_replicas else f"driver.owner: {row.driver}"
         message = f"is {row.plugin}, which contradicts {other}"
-        yield s.say("owner-conflict", "devicePlugin.owner", message, row.fix.format(sharing=replicas), row.why)
+        yield s.finding("owner-conflict", "devicePlugin.owner", message, row.fix.format(sharing=replicas), row.why)
 
 
 POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Finding]], ...]] = (

@@ -73,7 +73,7 @@ def check_taints(s: Subject) -> Iterator[Finding]:
         if identity in first:
             message = f"repeats {quoted(taint.key)} with {taint.effect}, as in {first[identity]}"
             fix = "remove it, or write gpuTaint: false" if first[identity] == "gpuTaint" else "keep one of them"
-            yield s.say("duplicate-taint", path, message, fix)
+            yield s.finding("duplicate-taint", path, message, fix)
         first.setdefault(identity, f"taints[{index}]")
 
 
@@ -85,7 +85,7 @@ def _bad_value(s: Subject, code: str, path: Path, value: str, expected: str) -> 
         if s.at.origin.spellings.get(s.at.mark_at(path))
         else f"write {near or quoted('')}"
     )
-    return s.say(code, path, f"is {s.seen(path, value)}; {expected}", fix)
+    return s.finding(code, path, f"is {s.seen(path, value)}; {expected}", fix)
 
 
 def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Finding]:

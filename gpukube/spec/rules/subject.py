@@ -39,11 +39,11 @@ class Subject(NamedTuple):
         """Whether fields are as the user wrote them, so that something follows from them."""
         return not any(is_unknown(tuple(path.split(".")), self.unknown) for path in paths)
 
-    def say(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Finding:
+    def finding(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Finding:
         """Make a diagnostic at the value of a path, whose message begins with the whole path."""
         return Finding(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
 
-    def say_key(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Finding:
+    def key_finding(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Finding:
         """Make a diagnostic at the key of a path."""
         return Finding(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
 

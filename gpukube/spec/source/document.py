@@ -239,7 +239,7 @@ class _Reader:
         elif not isinstance(value, str):
             self._say("yaml-key", mark, f"key {text or 'null'} is not a string", f'put it in quotes: "{text}"')
         elif value in self.open[-1]:
-            self._say_duplicate(value, mark)
+            self._duplicate(value, mark)
         else:
             key = value
         self.keys[-1] = (key, mark)
@@ -267,10 +267,10 @@ class _Reader:
         if type(value) is not str and str(value) != text:
             self.origin.spellings[mark] = text
         if older := other_reading(text, value):
-            self._say_ambiguous(text, value, older, mark)
+            self._ambiguous(text, value, older, mark)
         return value
 
-    def _say_ambiguous(self, text: str, value: Data, older: str, mark: int) -> None:
+    def _ambiguous(self, text: str, value: Data, older: str, mark: int) -> None:
         """Warn of what other tools that read the file would take for something else."""
         here = "a text" if isinstance(value, str) else f"the number {value}"
         fix = f'write "{text}" in quotes' if isinstance(value, str) else f"write {value:g}, or quote it to get a string"
@@ -298,7 +298,7 @@ class _Reader:
             "yaml-tag", mark, f'tag "{written}" is not supported', "remove it; quote a value that must be a string"
         )
 
-    def _say_duplicate(self, key: str, mark: int) -> None:
+    def _duplicate(self, key: str, mark: int) -> None:
         parent = self.open[-1]
         first = self.origin.where(parent.key_marks[key]) if isinstance(parent, PositionedDict) else None
         seen = f"; first at {first.line}:{first.column}" if first else ""

@@ -21,7 +21,7 @@ from gpukube.core.fields import MAX_SURGE, MAX_UNAVAILABLE, FieldPath
 from gpukube.errors import Finding
 from gpukube.spec.wording import choices, did_you_mean, nearest
 from gpukube_eks.pool.fields import BINDINGS
-from gpukube_eks.pool.upgrades import is_asked
+from gpukube_eks.pool.upgrades import is_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,7 +128,7 @@ def _excluded(target: Target) -> Iterator[Finding]:
 
 
 def _said_twice(target: Target) -> Iterator[Finding]:
-    if is_asked(target.upgrade) and "updateConfig" in target.native:
+    if is_set(target.upgrade) and "updateConfig" in target.native:
         where, message = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade are the same setting"
         yield Finding("eks-native-managed", where, message, fix="keep upgrade only")
 

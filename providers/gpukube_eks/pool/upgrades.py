@@ -29,7 +29,7 @@ _NO_SURGE: Final = "0"
 _COUNT, _SHARE, _STRATEGY = "maxUnavailable", "maxUnavailablePercentage", "updateStrategy"
 
 
-def is_asked(upgrade: Upgrade) -> bool:
+def is_set(upgrade: Upgrade) -> bool:
     """Say whether the spec has a word on updates."""
     return upgrade.max_surge is not None or upgrade.max_unavailable is not None
 

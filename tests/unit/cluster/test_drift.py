@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gpukube.cluster.names import NAMESPACE
-from gpukube.cluster.state.release_drift import Drift, find_drift, manifest_objects, say_drift
+from gpukube.cluster.state.release_drift import Drift, describe_drift, find_drift, manifest_objects
 
 MANIFEST = """
 apiVersion: apps/v1
@@ -232,4 +232,4 @@ def test_manifest_when_it_is_no_yaml_then_nothing() -> None:
 def test_say_when_many_fields_differ_then_a_line_per_object() -> None:
     fields = [f"{POD}.{name}" for name in ("a", "b", "c", "d")]
     found = [*(Drift("DaemonSet x", name, 1, 2) for name in fields), Drift("ConfigMap y", "", "the object", None)]
-    assert say_drift(found) == ["DaemonSet x: a, b, c and 1 more differ", "ConfigMap y is missing"]
+    assert describe_drift(found) == ["DaemonSet x: a, b, c and 1 more differ", "ConfigMap y is missing"]

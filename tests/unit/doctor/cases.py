@@ -564,7 +564,7 @@ CASES: dict[str, tuple[str, Evidence]] = {
         patient(
             replace(
                 relabelled(ZERO, **{"nvidia.com/mig.config.state": "pending", "nvidia.com/mig.config": "all-1g.5gb"}),
-                cut_told="2026-11-01T09:00:00Z",
+                layout_changed="2026-11-01T09:00:00Z",
             ),
             daemonsets=(PLUGIN, {**MIG_MANAGER, "status": {}}, NFD_WORKER),
             now=NOON,

@@ -24,7 +24,7 @@ from tests.unit.doctor.patients import (
 )
 
 if TYPE_CHECKING:
-    from gpukube.core.faults import Fault, Mend
+    from gpukube.core.faults import Fault, SafeFix
     from gpukube.doctor.evidence import Evidence
 
 INSIDE = (
@@ -82,7 +82,7 @@ def test_node_when_it_boots_then_a_warning_and_when_its_kubelet_is_silent_an_err
     assert severity("a kubelet that went silent") == severity("a node that says nothing of itself") == "error"
 
 
-MENDED: dict[str, Mend] = {
+MENDED: dict[str, SafeFix] = {
     "our label is gone": LabelNode("gpu-1", CONFIG, None, desire().ownership.config_key),
     "devices of a former cut": Restart(PLUGIN["metadata"]["namespace"], PLUGIN["metadata"]["name"]),
 }
@@ -91,7 +91,7 @@ MENDED: dict[str, Mend] = {
 @pytest.mark.parametrize("name", CASES)
 def test_ailments_when_a_cluster_is_not_ours_then_only_labels_and_restarts_are_offered(name: str) -> None:
     check, evidence = CASES[name]
-    offered = {found.mend for found in found_in(evidence)[check]} - {None}
+    offered = {found.safe_fix for found in found_in(evidence)[check]} - {None}
     wanted = MENDED.get(name)
     assert all(isinstance(item, Restart) for item in offered) if wanted is None else offered == {wanted}
 
@@ -99,7 +99,7 @@ def test_ailments_when_a_cluster_is_not_ours_then_only_labels_and_restarts_are_o
 def test_no_plugin_when_the_node_is_ours_then_our_release_is_offered() -> None:
     ours = relabelled(UNCOUNTED, **{OWNER_LABEL: "ml-platform"})
     (found,) = found_in(patient(ours, daemonsets=(NFD_WORKER,)))["no-plugin"]
-    assert found.mend == Reconcile()
+    assert found.safe_fix == Reconcile()
 
 
 def test_lost_label_when_it_makes_the_cut_then_it_is_told_and_not_offered() -> None:
@@ -108,4 +108,4 @@ def test_lost_label_when_it_makes_the_cut_then_it_is_told_and_not_offered() -> N
     live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=labels)
     seen = {**GPU_NODE.labels, **labels, "nvidia.com/mig.config": "all-2g.10gb"}
     (found,) = found_in(patient(node("gpu-1", seen, {"nvidia.com/gpu": 8}), live=(live,)))["node-labels-lost"]
-    assert (found.mend, "follows the node" in found.why) == (None, True)
+    assert (found.safe_fix, "follows the node" in found.why) == (None, True)

@@ -15,7 +15,7 @@ from gpukube.doctor.check import examine
 from gpukube.doctor.checks import access, tools
 from gpukube.doctor.checks.tools import access_command
 from gpukube.doctor.local_tools import Tools, look_at_tools
-from gpukube.doctor.rights import Right, ask_rights, rights_for
+from gpukube.doctor.rights import Right, check_rights, rights_for
 from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
 from gpukube.errors import (
     AccessError,
@@ -177,12 +177,12 @@ def asked(error: GpukubeError | None = None) -> Kube:
 
 def test_rights_when_asked_then_those_that_are_missing() -> None:
     rights = rights_for((POOL,))
-    assert ask_rights(asked(), rights) == rights[1:]
+    assert check_rights(asked(), rights) == rights[1:]
 
 
 def test_rights_when_the_answer_is_an_error_then_it_is_raised() -> None:
     with pytest.raises(ClusterError):
-        ask_rights(asked(ClusterError("no answer")), rights_for((POOL,)))
+        check_rights(asked(ClusterError("no answer")), rights_for((POOL,)))
 
 
 def helm_in(folder: Path, says: str) -> dict[str, str]:

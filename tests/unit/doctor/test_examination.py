@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpukube.core.faults import LabelNode, Mend, Reconcile, Restart, fault
+from gpukube.core.faults import LabelNode, Reconcile, Restart, SafeFix, fault
 from gpukube.doctor.check import Check, Checks, Examination, examine
-from gpukube.doctor.diagnose import doctor_exit_code, mends_of
+from gpukube.doctor.diagnose import doctor_exit_code, safe_fixes
 from gpukube.doctor.document import doctor_document
 from gpukube.engine.documents.schema import document_schema
 from gpukube.errors import AccessError, ClusterError, ExitCode
@@ -25,17 +25,19 @@ LABEL = LabelNode("gpu-1", "team", None, "vision")
 RESTART = Restart("ns", "plugin")
 
 
-def check(name: str = "x", *, severity: str = "error", needs: tuple[str, ...] = (), mend: Mend | None = None) -> Check:
-    found = fault("node n", "seen", "kubectl", severity=severity, mend=mend)  # type: ignore[arg-type]  # test data
+def check(
+    name: str = "x", *, severity: str = "error", needs: tuple[str, ...] = (), safe_fix: SafeFix | None = None
+) -> Check:
+    found = fault("node n", "seen", "kubectl", severity=severity, safe_fix=safe_fix)  # type: ignore[arg-type]  # test data
     return Check(name, "title", "what follows", "https://example.org", lambda _evidence: [found], needs)  # type: ignore[arg-type]  # test data
 
 
-def ill(severity: str = "error", mend: Mend | None = None) -> Examination:
-    return examine(patient(), [check(severity=severity, mend=mend)])
+def has_errors(severity: str = "error", safe_fix: SafeFix | None = None) -> Examination:
+    return examine(patient(), [check(severity=severity, safe_fix=safe_fix)])
 
 
-def blind(error: AccessError | ClusterError) -> Examination:
-    return Examination(CLUSTER, troubles=(error,), blind=error)
+def unreadable(error: AccessError | ClusterError) -> Examination:
+    return Examination(CLUSTER, troubles=(error,), unreadable=error)
 
 
 def test_examine_when_something_could_not_be_read_then_only_checks_that_need_it_are_skipped() -> None:
@@ -44,13 +46,13 @@ def test_examine_when_something_could_not_be_read_then_only_checks_that_need_it_
     seen = examine(evidence, [check("a", needs=("nodes",)), check("b", needs=("nodes", "releases"))])
     assert ([item.check.id for item in seen.found], seen.made) == (["a"], 1)
     assert [(item.check.id, item.reading) for item in seen.skipped] == [("b", "releases")]
-    assert (seen.troubles, seen.blind) == ((refused,), None)
+    assert (seen.troubles, seen.unreadable) == ((refused,), None)
 
 
 @pytest.mark.parametrize("reading", ["cloud", "nodes"])
 def test_examine_when_a_whole_side_could_not_be_read_then_it_is_blind(reading: str) -> None:
     error = AccessError("no")
-    assert examine(patient(troubles={reading: error}), []).blind is error
+    assert examine(patient(troubles={reading: error}), []).unreadable is error
 
 
 def test_examine_when_warnings_and_errors_are_found_then_errors_come_first() -> None:
@@ -84,12 +86,12 @@ def test_checks_when_a_finder_is_decorated_then_it_is_one_with_what_its_module_n
 
 EXITS = {
     "healthy": ((Examination(CLUSTER),), ExitCode.DONE),
-    "warnings only": ((ill("warning"),), ExitCode.DONE),
-    "ill": ((Examination(CLUSTER), ill()), ExitCode.ERROR),
-    "no access": ((blind(AccessError("no")),), ExitCode.ACCESS),
-    "no access to one, another ill": ((ill(), blind(AccessError("no"))), ExitCode.ACCESS),
-    "mending refused": ((replace(ill(), unmended=AccessError("no")),), ExitCode.ACCESS),
-    "several reasons": ((blind(AccessError("no")), blind(ClusterError("no"))), ExitCode.ERROR),
+    "warnings only": ((has_errors("warning"),), ExitCode.DONE),
+    "ill": ((Examination(CLUSTER), has_errors()), ExitCode.ERROR),
+    "no access": ((unreadable(AccessError("no")),), ExitCode.ACCESS),
+    "no access to one, another ill": ((has_errors(), unreadable(AccessError("no"))), ExitCode.ACCESS),
+    "mending refused": ((replace(has_errors(), fix_error=AccessError("no")),), ExitCode.ACCESS),
+    "several reasons": ((unreadable(AccessError("no")), unreadable(ClusterError("no"))), ExitCode.ERROR),
 }
 
 
@@ -100,9 +102,11 @@ def test_exit_code_when_examined_then_as_documented(name: str) -> None:
 
 
 def test_mends_when_the_same_is_offered_twice_then_once_and_the_release_only_with_a_spec() -> None:
-    seen = examine(patient(), [check("a", mend=LABEL), check("b", mend=LABEL), check("c", mend=Reconcile())])
-    assert mends_of(seen, with_spec=True) == (LABEL, Reconcile())
-    assert mends_of(seen, with_spec=False) == (LABEL,)
+    seen = examine(
+        patient(), [check("a", safe_fix=LABEL), check("b", safe_fix=LABEL), check("c", safe_fix=Reconcile())]
+    )
+    assert safe_fixes(seen, with_spec=True) == (LABEL, Reconcile())
+    assert safe_fixes(seen, with_spec=False) == (LABEL,)
 
 
 SAID = {
@@ -121,9 +125,9 @@ def test_mend_when_asked_about_then_said_in_one_line(name: str) -> None:
 
 def test_document_when_made_then_as_its_schema_says() -> None:
     seen = examine(
-        patient(troubles={"releases": AccessError("no")}), [check(mend=RESTART), check("y", needs=("releases",))]
+        patient(troubles={"releases": AccessError("no")}), [check(safe_fix=RESTART), check("y", needs=("releases",))]
     )
-    document = doctor_document([seen, blind(ClusterError("gone"))])
+    document = doctor_document([seen, unreadable(ClusterError("gone"))])
     Draft202012Validator(document_schema("doctor")).validate(document)
     assert (document["exitCode"], document["summary"]) == (1, {"error": 1})
     assert document["clusters"][0]["ailments"][0]["fix"] == "restart DaemonSet ns/plugin"

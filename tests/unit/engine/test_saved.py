@@ -29,8 +29,8 @@ from gpukube.engine.saved import (
     saved_plan,
     write_plan,
 )
+from gpukube.engine.saved.recording import digest
 from gpukube.engine.saved.records import schema
-from gpukube.engine.saved.sightings import digest
 from gpukube.errors import CloudError, Finding, GpukubeError, HelmError, SpecError, StalePlan, Where
 from gpukube.spec.loading.load import load_specs
 from gpukube.testing.clock import ManualClock

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.belief import believed, check_belief, compare, devices_text
+from gpukube.core.autoscaler_template import check_template, compare, devices_text, find_mismatch
 from gpukube.core.cloud_check import Autoscaler
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Nodes, Ownership
@@ -47,11 +47,11 @@ def physical(pool: Observed) -> Mapping[str, int] | None:
     return {"nvidia.com/gpu": machine.devices}
 
 
-def teach(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
+def fix_command(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
     return f"{view.name_of(pool)} {devices}"
 
 
-SCALER = Autoscaler(physical, teach, LABEL)
+SCALER = Autoscaler(physical, fix_command, LABEL)
 
 
 def pool(sharing: Sharing, nodes: Nodes = FROM_ZERO) -> Desired:
@@ -75,9 +75,9 @@ BELIEFS: dict[str, tuple[Sharing, Nodes, dict[str, int] | None, bool]] = {
 @pytest.mark.parametrize("case", BELIEFS)
 def test_believed_when_a_pool_may_be_empty_then_what_is_wrong_and_whether_it_ever_starts(case: str) -> None:
     sharing, nodes, wrong, blind = BELIEFS[case]
-    belief = believed(pool(sharing, nodes), SCALER)
+    belief = find_mismatch(pool(sharing, nodes), SCALER)
     assert (belief.wrong if belief else None) == wrong
-    assert (belief is not None and belief.is_blind) is blind
+    assert (belief is not None and belief.never_scales) is blind
     if belief:
         assert belief.foreseen == {"nvidia.com/gpu": 8}
         assert belief.real == pool(sharing).promise.per_node
@@ -85,15 +85,15 @@ def test_believed_when_a_pool_may_be_empty_then_what_is_wrong_and_whether_it_eve
 
 
 def test_believed_when_nobody_needs_teaching_or_nothing_is_known_then_nothing() -> None:
-    assert believed(pool(MIXED), None) is None
-    assert believed(pool(MIXED), Autoscaler(lambda _pool: None, teach, LABEL)) is None
+    assert find_mismatch(pool(MIXED), None) is None
+    assert find_mismatch(pool(MIXED), Autoscaler(lambda _pool: None, fix_command, LABEL)) is None
 
 
 def test_compare_when_more_is_expected_than_shown_then_only_what_is_shown_counts() -> None:
     assert compare({"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 8, "nvidia.com/mig-1g.5gb": 1}) is None
     belief = compare({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 0})
     assert belief is not None
-    assert (belief.is_blind, belief.unknown) == (True, ())
+    assert (belief.never_scales, belief.unknown) == (True, ())
 
 
 UNREADY_FIX = {
@@ -110,14 +110,14 @@ UNREADY_FIX = {
 @pytest.mark.parametrize("case", UNREADY_FIX)
 def test_check_when_nodes_never_show_gpus_by_that_name_then_warns(case: str) -> None:
     sharing, nodes, fix = UNREADY_FIX[case]
-    found = check_belief(pool(sharing, nodes), SCALER)
+    found = check_template(pool(sharing, nodes), SCALER)
     assert [(d.code, d.severity, d.fix) for d in found] == ([("autoscaler-unready", "warning", fix)] if fix else [])
     assert all("and no nvidia.com/gpu" in d.seen for d in found)
 
 
 def test_check_when_no_node_has_the_label_then_none_is_taken_for_unready() -> None:
     without = replace(pool(MIXED, FROM_ONE), labels={})
-    assert check_belief(without, SCALER) == []
+    assert check_template(without, SCALER) == []
 
 
 MISLED = {
@@ -130,7 +130,7 @@ MISLED = {
 def test_check_when_the_pool_starts_from_zero_then_both_numbers_and_the_remedy(case: str) -> None:
     sharing, severity, fix, why = MISLED[case]
     wanted = pool(sharing)
-    found = check_belief(wanted, SCALER)[0]
+    found = check_template(wanted, SCALER)[0]
     assert (found.code, found.severity, found.fix) == ("autoscaler-misled", severity, fix)
     assert devices_text(wanted.promise.per_node) in found.seen
     assert "expects nvidia.com/gpu: 8" in found.seen
@@ -138,9 +138,9 @@ def test_check_when_the_pool_starts_from_zero_then_both_numbers_and_the_remedy(c
 
 
 def test_check_when_the_providers_rules_speak_of_it_or_nothing_scales_then_silent() -> None:
-    assert check_belief(pool(MIXED), replace(SCALER, judged_by_rules=True)) == []
-    assert check_belief(pool(MIXED, FIXED), SCALER) == []
-    assert check_belief(pool(MIXED), None) == []
+    assert check_template(pool(MIXED), replace(SCALER, judged_by_rules=True)) == []
+    assert check_template(pool(MIXED, FIXED), SCALER) == []
+    assert check_template(pool(MIXED), None) == []
 
 
 def test_devices_when_written_then_by_name_and_none_is_said() -> None:
@@ -154,11 +154,11 @@ def test_devices_when_written_then_by_name_and_none_is_said() -> None:
 def test_believed_when_eks_tells_its_autoscaler_by_tags_then_it_is_right(sharing: Sharing) -> None:
     target = replace(make_target(sharing=sharing, nodes=FROM_ZERO), machine=require_machine("eks", "p4d.24xlarge"))
     made = EksProvider().desired(target, OWNED, promise_of(target))
-    assert believed(made, EKS.autoscaler) is None
+    assert find_mismatch(made, EKS.autoscaler) is None
     untold = replace(
         made, fields={k: v for k, v in made.fields.items() if not k.is_below("nodes", "autoscaling", "resources")}
     )
-    assert (believed(untold, EKS.autoscaler) is None) is (sharing == WHOLE)
+    assert (find_mismatch(untold, EKS.autoscaler) is None) is (sharing == WHOLE)
 
 
 def test_clouds_when_asked_then_aks_speaks_by_its_own_rules_and_gke_needs_no_teaching() -> None:

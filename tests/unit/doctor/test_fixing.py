@@ -10,7 +10,7 @@ import pytest
 from gpukube.cluster.helm.chart import ChartSource
 from gpukube.core.faults import LabelNode, Restart
 from gpukube.core.values import Settings
-from gpukube.doctor.fixing import mend
+from gpukube.doctor.fixing import apply_fixes
 from gpukube.engine.plan.prepare import prepare_addresses
 from gpukube.engine.run.context import Run
 from gpukube.engine.run.session import Session
@@ -22,7 +22,7 @@ from tests.builders import CLUSTER
 if TYPE_CHECKING:
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
-    from gpukube.core.faults import Mend
+    from gpukube.core.faults import SafeFix
     from gpukube.core.jsontree import Tree
 
 NODE = {"metadata": {"name": "gpu-1", "labels": {"team": "vision"}}}
@@ -52,14 +52,14 @@ class OneObject:
         return True
 
 
-def mended(kube: OneObject, wanted: Mend) -> tuple[str, ...]:
+def fixed(kube: OneObject, wanted: SafeFix) -> tuple[str, ...]:
     provider, settings = FakeProvider(), Settings()
     session = Session(CLUSTER, provider, provider.connect(CLUSTER, settings), settings, _kube=cast("Kube", kube))
     run = Run(settings, ChartSource(), {}, resume="", clock=ManualClock())
-    return mend([wanted], session, prepare_addresses([]), run)
+    return apply_fixes([wanted], session, prepare_addresses([]), run)
 
 
-CHANGES: dict[str, tuple[Tree | None, Mend, list[Tree]]] = {
+CHANGES: dict[str, tuple[Tree | None, SafeFix, list[Tree]]] = {
     "label changed": (
         NODE,
         LabelNode("gpu-1", "team", "vision", "speech"),
@@ -91,14 +91,14 @@ CHANGES: dict[str, tuple[Tree | None, Mend, list[Tree]]] = {
 def test_mend_when_asked_for_then_exactly_this_is_written_and_said(name: str) -> None:
     live, wanted, operations = CHANGES[name]
     kube = OneObject(live=live)
-    said = mended(kube, wanted)
+    said = fixed(kube, wanted)
     assert (kube.sent, said) == (operations, (str(wanted),) if operations else ())
 
 
 @pytest.mark.parametrize("wanted", [LabelNode("gpu-1", "team", "vision", "x"), Restart("ns", "plugin")], ids=str)
-def test_mend_when_others_write_too_then_tried_again_and_given_up_in_the_end(wanted: Mend) -> None:
+def test_mend_when_others_write_too_then_tried_again_and_given_up_in_the_end(wanted: SafeFix) -> None:
     live = NODE if isinstance(wanted, LabelNode) else BARE
     once = OneObject(live=live, races=1)
-    assert mended(once, wanted) == (str(wanted),)
+    assert fixed(once, wanted) == (str(wanted),)
     with pytest.raises(ClusterError, match="changed during each attempt"):
-        mended(OneObject(live=live, races=99), wanted)
+        fixed(OneObject(live=live, races=99), wanted)

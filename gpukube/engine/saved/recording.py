@@ -75,7 +75,7 @@ def _pool(plan: PoolPlan) -> PoolRecord:
         action=plan.action,
         changes=tuple(ChangeRecord(str(c.field), plain(c.old), plain(c.new), kind) for c, kind in changes),
         requests=tuple(_request(request) for request in plan.requests),
-        seen=_sight(plan.observed) if plan.observed else None,
+        seen=_seen_pool(plan.observed) if plan.observed else None,
     )
 
 
@@ -84,7 +84,7 @@ def _request(request: Request) -> RequestRecord:
     return RequestRecord(part["service"], part["operation"], cast("dict[str, object]", part["params"]))
 
 
-def _sight(live: Observed) -> SightRecord:
+def _seen_pool(live: Observed) -> SightRecord:
     taints = tuple(sorted(str(taint) for taint in live.effective_taints))
     return SightRecord(
         name=live.name,

@@ -1,6 +1,6 @@
-"""What an autoscaler believes of nodes that are not there yet, compared with what they will show.
+"""What an autoscaler expects of nodes that do not exist yet, compared with what they will advertise.
 
-Pure. Lives here: the comparison, and what to say of a pool before it is made. Must not live here: what one cloud's
+Pure. Lives here: the comparison, and the findings for a pool before it is created. Must not live here: what one cloud's
 autoscaler goes by (its package's diagnose.py), and live nodes (doctor).
 
 An autoscaler plans with a template node. For a pool that has a node it is that node; for an empty one it is made of the
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Belief:
-    """A wrong idea of a node.
+class TemplateMismatch:
+    """A template node that differs from the real one.
 
     Attributes:
         foreseen: Devices that the autoscaler expects, per node.
-        real: Devices that a node shows.
+        real: Devices that a node advertises.
     """
 
     foreseen: Mapping[str, int]
@@ -39,35 +39,35 @@ class Belief:
 
     @property
     def wrong(self) -> dict[str, int]:
-        """The devices of which it expects another number, with the real one."""
+        """The devices whose expected number is wrong, with the real one."""
         return {name: count for name, count in self.real.items() if self.foreseen.get(name) != count}
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The devices that it has never heard of."""
+        """The devices that it does not know."""
         return tuple(name for name in self.wrong if name not in self.foreseen)
 
     @property
-    def is_blind(self) -> bool:
-        """Whether pods that ask for some of the devices never make it start a node."""
+    def never_scales(self) -> bool:
+        """Whether pods that request some of the devices never make it start a node."""
         return any(not self.foreseen.get(name) for name in self.wrong)
 
 
-def compare(real: Mapping[str, int], foreseen: Mapping[str, int]) -> Belief | None:
-    """Compare what a node shows with what the autoscaler expects of it; None when that is right."""
-    mismatch = Belief(foreseen, real)
+def compare(real: Mapping[str, int], foreseen: Mapping[str, int]) -> TemplateMismatch | None:
+    """Compare what a node advertises with what the autoscaler expects; None when that is right."""
+    mismatch = TemplateMismatch(foreseen, real)
     return mismatch if mismatch.wrong else None
 
 
-def believed(desired: Desired, scaler: Autoscaler | None) -> Belief | None:
-    """Say what is believed of a declared pool while it is empty.
+def find_mismatch(desired: Desired, scaler: Autoscaler | None) -> TemplateMismatch | None:
+    """Find what the autoscaler expects wrongly of a declared pool while it is empty.
 
     Args:
         desired: The pool.
-        scaler: Its cloud's, None where it knows all devices by itself.
+        scaler: Its cloud's, None where it knows all devices itself.
 
     Returns:
-        None where the belief is right, or nobody acts on it: pools of a fixed size, and those that are never empty.
+        None where it is right, or nothing acts on it: pools of a fixed size, and those that are never empty.
     """
     if scaler is None or not desired.target.nodes.autoscaled or desired.target.nodes.minimum:
         return None
@@ -75,8 +75,8 @@ def believed(desired: Desired, scaler: Autoscaler | None) -> Belief | None:
     return None if foreseen is None else compare(desired.promise.per_node, foreseen)
 
 
-def check_belief(desired: Desired, scaler: Autoscaler | None) -> list[Finding]:
-    """Warn of a pool that its autoscaler will misjudge; nothing where the provider's own rules speak of it."""
+def check_template(desired: Desired, scaler: Autoscaler | None) -> list[Finding]:
+    """Warn of a pool whose template node is wrong; nothing where the provider's own rules check it."""
     if scaler is None or scaler.judged_by_rules or not desired.target.nodes.autoscaled:
         return []
     return [*_misled(desired, scaler), *_unready(desired, scaler)]
@@ -88,7 +88,7 @@ def devices_text(devices: Mapping[str, int]) -> str:
 
 
 def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
-    mismatch = believed(desired, scaler)
+    mismatch = find_mismatch(desired, scaler)
     if mismatch is None:
         return
     most = desired.target.nodes.maximum
@@ -98,10 +98,10 @@ def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
         f"{desired.target.where}: a node has {devices_text(mismatch.real)}, but while the pool is empty the autoscaler "
         f"expects {devices_text(mismatch.foreseen)}",
         why="pods that request these devices start no node"
-        if mismatch.is_blind
+        if mismatch.never_scales
         else "it starts the wrong number of nodes until the first one is ready",
-        fix="write min: 1 or more" + ("" if mismatch.is_blind else f", or keep max low (now {most})"),
-        severity="error" if mismatch.is_blind else "warning",
+        fix="write min: 1 or more" + ("" if mismatch.never_scales else f", or keep max low (now {most})"),
+        severity="error" if mismatch.never_scales else "warning",
     )
 
 
