@@ -108,6 +108,7 @@ class World:
         """Start the Kubernetes side; its version and address are its own when KUBEBUILDER_ASSETS names a real one."""
         token = secrets.token_urlsafe(24)
         kube = KubeCluster(wanted.name, self.clock, token, wanted.kubernetes_version, assets=find_assets())
+        kube.admits_anonymous = False
         kube.tolerate_extended_resources()  # docs: azure-aks faq (admission controllers; the list cannot be changed)
         await kube.start()
         self.kube_apps[key] = make_app(kube)

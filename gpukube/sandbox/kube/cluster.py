@@ -71,6 +71,7 @@ class KubeCluster:
     Attributes:
         denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
             ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
+        admits_anonymous: A request without a token is one of system:anonymous, who reads health and version; else 401.
         failures: What controllers raised; each is a mistake in the emulation.
     """
 
@@ -89,6 +90,7 @@ class KubeCluster:
         self.token = token
         self.kubernetes_version = kubernetes_version
         self.denied: set[tuple[str, str]] = set()
+        self.admits_anonymous = True
         self.failures: list[Exception] = []
         self.store = Store(clock)
         self.api: ObjectApi = StoreApi(self.store)
@@ -110,6 +112,7 @@ class KubeCluster:
         """Copy objects, machines and logs into a cluster that is not started yet."""
         twin = memo[id(self)] = KubeCluster(self.name, self.clock, self.token, self.kubernetes_version)
         twin.denied = set(self.denied)
+        twin.admits_anonymous = self.admits_anonymous
         twin.store = self.store.copied()
         twin.api = StoreApi(twin.store)
         twin._logs = copy.deepcopy(self._logs)

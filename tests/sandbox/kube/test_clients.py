@@ -17,7 +17,7 @@ from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.cluster import GpuShape, KubeCluster, NodeShape, Taint
 from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.kube.repository import CHART, VERSIONS, archive_name, chart_archive, repository_routes
-from gpukube.sandbox.kube.store.problems import SANDBOX_USER
+from gpukube.sandbox.kube.store.rbac import SANDBOX_ADMIN
 from tests.clients import client
 from tests.waiting import wait_for
 
@@ -464,7 +464,7 @@ def test_kubectl_when_asked_to_explain_then_the_published_types_are_shown(
 
 @pytest.mark.clients("kubectl")
 def test_kubectl_when_asked_who_and_how_then_answered(served: Served, kubeconfig: Path) -> None:
-    assert SANDBOX_USER in kubectl(kubeconfig, "auth", "whoami")
+    assert SANDBOX_ADMIN.name in kubectl(kubeconfig, "auth", "whoami")
     assert kubectl(kubeconfig, "get", "--raw", "/readyz") == "ok"
     assert "/apis/apps" in kubectl(kubeconfig, "get", "--raw", "/")
 

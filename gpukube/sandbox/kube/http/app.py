@@ -23,6 +23,7 @@ from gpukube.sandbox.kube.store import problems
 from gpukube.sandbox.kube.store.objects import labels
 from gpukube.sandbox.kube.store.patches import patch_object
 from gpukube.sandbox.kube.store.problems import ApiProblem
+from gpukube.sandbox.kube.store.rbac import ANONYMOUS, SANDBOX_ADMIN, Access, user_named
 from gpukube.sandbox.kube.store.schema import check_applied, check_sent
 from gpukube.sandbox.kube.store.selectors import field_test, label_test
 
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube.sandbox.kube.store.rbac import User
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _APPLY = "application/apply-patch+yaml"
 _WATCH_S = 1800.0
+_API_PARTS, _APIS_PARTS = 2, 3
+"""/api/v1 and /apis/apps/v1 are paths; what is below them are resources."""
 
 
 def make_app(cluster: KubeCluster) -> Starlette:
@@ -56,8 +60,7 @@ class _Api:
 
     async def serve(self, request: Request) -> Response:
         try:
-            self._authenticate(request)
-            response = await self._route(request)
+            response = await self._route(request, self._user_of(request))
         except ApiProblem as problem:
             return _answer(problem.as_status(), problem.code)
         if isinstance(response, JSONResponse):
@@ -66,21 +69,38 @@ class _Api:
 
     async def serve_socket(self, socket: WebSocket) -> None:
         try:
-            self._authenticate(socket)
+            user = self._user_of(socket)
             target = parse_target(_parts(socket), self._store.kinds)
             if target.part not in execution.STREAMS:
                 raise problems.no_such_path()
-            self._require_allowed("create", target)
+            self._require_allowed(user, _access("create", target))
             await execution.serve(self._cluster, socket, target)
         except ApiProblem as problem:
             await socket.send_denial_response(_answer(problem.as_status(), problem.code))
 
-    def _authenticate(self, request: HTTPConnection) -> None:
-        if request.headers.get("authorization") != f"Bearer {self._cluster.token}":
-            raise problems.unauthorized()
+    def _user_of(self, request: HTTPConnection) -> User:
+        """Tell who asks: the bearer of the cluster's token, or whom that one wants to be taken for.
 
-    async def _route(self, request: Request) -> Response:
+        Raises:
+            ApiProblem: 401 for another token, 403 where nobody else may be spoken for.
+        """
+        token = request.headers.get("authorization", "")
+        if token != f"Bearer {self._cluster.token}" and (token or not self._cluster.admits_anonymous):
+            raise problems.unauthorized()
+        user = SANDBOX_ADMIN if token else ANONYMOUS
+        name, groups = request.headers.get("impersonate-user"), request.headers.getlist("impersonate-group")
+        if name is None and not groups:
+            return user
+        if not name:
+            raise problems.bad_request("requested to impersonate groups without a user")
+        for resource, meant in [("users", name), *(("groups", group) for group in groups)]:
+            self._require_allowed(user, Access("impersonate", resource, name=meant))
+        return user_named(name, groups)
+
+    async def _route(self, request: Request, user: User) -> Response:
         parts = _parts(request)
+        if len(parts) <= {"api": _API_PARTS, "apis": _APIS_PARTS}.get("".join(parts[:1]), len(parts)):
+            self._require_allowed(user, Access(request.method.lower(), path="/" + "/".join(parts)))
         about = self._about(parts, request.headers.get("accept", ""))
         if about is not None:
             return about
@@ -88,11 +108,11 @@ class _Api:
             raise problems.no_such_path()
         target = parse_target(parts, self._store.kinds)
         verb = _verb(request, target)
-        self._require_allowed(verb, target)
+        self._require_allowed(user, _access(verb, target))
         if target.part:
             return await subresources.serve(self._cluster, request, target)
         if subresources.is_review(target.kind):
-            return _answer(subresources.review(self._cluster, target.kind, await read_body(request)), 201)
+            return _answer(subresources.review(self._cluster, target.kind, await read_body(request), user), 201)
         return await self._objects(verb, request, target)
 
     def _about(self, parts: list[str], accept: str) -> Response | None:
@@ -132,11 +152,9 @@ class _Api:
             case _:
                 return {} if parts[0] == "openapi" else None
 
-    def _require_allowed(self, verb: str, target: Target) -> None:
-        kind = target.kind
-        plural = f"{kind.plural}/{target.part}" if target.part else kind.plural
-        if subresources.is_denied(self._cluster.denied, verb, plural, kind.group):
-            raise problems.forbidden(verb, plural, group=kind.group, namespace=target.namespace, name=target.name)
+    def _require_allowed(self, user: User, access: Access) -> None:
+        if not subresources.may(self._cluster, user, access):
+            raise problems.forbidden(user.name, access)
 
     async def _objects(self, verb: str, request: Request, target: Target) -> Response:
         if verb in {"watch", "list", "get"}:
@@ -245,6 +263,12 @@ class _Api:
         return _answer(
             {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": {}, "items": found}
         )
+
+
+def _access(verb: str, target: Target) -> Access:
+    resource = f"{target.kind.plural}/{target.part}" if target.part else target.kind.plural
+    namespace = target.name if target.kind.kind == "Namespace" else target.namespace
+    return Access(verb, resource, target.kind.group, namespace, target.name)
 
 
 def _parts(request: HTTPConnection) -> list[str]:

@@ -15,6 +15,7 @@ from gpukube.sandbox.kube.store import problems
 from gpukube.sandbox.kube.store.eviction import evict
 from gpukube.sandbox.kube.store.objects import spec, status
 from gpukube.sandbox.kube.store.patches import patch_object
+from gpukube.sandbox.kube.store.rbac import Access, User, is_allowed, rules_of, user_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,21 +38,41 @@ def is_review(kind: Kind) -> bool:
     return kind.group in {"authorization.k8s.io", "authentication.k8s.io"}
 
 
-def review(cluster: KubeCluster, kind: Kind, body: JsonObject) -> JsonObject:
-    """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview."""
+def review(cluster: KubeCluster, kind: Kind, body: JsonObject, user: User) -> JsonObject:
+    """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview of a user."""
     answer = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
     answer.setdefault("metadata", {"creationTimestamp": None})
+    asked = body.get("spec") or {}
     if kind.kind == "SelfSubjectReview":
-        answer["status"] = {"userInfo": {"username": problems.SANDBOX_USER, "groups": ["system:authenticated"]}}
+        answer["status"] = {"userInfo": {"username": user.name, "groups": list(user.groups)}}
     elif kind.kind == "SelfSubjectRulesReview":
-        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        answer["status"] = {"resourceRules": [everything], "nonResourceRules": [], "incomplete": bool(cluster.denied)}
+        rules = list(rules_of(cluster.store, user, asked.get("namespace", "")))
+        paths = [rule for rule in rules if "nonResourceURLs" in rule]
+        resources = [rule for rule in rules if "resources" in rule]
+        answer["status"] = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": bool(cluster.denied)}
     else:
-        asked = (body.get("spec") or {}).get("resourceAttributes") or {}
-        verb, plural = asked.get("verb", ""), asked.get("resource", "")
-        denied = is_denied(cluster.denied, verb, plural, asked.get("group", ""))
-        answer["status"] = {"allowed": not denied} | ({"reason": "no RBAC policy matched"} if denied else {})
+        if kind.kind == "SubjectAccessReview":
+            user = user_named(asked.get("user", ""), asked.get("groups") or ())
+        allowed = may(cluster, user, _asked_access(asked))
+        answer["status"] = {"allowed": allowed} | ({} if allowed else {"reason": "no RBAC policy matched"})
     return answer
+
+
+def _asked_access(asked: JsonObject) -> Access:
+    path = asked.get("nonResourceAttributes")
+    if path:
+        return Access(path.get("verb", ""), path=path.get("path", ""))
+    wanted = asked.get("resourceAttributes") or {}
+    resource = "/".join(filter(None, (wanted.get("resource", ""), wanted.get("subresource", ""))))
+    return Access(
+        wanted.get("verb", ""), resource, wanted.get("group", ""), wanted.get("namespace", ""), wanted.get("name", "")
+    )
+
+
+def may(cluster: KubeCluster, user: User, access: Access) -> bool:
+    """Whether the cluster's deny list and then its roles let a user do something."""
+    denied = not access.path and is_denied(cluster.denied, access.verb, access.resource, access.group)
+    return not denied and is_allowed(cluster.store, user, access)
 
 
 async def serve(cluster: KubeCluster, request: Request, target: Target) -> Response:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.sandbox.kube.store.objects import JsonObject
-
-SANDBOX_USER = "sandbox-user"
-"""Who every bearer of the cluster's token is."""
+    from gpukube.sandbox.kube.store.rbac import Access
 
 
 class ApiProblem(Exception):
@@ -109,13 +107,22 @@ def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
     return ApiProblem(409, "Conflict", f"Apply failed with {len(listed)} {noun}: {told}", {"causes": listed})
 
 
-def forbidden(verb: str, plural: str, *, group: str = "", namespace: str = "", name: str = "") -> ApiProblem:
-    """403: RBAC says no to the sandbox's one user."""
-    user = SANDBOX_USER
-    shown = f'{_resource(plural, group)} "{name}"' if name else _resource(plural, group)
-    place = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-    message = f'{shown} is forbidden: User "{user}" cannot {verb} resource "{plural}" in API group "{group}"{place}'
-    return ApiProblem(403, "Forbidden", message, {"name": name, "kind": plural})
+def forbidden(user: str, access: Access) -> ApiProblem:
+    """403: RBAC says no to a user."""
+    if access.path:
+        return ApiProblem(403, "Forbidden", f'forbidden: User "{user}" cannot {access.verb} path "{access.path}"')
+    plural = access.resource.partition("/")[0]
+    shown = _resource(plural, access.group)
+    named = f'{shown} "{access.name}"' if access.name else shown
+    place = f' in the namespace "{access.namespace}"' if access.namespace else " at the cluster scope"
+    message = (
+        f'{named} is forbidden: User "{user}" cannot {access.verb} resource "{access.resource}" in API group '
+        f'"{access.group}"{place}'
+    )
+    details: JsonObject = {"kind": plural} | {
+        key: value for key, value in (("name", access.name), ("group", access.group)) if value
+    }
+    return ApiProblem(403, "Forbidden", message, details)
 
 
 def unauthorized() -> ApiProblem:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpukube.sandbox.clock import timestamp
-from gpukube.sandbox.kube.store import apply, defaults, kinds, problems
+from gpukube.sandbox.kube.store import apply, defaults, kinds, problems, rbac
 from gpukube.sandbox.kube.store.admission import admit_pod
 from gpukube.sandbox.kube.store.apply import Write
 from gpukube.sandbox.kube.store.kinds import BUILT_IN, Kind
@@ -94,6 +94,7 @@ class Store:
             self.create(kinds.CORE["namespaces"], {"metadata": {"name": name}})
         for name, value in _PRIORITIES.items():
             self.create(kinds.CORE["priorityclasses"], {"metadata": {"name": name}, "value": value})
+        rbac.seed_roles(self)
 
     def copied(self) -> Store:
         """A store with the same objects, which nobody watches yet; objects are shared, as none changes in place."""
