@@ -20,20 +20,20 @@ class LabelNode:
 
     Attributes:
         live: Value that was seen, None for none: if it is another one by then, nothing is done.
-        wanted: None removes the label.
+        desired: None removes the label.
     """
 
     node: str
     key: str
     live: str | None
-    wanted: str | None
+    desired: str | None
     needs_spec: ClassVar[bool] = False
 
     def __str__(self) -> str:
         """Describe it as the question before it does."""
-        if self.wanted is None:
+        if self.desired is None:
             return f"remove the label {self.key}={self.live} from node {self.node}"
-        return f"label node {self.node} {self.key}={self.wanted}"
+        return f"label node {self.node} {self.key}={self.desired}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,13 +116,13 @@ def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
 
 def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Examination:
     key = session.cluster.key
-    run.tell("check", "reading the cloud and the cluster", key)
+    run.report("check", "reading the cloud and the cluster", key)
     evidence = gather(session, prepared.desired[key], tools)
     # An operator that another spec brought serves these pools too, whatever their own spec needs.
     settled = prepared.settle(key, session.provider, operator_live=has_operator(evidence.seen))
     evidence = replace(evidence, desired=settled.desired)
     examination = examine(evidence, (*CHECKS, *cloud_checks(session.provider)))
-    run.tell("done", f"{examination.made} checks made", key)
+    run.report("done", f"{examination.made} checks made", key)
     return examination
 
 

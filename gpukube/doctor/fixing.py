@@ -45,7 +45,7 @@ def apply_fixes(fixes: Sequence[SafeFix], session: Session, prepared: Prepared, 
     """
     done = []
     for item in sorted(fixes, key=lambda each: not isinstance(each, Reconcile)):
-        run.tell("release", str(item), session.cluster.key)
+        run.report("release", str(item), session.cluster.key)
         if isinstance(item, Reconcile):
             # With all the gates of a create, and no pool.
             key = session.cluster.key
@@ -72,8 +72,8 @@ def _label(kube: Kube, desired: LabelNode) -> bool:
             return False
         path = pointer("metadata", "labels", desired.key)
         operation = {"op": "remove", "path": path}
-        if desired.wanted is not None:
-            operation = {"op": "add", "path": path, "value": desired.wanted}
+        if desired.desired is not None:
+            operation = {"op": "add", "path": path, "value": desired.desired}
         if kube.change_object(NODES, node, [operation]):
             return True
     raise _contended(kube, f"node {desired.node}")

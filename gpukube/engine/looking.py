@@ -94,7 +94,7 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) 
     outside = plan_outside(session, prepared, run, scope)
     if scope.skip_cluster:
         return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
-    run.tell("check", "reading the cluster", session.cluster.key)
+    run.report("check", "reading the cluster", session.cluster.key)
     from gpukube.engine.plan.inside import plan_inside  # noqa: PLC0415 - most of the room `cluster`
 
     try:

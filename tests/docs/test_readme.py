@@ -74,8 +74,10 @@ def test_console_block_when_its_command_runs_then_prints_the_same(shell: dict[st
 
 
 def test_offline_block_when_run_then_each_line_answers(shell: dict[str, str], tmp_path: Path) -> None:
-    asked = " --provider eks --name train --account 111122223333 --region us-east-1 --gpu T4"  # there is no terminal
-    told = run(blocks("sh")[2].replace("gpukube init ", f"gpukube init{asked} "), shell, tmp_path)
+    requested = (
+        " --provider eks --name train --account 111122223333 --region us-east-1 --gpu T4"  # there is no terminal
+    )
+    told = run(blocks("sh")[2].replace("gpukube init ", f"gpukube init{requested} "), shell, tmp_path)
     assert told.returncode == 0, told.stderr
     for part in ("pools[].sharing.mig.profile", "p4de.24xlarge", "20 GB", "data: embedded table of"):
         assert part in told.stdout

@@ -55,7 +55,7 @@ def test_pool_when_created_then_its_devices_are_there_and_a_pod_gets_one(key: st
     assert (str(verified.error or ""), totals(verified)) == ("", devices)
     assert verified.proof is not None
     assert verified.proof.probe is not None
-    assert (verified.proof.probe.status, verified.proof.probe.says != "") == ("passed", True)
+    assert (verified.proof.probe.status, verified.proof.probe.message != "") == ("passed", True)
 
 
 @pytest.mark.parametrize("key", WARDS)

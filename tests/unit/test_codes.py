@@ -86,11 +86,11 @@ def test_code_when_listed_then_is_kebab_case(code: str) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code)
 
 
-@pytest.mark.parametrize("says", [says for table in TABLES.values() for says in table.values()])
-def test_sentence_when_printed_then_is_one(says: str) -> None:
-    assert says.endswith(".")
-    assert "\n" not in says
-    assert "|" not in says
+@pytest.mark.parametrize("message", [message for table in TABLES.values() for message in table.values()])
+def test_sentence_when_printed_then_is_one(message: str) -> None:
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert "|" not in message
 
 
 @pytest.mark.parametrize(

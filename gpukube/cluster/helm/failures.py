@@ -34,7 +34,7 @@ class _Row:
     pattern: str
     makes: type[GpukubeError]
     code: str
-    says: str
+    message: str
     fix: str
 
 
@@ -205,7 +205,7 @@ def explain_helm(output: str, where: Where, words: dict[str, str]) -> GpukubeErr
             where=where,
             fix="helm history {name} --namespace {namespace} shows what happened before".format(**words),
         )
-    return row.makes(row.says, where=where, why=line, fix=row.fix.format(**words), code=row.code)
+    return row.makes(row.message, where=where, why=line, fix=row.fix.format(**words), code=row.code)
 
 
 def _line(output: str) -> str:

@@ -105,7 +105,7 @@ class WorkloadView:
 
     Attributes:
         desired, ready: Pods, from the status.
-        asked: Pods that a Deployment is set to; 1 for a DaemonSet, which has no such number.
+        replicas: Pods that a Deployment is set to; 1 for a DaemonSet, which has no such number.
         generation: Of a DaemonSet's template, as its pods carry it (GENERATION); "" where it is not told.
         rolled_out: Whether no pod is about to be replaced by one of a newer template.
     """
@@ -119,7 +119,7 @@ class WorkloadView:
     containers: tuple[ContainerView, ...]
     desired: int
     ready: int
-    asked: int = 1
+    replicas: int = 1
     generation: str = ""
     rolled_out: bool = True
 
@@ -240,7 +240,7 @@ def workload_view(obj: Tree, kind: str) -> WorkloadView:
         containers=tuple(_container(item) for item in items(obj, "spec", "template", "spec", "containers")),
         desired=number(obj, "status", "desiredNumberScheduled" if daemon else "replicas"),
         ready=number(obj, "status", "numberReady" if daemon else "readyReplicas"),
-        asked=number(obj, "spec", "replicas") if at(obj, "spec", "replicas") is not None else 1,
+        replicas=number(obj, "spec", "replicas") if at(obj, "spec", "replicas") is not None else 1,
         generation=text(obj, "metadata", "annotations", _GENERATION_NOW) if daemon else "",
         rolled_out=not daemon or _is_rolled_out(obj),
     )

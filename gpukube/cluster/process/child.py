@@ -41,18 +41,18 @@ class Stop:
     """How a run is stopped before its deadline.
 
     Attributes:
-        asked: Whether it is to stop.
+        requested: Whether it is to stop.
         grace_s: Seconds that the child then still has.
-        tell: Told once when the child is given these seconds.
+        report: Told once when the child is given these seconds.
     """
 
-    asked: Callable[[], bool]
+    requested: Callable[[], bool]
     grace_s: float
-    tell: Callable[[], None] = lambda: None
+    report: Callable[[], None] = lambda: None
 
     def at_once(self) -> Stop:
         """Give no grace: for a child that changes nothing."""
-        return replace(self, grace_s=0.0, tell=lambda: None)
+        return replace(self, grace_s=0.0, report=lambda: None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ def _follow(child: subprocess.Popen[str], stdin: str, end: float, stop: Stop | N
     hurried = False
     # communicate() keeps what it has read when it times out, so it can be called again between looks at the stop.
     while True:
-        if stop and not hurried and stop.asked():
+        if stop and not hurried and stop.requested():
             end, hurried = min(end, time.monotonic() + stop.grace_s), True
-            stop.tell()
+            stop.report()
         left = max(0.0, end - time.monotonic())
         look_s = left if stop is None or hurried else min(_LOOK_S, left)
         try:

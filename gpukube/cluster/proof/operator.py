@@ -68,7 +68,7 @@ _STATES: Final[dict[str, _State]] = {
         "geometry",
         "pods still used a GPU, the GPU has no such profile, or its MIG mode could not be changed",
         "{log}; stop the pods that use GPUs of the node, then apply it again: kubectl label --overwrite node {node} "
-        "{label}=all-disabled, and the same with {label}={wanted}; or replace the node",
+        "{label}=all-disabled, and the same with {label}={desired}; or replace the node",
     ),
 }
 """Values of the state label, without success (which has nothing to say) and those not known."""
@@ -172,6 +172,6 @@ def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
     if value == "success":
         return []
     state = _STATES.get(value, _UNKNOWN_STATE)
-    fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, wanted=expected)
+    fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, desired=expected)
     message = f"label {STATE_LABEL} is {value or 'absent'}"
     return [missing(node.name, state.step, state.severity, message, state.means, fix)]

@@ -102,7 +102,7 @@ class Probe:
 
     Attributes:
         status: "skipped" is no failure: there was nothing to ask without starting a node, or no device free.
-        says: One line.
+        message: One line.
         resource: What it asked for.
         image: What it ran.
         node: Where it ran; "" when it did not.
@@ -111,7 +111,7 @@ class Probe:
     """
 
     status: ProbeStatus
-    says: str
+    message: str
     resource: str
     image: str
     node: str = ""

@@ -258,7 +258,7 @@ def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
         names = ", ".join(str(reason.taint) for reason in reasons)
         return [missing(node.name, "ready", "warning", f"the node still has {names}", "Kubernetes removes it itself")]
     taints = [str(reason.taint) for reason in reasons if reason.taint]
-    seen = "; ".join(reason.says for reason in reasons)
+    seen = "; ".join(reason.message for reason in reasons)
     if taints:
         means = f"the release does not tolerate {', '.join(taints)}; taints of the spec are tolerated, others are not"
         fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"

@@ -79,11 +79,11 @@ def _operations(node: Tree, repairs: Sequence[NodeRepair]) -> list[Tree]:
     for repair in repairs:
         at = _position(node, repair)
         if repair.kind == "label":
-            found.append({"op": "add", "path": pointer("metadata", "labels", repair.key), "value": repair.wanted})
+            found.append({"op": "add", "path": pointer("metadata", "labels", repair.key), "value": repair.desired})
         elif at is None:
-            missing.append({"key": repair.key, "value": repair.wanted, "effect": repair.effect})
+            missing.append({"key": repair.key, "value": repair.desired, "effect": repair.effect})
         else:
-            found.append({"op": "add", "path": pointer("spec", "taints", at, "value"), "value": repair.wanted})
+            found.append({"op": "add", "path": pointer("spec", "taints", at, "value"), "value": repair.desired})
     if missing and items(node, "spec", "taints"):
         found += [{"op": "add", "path": "/spec/taints/-", "value": taint} for taint in missing]
     elif missing:

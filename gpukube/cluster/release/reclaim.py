@@ -72,7 +72,7 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
 def _operations(desired: Tree, live: Tree, manager: str) -> list[Tree]:
     """Write the patch: additions away, the last item of a list first, and the others' claims."""
     drift = find_drift([desired], [live])
-    added = [item for item in drift if item.wanted is None]
+    added = [item for item in drift if item.desired is None]
     found: list[Tree] = [] if manager or text(live, "kind") not in _CUSTOM else _put_back(drift)
     found += [{"op": "remove", "path": pointer(*item.path)} for item in sorted(added, key=_last_first)]
     claims = items(live, "metadata", "managedFields")
@@ -84,9 +84,9 @@ def _operations(desired: Tree, live: Tree, manager: str) -> list[Tree]:
 
 def _put_back(drift: Sequence[Drift]) -> list[Tree]:
     """Write the values of the manifest; what is missing at the end of a list goes there."""
-    lost = [item for item in drift if item.wanted is not None]
+    lost = [item for item in drift if item.desired is not None]
     return [
-        {"op": "add" if item.live is None else "replace", "path": pointer(*item.path), "value": item.wanted}
+        {"op": "add" if item.live is None else "replace", "path": pointer(*item.path), "value": item.desired}
         for item in lost
     ]
 

@@ -44,7 +44,7 @@ class NodeRepair:
         pool: Name of its pool in the spec.
         kind: What it is.
         key: Of the label or taint.
-        wanted: Value that spec and pool API declare.
+        desired: Value that spec and pool API declare.
         live: Value on the node; None when it is not there.
         effect: Of a taint; "" for a label.
     """
@@ -53,7 +53,7 @@ class NodeRepair:
     pool: str
     kind: Literal["label", "taint"]
     key: str
-    wanted: str
+    desired: str
     live: str | None
     effect: str = ""
 
@@ -69,7 +69,7 @@ class NodeRepair:
 
     def __str__(self) -> str:
         """Say it in one line."""
-        return f"node {self.node}: {self.field} is {self.live if self.live is not None else 'gone'}, not {self.wanted}"
+        return f"node {self.node}: {self.field} is {self.live if self.live is not None else 'gone'}, not {self.desired}"
 
 
 def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair, ...]:
@@ -115,7 +115,7 @@ def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair
     operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser
     return [
         NodeRepair(
-            node=node.name, pool=desired.target.pool, kind="label", key=key, wanted=expected, live=node.labels.get(key)
+            node=node.name, pool=desired.target.pool, kind="label", key=key, desired=expected, live=node.labels.get(key)
         )
         for key, expected in sorted(desired.labels.items())
         if live.labels.get(key) == expected
@@ -133,7 +133,7 @@ def _taints(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair
             pool=desired.target.pool,
             kind="taint",
             key=taint.key,
-            wanted=taint.value,
+            desired=taint.value,
             live=value,
             effect=taint.effect,
         )

@@ -110,7 +110,7 @@ class Reach:
     @property
     def why_not(self) -> str:
         """Say what stands against it; "" when nothing does."""
-        return "; ".join(misfit.says for misfit in self.misfits)
+        return "; ".join(misfit.message for misfit in self.misfits)
 
     @property
     def taints(self) -> tuple[Taint, ...]:

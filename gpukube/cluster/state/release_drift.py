@@ -66,14 +66,14 @@ class Drift:
         object: Kind and name, "DaemonSet gpukube-nvidia-device-plugin".
         field: Dotted, items of lists by their key: "spec.template.spec.containers[main].image"; "" when the whole
             object is gone.
-        wanted: What the release's manifest says; None when no message.
+        desired: What the release's manifest says; None when no message.
         live: What is there; None when it is not.
         path: Where the live value is, list positions as numbers, for taking it away.
     """
 
     object: str
     field: str
-    wanted: Json
+    desired: Json
     live: Json
     path: Path = dataclasses.field(default=(), repr=False, compare=False)
 

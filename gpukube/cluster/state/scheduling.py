@@ -41,13 +41,13 @@ class Misfit:
 
     Attributes:
         kind: What stands in the way.
-        says: For people, with the values seen.
+        message: For people, with the values seen.
         taint: The taint that is not tolerated.
         keys: Label keys that are asked for and not as asked; of an affinity those of all its terms.
     """
 
     kind: Literal["selector", "affinity", "taint"]
-    says: str
+    message: str
     taint: Taint | None = None
     keys: tuple[str, ...] = ()
 

@@ -58,7 +58,7 @@ class ReleaseChoice:
 
     release: Literal["chart", "operator"] = "chart"
     row: str = "chart"
-    because: str = RELEASE_ROWS[-1].says
+    because: str = RELEASE_ROWS[-1].message
     driver: Literal["cloud", "operator"] = "cloud"
 
     @property
@@ -93,12 +93,12 @@ class Decision:
     @property
     def said(self) -> str:
         """What the plugin's row says of this pool."""
-        return self.plugin.says.format(**_words(self.target, self.stack, self.choice))
+        return self.plugin.message.format(**_words(self.target, self.stack, self.choice))
 
     @property
     def driver_reason(self) -> str:
         """What the driver's row says of this pool."""
-        return self.driver.says.format(**_words(self.target, self.stack, self.choice))
+        return self.driver.message.format(**_words(self.target, self.stack, self.choice))
 
 
 def needs_operator(target: Target, stack: NodeStack) -> bool:
@@ -203,7 +203,7 @@ def cut_of(target: Target, stack: NodeStack) -> Cut:
 
 
 def _choice(row: ReleaseRow, pool: str = "", *, driver: Literal["cloud", "operator"] = "cloud") -> ReleaseChoice:
-    return ReleaseChoice(row.release, row.name, row.says.format(pool=pool), driver)
+    return ReleaseChoice(row.release, row.name, row.message.format(pool=pool), driver)
 
 
 def _driver_row(target: Target, stack: NodeStack) -> DriverRow:
@@ -211,7 +211,7 @@ def _driver_row(target: Target, stack: NodeStack) -> DriverRow:
     return next(
         row
         for row in DRIVER_ROWS
-        if target.driver_owner in row.asked
+        if target.driver_owner in row.requested
         and row.brings in ("any", stack.driver)
         and row.operable in ("any", operable)
     )
@@ -220,7 +220,7 @@ def _driver_row(target: Target, stack: NodeStack) -> DriverRow:
 def _matches(row: PluginRow, driver: DriverRow, target: Target, stack: NodeStack, choice: ReleaseChoice) -> bool:
     brought_by = driver.answer or stack.driver
     return (
-        target.plugin_owner in row.asked
+        target.plugin_owner in row.requested
         and row.brings in ("any", stack.advertiser)
         and row.driver in ("any", brought_by)
         and row.release in ("any", choice.release)
@@ -238,7 +238,7 @@ def _refusal(
     return Finding(
         OWNER_REFUSED,
         target.locator.at(field),
-        f"{target.where}: {row.says.format(**words)}",
+        f"{target.where}: {row.message.format(**words)}",
         fix="; or ".join(fixes),
         why=row.source,
     )
@@ -252,7 +252,7 @@ def _ownership(
     choice: ReleaseChoice,
 ) -> Ownership:
     advertiser = row.answer or "none"
-    reason = row.says.format(**_words(target, stack, choice))
+    reason = row.message.format(**_words(target, stack, choice))
     if advertiser not in ("chart", "operator"):
         labels = {OPERANDS_LABEL: "false"} if row.kept_off else {}
         return Ownership(

@@ -31,13 +31,13 @@ class ReleaseRow:
     Attributes:
         name: Stable.
         release: Which one.
-        says: The reason, for people; {pool} is the pool that decides.
+        message: The reason, for people; {pool} is the pool that decides.
         source: Public source.
     """
 
     name: Literal["driver-by-operator", "cut-by-operator", "operator-asked", "helm-asked", "operator-live", "chart"]
     release: Literal["chart", "operator"]
-    says: str
+    message: str
     source: str
 
 
@@ -88,20 +88,20 @@ class DriverRow:
 
     Attributes:
         name: Stable.
-        asked: driver.owner is one of these.
+        requested: driver.owner is one of these.
         brings: Whether the image or the cloud installs a driver; "any".
         operable: Whether the GPU Operator has a driver for the nodes; "any".
         answer: The owner; None is a refusal.
-        says: What is so, or what is wrong.
+        message: What is so, or what is wrong.
         fixes: Two ways out of a refusal.
         source: Public source.
     """
 
     name: str
-    asked: tuple[str, ...]
+    requested: tuple[str, ...]
     brings: Literal["cloud", "none", "any"]
     answer: Literal["cloud", "operator", "none"] | None
-    says: str
+    message: str
     source: str
     fixes: tuple[str, str] | None = None
     operable: Literal["yes", "no", "any"] = "any"
@@ -162,7 +162,7 @@ class PluginRow:
 
     Attributes:
         name: Stable.
-        asked: devicePlugin.owner is one of these.
+        requested: devicePlugin.owner is one of these.
         brings: Whether the cloud runs a plugin on these nodes by itself; "any".
         driver: Who brings the driver, by the driver's row; "any".
         release: The cluster's one release; "any".
@@ -172,15 +172,15 @@ class PluginRow:
         operable: Whether the GPU Operator can serve the nodes; "any".
         answer: The advertiser; None is a refusal.
         kept_off: Whether the nodes are labelled so that the GPU Operator stays away.
-        says: What is so, or what is wrong.
+        message: What is so, or what is wrong.
         fixes: Two ways out of a refusal.
         source: Public source.
     """
 
     name: str
-    asked: tuple[str, ...]
+    requested: tuple[str, ...]
     answer: Advertiser | None
-    says: str
+    message: str
     source: str
     brings: Literal["cloud", "none", "any"] = "any"
     driver: Literal["cloud", "operator", "none", "any"] = "any"

@@ -164,7 +164,7 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
             f"somebody changed its {' and '.join(edits)}, so it does not run on {', '.join(missed[:3])}",
             patch_back(item, edits),
             tuple(
-                reason.says
+                reason.message
                 for node in gpu_nodes(evidence)
                 if node.name in missed[:1]
                 for reason in daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
@@ -193,7 +193,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
         )
     for item in operators:
         place = f"--namespace {item.namespace}"
-        if not item.asked:
+        if not item.replicas:
             yield fault(str(item), "it is scaled to 0", f"kubectl scale deployment {item.name} {place} --replicas=1")
         elif not item.ready and not any(_is_reported(evidence, pod) for pod in pods_of_deployment(evidence, item)):
             yield fault(

@@ -57,7 +57,7 @@ class Lost:
 
     node: str
     key: str
-    wanted: str
+    desired: str
     live: str | None
 
 
@@ -122,10 +122,10 @@ def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reas
         return "taint"
     if node.labels.get(PRESENT_LABEL) == "false" and evidence.seen.cluster_policies:
         return "reset"
-    wants_pci = any(_PCI_LABEL in reason.says for reason in reasons)
+    wants_pci = any(_PCI_LABEL in reason.message for reason in reasons)
     if wants_pci and any(node.labels.get(key) == "true" for key in NFD_LABELS[1:]):
         return "class-labels"
-    waits_for_operator = any(_DEPLOY in reason.says for reason in reasons)
+    waits_for_operator = any(_DEPLOY in reason.message for reason in reasons)
     if waits_for_operator and node.labels.get(OPERANDS_LABEL) == "false":
         return "opted-out"
     if waits_for_operator and not any(item.ready for item in workloads_of(evidence, "operator")):
@@ -162,10 +162,10 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
         recuts = item.key == MIG_CONFIG_LABEL
         yield fault(
             f"node {item.node}",
-            f"label {item.key} is {item.live or 'missing'}; its pool has {item.wanted}",
-            f"kubectl label node {item.node} {item.key}={item.wanted} --overwrite",
+            f"label {item.key} is {item.live or 'missing'}; its pool has {item.desired}",
+            f"kubectl label node {item.node} {item.key}={item.desired} --overwrite",
             why="the MIG manager follows the node's label, not its pool's" if recuts else "",
-            safe_fix=None if recuts else LabelNode(item.node, item.key, item.live, item.wanted),
+            safe_fix=None if recuts else LabelNode(item.node, item.key, item.live, item.desired),
         )
 
 
@@ -198,7 +198,7 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
 )
 def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
     for item in _unreached(evidence, "labels"):
-        message = tuple(reason.says for reason in item.reasons)
+        message = tuple(reason.message for reason in item.reasons)
         edits = edits_of(evidence, item.plugin) if item.plugin else {}
         if item.plugin and edits:
             ours = item.plugin.namespace == NAMESPACE and bool(evidence.desired)
@@ -255,7 +255,7 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
             f"node {item.node.name}",
             f"label {OPERANDS_LABEL}=false excludes the GPU Operator's plugin, and there is no other",
             f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and remove it from the node's pool)",
-            tuple(reason.says for reason in item.reasons),
+            tuple(reason.message for reason in item.reasons),
         )
 
 
@@ -294,7 +294,7 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
         worker = workloads_of(evidence, "nfd-worker")[0]
         reasons = daemon_misfits(worker.placement, item.node.labels, item.node.taints, name=item.node.name)
         taints = ", ".join(str(reason.taint) for reason in reasons if reason.taint)
-        message = tuple(reason.says for reason in (*reasons, *item.reasons))
+        message = tuple(reason.message for reason in (*reasons, *item.reasons))
         if reasons:
             yield fault(
                 f"node {item.node.name}",
@@ -302,12 +302,12 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
                 f"add tolerations for {taints} to nfd.worker.tolerations of the chart (its default covers "
                 "nvidia.com/gpu=present only)"
                 if taints
-                else f"let {worker} run on this node: {'; '.join(reason.says for reason in reasons)}",
+                else f"let {worker} run on this node: {'; '.join(reason.message for reason in reasons)}",
                 message,
             )
             continue
         down = next((master for master in workloads_of(evidence, "nfd-master") if not master.ready), None)
-        if down is not None and not down.asked:
+        if down is not None and not down.replicas:
             fix = f"kubectl scale deployment {down.name} --namespace {down.namespace} --replicas=1"
         elif down is not None:
             fix = f"kubectl describe deployment {down.name} --namespace {down.namespace}"
@@ -368,7 +368,7 @@ def _class_labels(evidence: Evidence) -> Iterator[Fault]:
             f"NFD labels it {seen[0]}, but {item.plugin} selects {_PCI_LABEL}",
             f"label the node's pool {PRESENT_LABEL}=true, or set in that NFD's release "
             "worker.config.sources.pci.deviceLabelFields=[vendor]",
-            tuple(reason.says for reason in item.reasons),
+            tuple(reason.message for reason in item.reasons),
         )
 
 
@@ -386,5 +386,5 @@ def _label_reset(evidence: Evidence) -> Iterator[Fault]:
             f"the GPU Operator set {PRESENT_LABEL}=false here, because NFD found no NVIDIA device",
             f"make NFD detect the device (kubectl get node {item.node.name} --show-labels lists {_PCI_LABEL}), or keep "
             f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
-            tuple(reason.says for reason in item.reasons),
+            tuple(reason.message for reason in item.reasons),
         )

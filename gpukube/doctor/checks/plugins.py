@@ -359,7 +359,7 @@ def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
                 "set nfd.enabled=true in its release"
                 if not masters
                 else f"kubectl scale deployment {masters[0].name} --namespace {masters[0].namespace} --replicas=1"
-                if not masters[0].asked
+                if not masters[0].replicas
                 else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}; if all "
                 "nodes have GPU taints, nfd.master.tolerations must cover them",
             )

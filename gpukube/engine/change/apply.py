@@ -136,7 +136,7 @@ def apply_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], r
 def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     if plan.repairs:
-        run.tell("update", f"restoring {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
+        run.report("update", f"restoring {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
         repair_nodes(session.kube(), plan.repairs)
     deleted = [pool for pool in plan.pools if pool.action == "delete"]
     others = [pool for pool in plan.pools if pool.action != "delete"]
@@ -152,7 +152,7 @@ def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterR
         return ClusterReport(plan.cluster, tuple(reports), STOPPED_TIDYING)
     except GpukubeError as error:
         run.note_failure()
-        run.tell("failed", str(error), plan.cluster.key)
+        run.report("failed", str(error), plan.cluster.key)
         return ClusterReport(plan.cluster, tuple(reports), release, error)
     return ClusterReport(plan.cluster, tuple(reports), release)
 
@@ -185,14 +185,14 @@ def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
     moved = any(c.change.field == label(CONFIG_LABEL) for c in plan.changes)
     operated = plan.desired is not None and plan.desired.ownership.advertiser == GPU_OPERATOR.advertiser
     if moved and operated and refresh_plugin(session.kube()):
-        run.tell("release", "restarting the plugin, which does not notice new entries", plan.cluster.key)
+        run.report("release", "restarting the plugin, which does not notice new entries", plan.cluster.key)
 
 
 def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
     """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
     desired = plan.desired
     assert desired is not None  # noqa: S101 - a replacement is declared
-    run.tell("replace", "deleting it first", plan.cluster.key, plan.pool)
+    run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_pool(plan, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)
 

@@ -48,13 +48,13 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     """
     _require_workable(plan)
     release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
-    run.tell("done", release or "nothing to install", plan.cluster.key)
+    run.report("done", release or "nothing to install", plan.cluster.key)
     one_by_one = session.provider.pools_at_once == 1
     for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
         message = (
             f"queued behind {before.pool}: the cloud changes one pool at a time" if before and one_by_one else "queued"
         )
-        run.tell("wait", message, plan.cluster.key, pool.pool)
+        run.report("wait", message, plan.cluster.key, pool.pool)
     return release
 
 
@@ -80,7 +80,7 @@ def _guarded(
         return work(plan, session, run)
     except GpukubeError as error:
         run.note_failure()
-        run.tell("failed", str(error), plan.cluster.key)
+        run.report("failed", str(error), plan.cluster.key)
         return _nothing_done(plan, error)
     except Stopped:
         return _nothing_done(plan, None)

@@ -55,7 +55,7 @@ def attempt(
     """Do one pool's work; a failure becomes a report, and with fail-fast the end of what has not begun."""
     key = plan.cluster.key
     if run.given_up:
-        run.tell("failed", "not attempted: another pool failed", key, plan.pool)
+        run.report("failed", "not attempted: another pool failed", key, plan.pool)
         message = "not attempted: another pool failed (--fail-fast)"
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
     if run.clock.stopped:  # pools that queue: a call made now would not be waited for
@@ -64,17 +64,17 @@ def attempt(
         report = work(plan, session, run)
     except GpukubeError as error:
         run.note_failure()
-        run.tell("failed", str(error), key, plan.pool)
+        run.report("failed", str(error), key, plan.pool)
         cut = _cut_short(plan, run)
         if isinstance(error, WaitTimeout) and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
             return replace(cut, error=error)
         resume = "" if plan.action == "conflict" else run.resume  # the same command would meet the same conflict
         return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
     except Stopped:
-        run.tell("failed", "interrupted", key, plan.pool)
+        run.report("failed", "interrupted", key, plan.pool)
         return _cut_short(plan, run)
     text = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
-    run.tell("failed" if report.outcome == "differs" else "done", text, key, plan.pool)
+    run.report("failed" if report.outcome == "differs" else "done", text, key, plan.pool)
     return report
 
 
@@ -128,7 +128,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     wait = _wait(plan, run, "create")
     if plan.observed is not None and plan.observed.state == "deleting":
         wait.for_operation(session.cloud, Operation(plan.name, "delete"))
-    run.tell("create", f"requesting {desired.target.machine.name}", plan.cluster.key, plan.pool)
+    run.report("create", f"requesting {desired.target.machine.name}", plan.cluster.key, plan.pool)
     for number, request in enumerate(plan.requests):
         try:
             operation = wait.send(session.cloud, request)
@@ -194,7 +194,7 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         requested = (
             "ownership labels" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
         )
-        run.tell("update", f"requesting {requested}", plan.cluster.key, plan.pool)
+        run.report("update", f"requesting {requested}", plan.cluster.key, plan.pool)
         done = None
         try:
             operation = wait.send(session.cloud, now.requests[0])
@@ -224,7 +224,7 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
     if plan.observed is None:
         return
     wait = _wait(plan, run, "delete")
-    run.tell("delete", "requesting deletion", plan.cluster.key, plan.pool)
+    run.report("delete", "requesting deletion", plan.cluster.key, plan.pool)
     operation = Operation(plan.name, "delete")
     if plan.observed.state != "deleting":
         operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
@@ -252,7 +252,7 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
             )
         if all(observed.fields.get(field) == value for field, value in desired.items()):
             return
-        run.tell(
+        run.report(
             "update", f"requesting {', '.join(f'{f} {v}' for f, v in desired.items())}", plan.cluster.key, plan.pool
         )
         try:
@@ -271,7 +271,7 @@ def _wanted(plan: PoolPlan) -> Desired:
 
 
 def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
-    wait = run.wait(run.resume, lambda message: run.tell(phase, message, plan.cluster.key, plan.pool))
+    wait = run.wait(run.resume, lambda message: run.report(phase, message, plan.cluster.key, plan.pool))
     return replace(wait, sending=partial(run.sent.sending, plan.cluster.key, plan.name))
 
 

@@ -85,8 +85,8 @@ class _Task:
     def kube(self) -> Kube:
         return self.session.kube()
 
-    def tell(self, message: str) -> None:
-        self.run.tell("verify", message, self.desired.target.cluster.key, self.desired.target.pool)
+    def report(self, message: str) -> None:
+        self.run.report("verify", message, self.desired.target.cluster.key, self.desired.target.pool)
 
 
 def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, how: Probing) -> PoolProof:
@@ -117,7 +117,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
         patience_s=patience_s,
     )
     _require_permissions(task)
-    task.tell(f"probing: a pod requests one {resource}")
+    task.report(f"probing: a pod requests one {resource}")
     with _running(task) as job:
         attempt = _follow(task, job)
         output = task.kube.pod_log(task.namespace, attempt.pod, _LINES) if attempt.exit_code is not None else ()
@@ -183,7 +183,7 @@ def _remove(task: _Task, name: str) -> None:
     except (GpukubeError, Stopped) as error:
         by_hand = f"kubectl -n {task.namespace} delete job {name}"
         why = str(error) or "stopped"
-        task.tell(f"the probe's Job was not deleted ({why}); the cluster removes it, or run: {by_hand}")
+        task.report(f"the probe's Job was not deleted ({why}); the cluster removes it, or run: {by_hand}")
 
 
 def _follow(task: _Task, job: str) -> Attempt:
@@ -209,7 +209,7 @@ def _follow(task: _Task, job: str) -> Attempt:
             return seen
         message = str(seen)
         if message != shown:
-            task.tell(message)
+            task.report(message)
             shown = message
         clock.wait(min(task.run.pace.poll_s, max(0.0, end - now)))
 
@@ -236,7 +236,7 @@ def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> Probe:
     if findings:
         return Probe(
             status="failed",
-            says=findings[0].seen,
+            message=findings[0].seen,
             resource=resource,
             image=task.image,
             node=attempt.node,
@@ -244,4 +244,6 @@ def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> Probe:
             findings=findings,
         )
     message = f"a pod with one {resource} on {attempt.node} sees {listed[-1].name} ({listed[-1].uuid})"
-    return Probe(status="passed", says=message, resource=resource, image=task.image, node=attempt.node, output=output)
+    return Probe(
+        status="passed", message=message, resource=resource, image=task.image, node=attempt.node, output=output
+    )

@@ -96,10 +96,10 @@ def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing 
         message = "not verified: the run was stopped"
         return PoolReport(target.pool, target.name, "not-attempted", message, resume=run.resume)
     if proof.status in GOOD:
-        run.tell("done", summarise(proof), target.cluster.key, target.pool)
+        run.report("done", summarise(proof), target.cluster.key, target.pool)
         message = "matches the spec"
         return PoolReport(target.pool, target.name, "unchanged", message, proof=proof)
-    run.tell("failed", summarise(proof), target.cluster.key, target.pool)
+    run.report("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
     return PoolReport(target.pool, target.name, "failed", "differs", proof=proof, error=unproven)
 
@@ -143,7 +143,7 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
             raise seen
         if proof is not None and not isinstance(seen, GpukubeError) and (over or proof.status in GOOD):
             return _with_logs(desired, proof, seen, session)
-        run.tell("verify", summarise(proof) if proof else str(seen), key, pool)
+        run.report("verify", summarise(proof) if proof else str(seen), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
 
 

@@ -72,7 +72,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         return f"release: {release.reason}" if release and release.revision else ""
     key = plan.cluster.key
     kube = session.kube()
-    run.tell("check", "checking permissions and the chart", key)
+    run.report("check", "checking permissions and the chart", key)
     _require_permissions(kube, release, key)
     _require_room(kube, plan, release, key)
     manager = connect_helm(
@@ -80,7 +80,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         run.environ,
         run.chart,
         clock=_helm_clock(run),
-        notify=lambda message: run.tell("release", message, key),
+        notify=lambda message: run.report("release", message, key),
     )
     try:
         return _install(manager, release, plan, session, run)
@@ -128,7 +128,7 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         lingering -= {pool.labels.get(CONFIG_LABEL, "") for pool in live}
         if not lingering or run.clock.now() >= end:
             break
-        run.tell("release", f"waiting for nodes that still use entry {', '.join(sorted(lingering))}", key)
+        run.report("release", f"waiting for nodes that still use entry {', '.join(sorted(lingering))}", key)
         run.clock.wait(run.pace.poll_s)
     release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=run.chart_version)
     return ensure_release(replace(plan, release=release), session, run)
@@ -195,16 +195,16 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
         )
 
     def replan_after(missed: Sequence[Release]) -> ReleasePlan:
-        run.tell("release", "changed by somebody else: planned again", key)
+        run.report("release", "changed by somebody else: planned again", key)
         if not dropped_entries(release):
             return replan(missed)
         others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
         return replan([unseen_entries(item, release) for item in others], retire=True)
 
-    run.tell("release", f"{release.action}s {release.chart} {release.version} with {manager.version()}", key)
+    run.report("release", f"{release.action}s {release.chart} {release.version} with {manager.version()}", key)
     answer = apply_release(manager, kube, release, replan_after)
     if back := _dropped_too_early(release, session):
-        run.tell("release", f"restoring {', '.join(sorted(back))}, which a pool uses now", key)
+        run.report("release", f"restoring {', '.join(sorted(back))}, which a pool uses now", key)
         before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
         answer = apply_release(manager, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision

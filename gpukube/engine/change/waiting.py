@@ -82,7 +82,7 @@ def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         fix = "gpukube pool create creates it" if plan.observed is None else "gpukube pool plan -f FILE shows more"
         raise Conflict(plan.why, where=plan.where, fix=fix, code="not-there")
     if plan.observed.state == "deleting":
-        wait = run.wait(run.resume, lambda message: run.tell("delete", message, plan.cluster.key, plan.pool))
+        wait = run.wait(run.resume, lambda message: run.report("delete", message, plan.cluster.key, plan.pool))
         wait.for_operation(session.cloud, Operation(plan.name, "delete"))
         return PoolReport(plan.pool, plan.name, "done", "deleted")
     settle(plan, session, run)

@@ -57,7 +57,7 @@ _OF_NODES: Final = frozenset({"node", "ready", "plugin-pod", "features", "geomet
 """Steps that nodes pass and fail by themselves; the others are drift, and stand with the release or the repairs."""
 
 
-class _Wanted(TypedDict):
+class _Requested(TypedDict):
     """The part of a pool that only a declared one has."""
 
     declared: Position | None
@@ -170,13 +170,13 @@ def _release(plan: ReleasePlan) -> Release:
         "entries": list(plan.keys),
         "changes": [{"path": c.path, "old": plain(c.old), "new": plain(c.new)} for c in plan.changes],
         "drift": [
-            {"object": d.object, "field": d.field, "old": plain(d.live), "new": plain(d.wanted)} for d in plan.drift
+            {"object": d.object, "field": d.field, "old": plain(d.live), "new": plain(d.desired)} for d in plan.drift
         ],
     }
 
 
 def _repairs(plan: ClusterPlan) -> list[NodeRepair]:
-    return [{"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.wanted} for r in plan.repairs]
+    return [{"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.desired} for r in plan.repairs]
 
 
 def _pool(plan: PoolPlan, seen: Snapshot | None) -> PoolPart:
@@ -238,7 +238,7 @@ def _adopt_from(plan: PoolPlan) -> list[str]:
     return [f"--adopt-from {observed.copy.owner}"] if names_another(desired, observed) else []
 
 
-def _wanted(desired: Desired) -> _Wanted:
+def _wanted(desired: Desired) -> _Requested:
     target, owner = desired.target, desired.ownership
     provider = load_provider(target.cluster.provider)
     return {
@@ -263,7 +263,7 @@ def _wanted(desired: Desired) -> _Wanted:
     }
 
 
-def _unwanted(plan: PoolPlan) -> _Wanted:
+def _unwanted(plan: PoolPlan) -> _Requested:
     """Describe a pool that is deleted by what lives."""
     machine = live_machine(plan.cluster.provider, plan.observed) if plan.observed else None
     return {

@@ -100,7 +100,7 @@ def _check(check: FoundCheck) -> Check:
 def _probe(probe: FoundProbe) -> Probe:
     return {
         "status": probe.status,
-        "says": probe.says,
+        "says": probe.message,
         "resource": probe.resource,
         "image": probe.image,
         "node": probe.node,

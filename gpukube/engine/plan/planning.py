@@ -103,7 +103,7 @@ class ClusterPlan:
 def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
     """Plan the pools of a cluster by what its cloud says."""
     key = session.cluster.key
-    run.tell("check", "reading the node pools", key)
+    run.report("check", "reading the node pools", key)
     facts = session.cloud.identify()
     if not facts.kubernetes_version:
         raise CloudError(

@@ -134,7 +134,7 @@ class Run:
         deadline = self.end if limit_s is None else min(self.end, self.clock.now() + limit_s)
         return Wait(self.clock, deadline, self.pace.poll_s, notify, resume)
 
-    def tell(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
+    def report(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
         """Emit one event."""
         self.listen(Told(self.clock.now(), cluster, pool, phase, message))
 

@@ -27,7 +27,7 @@ class Combination:
         code: Of the finding.
         path: The field that it is said at.
         found: Whether a pool has them.
-        says: What is wrong.
+        message: What is wrong.
         fix: What to write.
         source: Why, with where it is documented.
     """
@@ -35,7 +35,7 @@ class Combination:
     code: str
     path: str
     found: Callable[[Target], bool]
-    says: str
+    message: str
     fix: str
     source: str
     severity: Severity = "error"
@@ -46,7 +46,7 @@ def check_combinations(target: Target) -> Iterator[Finding]:
     for row in COMBINATIONS:
         if row.found(target):
             where = target.locator.at(row.path)
-            yield Finding(row.code, where, row.says, fix=row.fix, why=row.source, severity=row.severity)
+            yield Finding(row.code, where, row.message, fix=row.fix, why=row.source, severity=row.severity)
 
 
 def _native(target: Target, path: str) -> object:
@@ -126,7 +126,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-reservation-excludes",
         path="aks.proximityPlacementGroupID",
         found=_all(_is_reserved, _is_given("proximityPlacementGroupID")),
-        says="reserved machines cannot be in a proximity placement group",
+        message="reserved machines cannot be in a proximity placement group",
         fix=_WITHOUT_PLACEMENT,
         source=_RESERVING,
     ),
@@ -134,7 +134,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-reservation-excludes",
         path="aks.hostGroupID",
         found=_all(_is_reserved, _is_given("hostGroupID")),
-        says="dedicated hosts cannot use a capacity reservation",
+        message="dedicated hosts cannot use a capacity reservation",
         fix=_WITHOUT_PLACEMENT,
         source=_RESERVING,
     ),
@@ -142,7 +142,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-reservation-excludes",
         path="aks.enableUltraSSD",
         found=_all(_is_reserved, _is_on("enableUltraSSD")),
-        says="reserved machines cannot have Ultra Disks",
+        message="reserved machines cannot have Ultra Disks",
         fix=_WITHOUT_PLACEMENT,
         source=_RESERVING,
     ),
@@ -150,7 +150,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-placement-zones",
         path="aks.proximityPlacementGroupID",
         found=_all(_is_given("proximityPlacementGroupID"), _has_many_zones),
-        says="a proximity placement group is in one zone, but the pool has several",
+        message="a proximity placement group is in one zone, but the pool has several",
         fix="write one zone, or remove the group",
         source="learn.microsoft.com/azure/aks/reduce-latency-ppg",
     ),
@@ -158,7 +158,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-placement-zones",
         path="aks.hostGroupID",
         found=_all(_is_given("hostGroupID"), _has_many_zones),
-        says="a group of dedicated hosts is in one zone, but the pool has several",
+        message="a group of dedicated hosts is in one zone, but the pool has several",
         fix="write the zone of the group, or remove it",
         source=_HOSTS,
     ),
@@ -166,7 +166,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-native-combination",
         path="aks.hostGroupID",
         found=_all(_is_given("hostGroupID"), _is_given("proximityPlacementGroupID")),
-        says="dedicated hosts cannot be in a proximity placement group",
+        message="dedicated hosts cannot be in a proximity placement group",
         fix="remove hostGroupID or proximityPlacementGroupID",
         source=_HOSTS,
     ),
@@ -174,7 +174,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-ultra-zones",
         path="aks.enableUltraSSD",
         found=_all(_is_on("enableUltraSSD"), lambda target: not target.zones),
-        says="Ultra Disks need zones, but the pool has none",
+        message="Ultra Disks need zones, but the pool has none",
         fix="write zones that have them",
         source="learn.microsoft.com/azure/aks/use-ultra-disks",
         severity="warning",
@@ -183,7 +183,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-placement",
         path="aks.proximityPlacementGroupID",
         found=_all(_is_given("proximityPlacementGroupID"), lambda target: not _is_reserved(target)),
-        says="a proximity placement group limits the available machines, and GPUs are scarce",
+        message="a proximity placement group limits the available machines, and GPUs are scarce",
         fix="remove it unless the nodes need the latency",
         source="learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/zonalallocation-allocationfailed-error",
         severity="hint",
@@ -192,7 +192,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-spot-deallocate",
         path="aks.scaleSetEvictionPolicy",
         found=_all(_is_spot, _is("scaleSetEvictionPolicy", "Deallocate")),
-        says="evicted machines stay deallocated, count towards the quota, and block scaling",
+        message="evicted machines stay deallocated, count towards the quota, and block scaling",
         fix="remove it: Delete is the default",
         source="learn.microsoft.com/azure/aks/spot-node-pool",
         severity="warning",
@@ -201,7 +201,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-deallocate-disk",
         path="aks.scaleDownMode",
         found=_all(_DEALLOCATES, lambda target: target.disk.type == "Ephemeral"),
-        says="AKS cannot deallocate machines with ephemeral disks",
+        message="AKS cannot deallocate machines with ephemeral disks",
         fix="write disk.type: Managed, or scaleDownMode: Delete",
         source=_SCALE_DOWN,
     ),
@@ -209,7 +209,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-deallocate-disk",
         path="aks.scaleDownMode",
         found=_all(_DEALLOCATES, lambda target: target.disk.type is None),
-        says="AKS deallocates no machines with ephemeral disks, and chooses the disk itself here",
+        message="AKS deallocates no machines with ephemeral disks, and chooses the disk itself here",
         fix="write disk: {sizeGiB: 128, type: Managed}",
         source=_SCALE_DOWN,
         severity="warning",
@@ -218,7 +218,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-deallocate",
         path="aks.scaleDownMode",
         found=_all(_DEALLOCATES, lambda target: "operator" in (target.plugin_owner, target.driver_owner)),
-        says="after about ten stops of a machine the GPU Operator no longer starts on it",
+        message="after about ten stops of a machine the GPU Operator no longer starts on it",
         fix="write scaleDownMode: Delete",
         source="NVIDIA/gpu-operator#729",
         severity="warning",
@@ -227,7 +227,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-image-features",
         path="aks.enableFIPS",
         found=_all(_is_on("enableFIPS"), _is_arm, _is_ubuntu),
-        says="for arm64 AKS has FIPS images of Azure Linux only",
+        message="for arm64 AKS has FIPS images of Azure Linux only",
         fix="write image: AzureLinux, or remove enableFIPS",
         source=_FIPS,
     ),
@@ -235,7 +235,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-image-features",
         path="aks.enableFIPS",
         found=_all(_is_on("enableFIPS"), _is_trusted, lambda target: not _is_ubuntu(target)),
-        says="FIPS can be combined with trusted launch on Ubuntu 22.04 only",
+        message="FIPS can be combined with trusted launch on Ubuntu 22.04 only",
         fix="write image: Ubuntu2204, or remove enableFIPS or securityProfile",
         source=_TRUSTED,
     ),
@@ -243,7 +243,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-image-features",
         path="aks.enableFIPS",
         found=_all(_is_on("enableFIPS"), lambda target: target.image == "Ubuntu2404"),
-        says="AKS has no FIPS image of Ubuntu 24.04",
+        message="AKS has no FIPS image of Ubuntu 24.04",
         fix="write image: AzureLinux, or remove enableFIPS",
         source="learn.microsoft.com/azure/aks/upgrade-os-version",
     ),
@@ -251,7 +251,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-image-features",
         path="aks.securityProfile",
         found=_all(_is_trusted, _is_arm),
-        says="AKS has no trusted launch on arm64",
+        message="AKS has no trusted launch on arm64",
         fix="remove enableSecureBoot and enableVTPM",
         source=_TRUSTED,
     ),
@@ -259,7 +259,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-image-features",
         path="aks.securityProfile",
         found=_all(_is_trusted, _is_confidential),
-        says="confidential machines do not support trusted launch",
+        message="confidential machines do not support trusted launch",
         fix="remove enableSecureBoot and enableVTPM",
         source=_TRUSTED,
     ),
@@ -267,7 +267,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-secure-boot",
         path="aks.securityProfile.enableSecureBoot",
         found=_all(_is_on("securityProfile.enableSecureBoot"), _is_ubuntu, _gets_driver),
-        says="with Secure Boot the GPU driver that AKS installs on Ubuntu may not load",
+        message="with Secure Boot the GPU driver that AKS installs on Ubuntu may not load",
         fix="write image: AzureLinux or driver.owner: none, or remove enableSecureBoot",
         source=f"{_TRUSTED}; on Azure Linux it works since the release of 2026-07-17",
         severity="warning",
@@ -276,7 +276,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-arm-driver",
         path="instanceType",
         found=_all(_is_arm, _gets_driver),
-        says="AKS's GPU driver for arm64 machines is not released yet",
+        message="AKS's GPU driver for arm64 machines is not released yet",
         fix="check that nodes of this size advertise their GPUs before you rely on them",
         source="Azure/AgentBaker#8745, Azure/AgentBaker#8950",
         severity="warning",
@@ -285,7 +285,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-native-combination",
         path="aks.nodePublicIPPrefixID",
         found=_all(_is_given("nodePublicIPPrefixID"), _lacks_public_ips),
-        says="aks.nodePublicIPPrefixID is set, but the nodes have no public addresses",
+        message="aks.nodePublicIPPrefixID is set, but the nodes have no public addresses",
         fix="add enableNodePublicIP: true, or remove it",
         source="azure-cli: az aks nodepool add --node-public-ip-prefix-id",
     ),
@@ -293,7 +293,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-native-combination",
         path="aks.kubeletConfig",
         found=_is_upside_down,
-        says="imageGcLowThreshold is higher than imageGcHighThreshold; by default they are 80 and 85",
+        message="imageGcLowThreshold is higher than imageGcHighThreshold; by default they are 80 and 85",
         fix="write both, the lower one first",
         source="learn.microsoft.com/azure/aks/custom-node-configuration",
     ),
@@ -301,7 +301,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-native-combination",
         path="aks.kubeletConfig.failSwapOn",
         found=_all(_is_on("kubeletConfig.failSwapOn"), _is_given("linuxOSConfig.swapFileSizeMB")),
-        says="with failSwapOn the kubelet does not start on nodes with a swap file",
+        message="with failSwapOn the kubelet does not start on nodes with a swap file",
         fix="write failSwapOn: false, or remove swapFileSizeMB",
         source="azure-mgmt-containerservice: KubeletConfig.failSwapOn",
     ),

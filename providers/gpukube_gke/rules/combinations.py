@@ -31,7 +31,7 @@ class _Clash:
     Attributes:
         path: The field.
         when: Whether it clashes; asked only where the field is written.
-        says: What is said of it.
+        message: What is said of it.
         fix: What to write instead.
         source: Where that is documented.
         severity: error where GKE refuses it, warning where it probably does not work.
@@ -39,7 +39,7 @@ class _Clash:
 
     path: str
     when: Callable[[Target, Fields], bool]
-    says: str
+    message: str
     fix: str
     source: str
     severity: Literal["error", "warning"] = "error"
@@ -76,21 +76,21 @@ _TABLE: Final = (
     _Clash(
         path="config.fastSocket.enabled",
         when=lambda _, fields: fields["config.fastSocket.enabled"] is True and not fields.get("config.gvnic.enabled"),
-        says="needs gVNIC",
+        message="needs gVNIC",
         fix="add config.gvnic.enabled: true",
         source="google.container.v1 FastSocket",
     ),
     _Clash(
         path="management.autoRepair",
         when=lambda target, fields: fields["management.autoRepair"] is True and is_flex_start(target),
-        says="is true, but flex-start nodes are not repaired",
+        message="is true, but flex-start nodes are not repaired",
         fix="remove it",
         source=_TOOLKIT,
     ),
     _Clash(
         path="management.autoUpgrade",
         when=lambda _, fields: fields["management.autoUpgrade"] is False,
-        says="is false, which a cluster on a release channel refuses",
+        message="is false, which a cluster on a release channel refuses",
         fix="remove it, or check that the cluster is not on a release channel",
         source="GKE: Auto_upgrade and auto_repair cannot be false when release_channel REGULAR is set "
         "(as Terraform shows it)",
@@ -99,14 +99,14 @@ _TABLE: Final = (
     _Clash(
         path=AFFINITY,
         when=lambda target, _: bool(reservation_form(target)),
-        says="follows from capacity.reserved",
+        message="follows from capacity.reserved",
         fix="remove it",
         source=_TOOLKIT,
     ),
     _Clash(
         path=AFFINITY,
         when=lambda target, fields: fields[AFFINITY] == "SPECIFIC_RESERVATION" and not reservation_form(target),
-        says="selects a reservation, which belongs in capacity.reserved",
+        message="selects a reservation, which belongs in capacity.reserved",
         fix="write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
         source="google.container.v1 ReservationAffinity",
     ),
@@ -115,56 +115,56 @@ _TABLE: Final = (
         when=lambda target, fields: (
             target.capacity.type == "spot" and fields[AFFINITY] not in ("NO_RESERVATION", "SPECIFIC_RESERVATION")
         ),
-        says="lets Spot machines use a reservation, which they cannot",
+        message="lets Spot machines use a reservation, which they cannot",
         fix="write NO_RESERVATION, or remove it",
         source="GoogleCloudPlatform/cluster-toolkit#4531",
     ),
     _Clash(
         path="config.maxRunDuration",
         when=lambda target, _: is_short_lived(target),
-        says="belongs in capacity.reserved here",
+        message="belongs in capacity.reserved here",
         fix="write maxRunDuration under capacity.reserved.gke",
         source="docs: kubernetes-engine/concepts/dws",
     ),
     _Clash(
         path=_COMPACT,
         when=lambda target, _: len(target.zones) > 1,
-        says="is COMPACT, which needs one zone",
+        message="is COMPACT, which needs one zone",
         fix="write one zone",
         source=_TOOLKIT,
     ),
     _Clash(
         path=_COMPACT,
         when=lambda _, fields: fields.get(_STRATEGY) == "BLUE_GREEN",
-        says="is COMPACT, which excludes upgrades of strategy BLUE_GREEN",
+        message="is COMPACT, which excludes upgrades of strategy BLUE_GREEN",
         fix="write upgradeSettings.strategy: SURGE",
         source=_TOOLKIT,
     ),
     _Clash(
         path=_COMPACT,
         when=lambda target, _: is_queued(target),
-        says="is COMPACT, which excludes queued provisioning",
+        message="is COMPACT, which excludes queued provisioning",
         fix="remove it",
         source="GoogleCloudPlatform/cluster-toolkit#3582",
     ),
     _Clash(
         path=_COMPACT,
         when=lambda target, _: is_flex_start(target) and not target.machine.name.startswith(("a3-ultragpu-", "a4-")),
-        says="is COMPACT, which flex-start supports on a3-ultragpu and a4 only",
+        message="is COMPACT, which flex-start supports on a3-ultragpu and a4 only",
         fix="remove it",
         source="GoogleCloudPlatform/cluster-toolkit#5737",
     ),
     _Clash(
         path=_COMPACT,
         when=_too_many_compact,
-        says="is COMPACT, which does not support so many nodes",
+        message="is COMPACT, which does not support so many nodes",
         fix="request at most 150 nodes of a2, 96 of a3, 1500 of a4 and g4",
         source="GKE cluster autoscaler, placement",
     ),
     _Clash(
         path=_STRATEGY,
         when=lambda target, fields: fields[_STRATEGY] != "SHORT_LIVED" and is_short_lived(target),
-        says="is not for flex-start and queued nodes, which are upgraded when they end",
+        message="is not for flex-start and queued nodes, which are upgraded when they end",
         fix="remove it",
         source="google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
         severity="warning",
@@ -172,7 +172,7 @@ _TABLE: Final = (
     _Clash(
         path=_STRATEGY,
         when=lambda target, fields: fields[_STRATEGY] == "SHORT_LIVED" and not is_short_lived(target),
-        says="is SHORT_LIVED, which is for flex-start and queued nodes",
+        message="is SHORT_LIVED, which is for flex-start and queued nodes",
         fix="write SURGE",
         source="google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
         severity="warning",
@@ -181,7 +181,7 @@ _TABLE: Final = (
         _Clash(
             path=path,
             when=lambda target, _: not target.nodes.autoscaled,
-            says="is for autoscaled pools",
+            message="is for autoscaled pools",
             fix="remove it, or write nodes.autoscaling",
             source=source,
             severity="warning",
@@ -196,7 +196,7 @@ _TABLE: Final = (
         when=lambda _, fields: (
             bool(fields["networkConfig.podIpv4CidrBlock"]) and not fields.get("networkConfig.createPodRange")
         ),
-        says="is for a range that is created with the pool",
+        message="is for a range that is created with the pool",
         fix="add networkConfig.createPodRange: true",
         source="google.container.v1 NodeNetworkConfig.pod_ipv4_cidr_block",
         severity="warning",
@@ -204,7 +204,7 @@ _TABLE: Final = (
     _Clash(
         path="bestEffortProvisioning.minProvisionNodes",
         when=lambda _, fields: not fields.get("bestEffortProvisioning.enabled"),
-        says="is for best-effort provisioning",
+        message="is for best-effort provisioning",
         fix="add bestEffortProvisioning.enabled: true",
         source="google.container.v1 BestEffortProvisioning",
         severity="warning",
@@ -212,14 +212,14 @@ _TABLE: Final = (
     _Clash(
         path=_SCOPES,
         when=_cannot_fetch,
-        says="does not let the nodes read Cloud Storage, from which GKE downloads the driver",
+        message="does not let the nodes read Cloud Storage, from which GKE downloads the driver",
         fix="add the scope devstorage.read_only",
         source="docs: kubernetes-engine/how-to/gpus",
     ),
     _Clash(
         path="config.gpuDirectConfig.gpuDirectStrategy",
         when=lambda target, _: not re.match(r"a3-ultragpu-|a4x?-", target.machine.name),
-        says="is for a3-ultragpu and a4 machines",
+        message="is for a3-ultragpu and a4 machines",
         fix="remove it",
         source="google.container.v1 GPUDirectConfig.GPUDirectStrategy",
         severity="warning",
@@ -229,7 +229,7 @@ _TABLE: Final = (
         when=lambda target, fields: (
             fields["config.shieldedInstanceConfig.enableSecureBoot"] is True and _is_driverless(target)
         ),
-        says="is true, so a driver that is not signed by Google is not loaded",
+        message="is true, so a driver that is not signed by Google is not loaded",
         fix="write false, or leave the driver to GKE",
         source=f"{_TOOLKIT}, README",
         severity="warning",
@@ -237,7 +237,7 @@ _TABLE: Final = (
     _Clash(
         path=_BLOCK,
         when=lambda _, fields: bool(fields[_BLOCK]) and bool(fields.get(_EPHEMERAL)),
-        says="uses the same disks as config.ephemeralStorageLocalSsdConfig",
+        message="uses the same disks as config.ephemeralStorageLocalSsdConfig",
         fix="keep one of them",
         source=_TOOLKIT,
     ),
@@ -249,7 +249,7 @@ def check_combinations(target: Target) -> Iterator[Finding]:
     fields = {".".join(path[1:]): value for path, value in flatten_native(target.native).items()}
     for row in _TABLE:
         if row.path in fields and row.when(target, fields):
-            yield _found(target, row.path, row.says, row.fix, row.severity)
+            yield _found(target, row.path, row.message, row.fix, row.severity)
     for path in (_EPHEMERAL, _BLOCK):
         if path in fields and (fix := explain_local_ssd(target.machine.name, fields[path])):
             yield _found(target, path, f"is {fields[path]}, which {target.machine.name} does not have", fix, "error")

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm.engine import EngineChoice
 
 
-def put_helm(directory: Path, says: str) -> dict[str, str]:
+def put_helm(directory: Path, message: str) -> dict[str, str]:
     program = directory / "helm"
-    program.write_text(f"#!/bin/sh\n{says}\n")
+    program.write_text(f"#!/bin/sh\n{message}\n")
     program.chmod(0o755)
     return {"PATH": str(directory)}
 

@@ -182,9 +182,9 @@ def edited(edit: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("case", EDITS)
 def test_drift_when_something_was_edited_then_that_alone(case: str) -> None:
-    edit, wanted = EDITS[case]
+    edit, desired = EDITS[case]
     (found,) = find_drift(WANTED, edited(edit))
-    assert (found.field, found.wanted, found.live) == wanted
+    assert (found.field, found.desired, found.live) == desired
 
 
 def test_drift_when_items_of_lists_differ_then_named_by_their_key_and_found_by_their_place() -> None:
@@ -220,9 +220,9 @@ QUANTITIES = [("1000m", "1"), ("0.5", "500m"), (2, "2"), ("1024Mi", "1Gi"), ("1.
 
 @pytest.mark.parametrize(("sent", "kept"), QUANTITIES)
 def test_drift_when_the_server_rewrites_a_quantity_then_none(sent: object, kept: object) -> None:
-    wanted = [{"kind": "ConfigMap", "metadata": {"name": "x"}, "spec": {"cpu": sent}}]
-    assert find_drift(wanted, [{**wanted[0], "spec": {"cpu": kept}}]) == ()
-    assert len(find_drift(wanted, [{**wanted[0], "spec": {"cpu": "3"}}])) == 1
+    desired = [{"kind": "ConfigMap", "metadata": {"name": "x"}, "spec": {"cpu": sent}}]
+    assert find_drift(desired, [{**desired[0], "spec": {"cpu": kept}}]) == ()
+    assert len(find_drift(desired, [{**desired[0], "spec": {"cpu": "3"}}])) == 1
 
 
 def test_manifest_when_it_is_no_yaml_then_nothing() -> None:

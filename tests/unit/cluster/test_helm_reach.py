@@ -21,14 +21,14 @@ WORDS = words_of("gpukube-nvidia-device-plugin")
 class FakeEngine:
     """Says these things, one after the other, and then does what it is asked."""
 
-    says: list[str]
+    message: list[str]
     asked: int = 0
     pauses: list[float] = field(default_factory=list)
 
     def upgrade(self) -> HelmAnswer:
         self.asked += 1
-        if self.says:
-            raise explain_helm(self.says.pop(0), Where("helm upgrade"), WORDS)
+        if self.message:
+            raise explain_helm(self.message.pop(0), Where("helm upgrade"), WORDS)
         return DONE
 
     def run(self) -> HelmAnswer:

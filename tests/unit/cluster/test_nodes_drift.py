@@ -60,9 +60,9 @@ LOST = {
 
 @pytest.mark.parametrize("case", LOST)
 def test_repairs_when_a_node_lost_something_then_that_alone(case: str) -> None:
-    node, wanted = LOST[case]
+    node, desired = LOST[case]
     (found,) = repairs(node)
-    assert (found.kind, found.key, found.wanted, found.live) == wanted
+    assert (found.kind, found.key, found.desired, found.live) == desired
     assert (found.node, found.pool) == (NODE.name, "a100mig")
 
 

@@ -77,12 +77,12 @@ FIXED = {
 
 @pytest.mark.parametrize("case", FIXED)
 def test_values_when_made_then_as_the_pools_need_whatever_is_live(case: str) -> None:
-    path, wanted = FIXED[case]
+    path, desired = FIXED[case]
     live: dict[str, object] = {path[-1]: "another"}
     for key in reversed(path[:-1]):
         live = {key: live}
-    assert at(VALUES, *path) == wanted
-    assert at(operator_values([CUT], Surroundings(live=live)), *path) == wanted
+    assert at(VALUES, *path) == desired
+    assert at(operator_values([CUT], Surroundings(live=live)), *path) == desired
 
 
 def test_values_when_pools_differ_then_an_entry_for_each_with_a_strategy_of_its_own() -> None:
@@ -135,10 +135,10 @@ UNSERVED = {
 
 @pytest.mark.parametrize("case", UNSERVED)
 def test_check_when_one_strategy_cannot_serve_all_then_refused(case: str) -> None:
-    pools, says = UNSERVED[case]
+    pools, message = UNSERVED[case]
     (found,) = check_strategies(pools, ALONE, HERE)
     assert (found.code, found.severity, found.where) == ("operator-strategy", "error", HERE)
-    assert says in found.seen
+    assert message in found.seen
     assert check_strategies([CUT, operated(sharing=MPS)], ALONE, HERE) == []
 
 
@@ -282,16 +282,16 @@ DRIVER_VALUES = {"driver.enabled": True, "toolkit.enabled": True}
 DRIVEN = replace(CUT, ownership=replace(CUT.ownership, driver="operator", values=DRIVER_VALUES))
 
 
-@pytest.mark.parametrize(("live", "wanted"), [(CUT, DRIVEN), (DRIVEN, CUT)], ids=["begins", "ends"])
+@pytest.mark.parametrize(("live", "desired"), [(CUT, DRIVEN), (DRIVEN, CUT)], ids=["begins", "ends"])
 def test_drivers_when_the_operator_serves_nodes_then_it_neither_begins_nor_ends_to_bring_the_driver(
-    live: Desired, wanted: Desired
+    live: Desired, desired: Desired
 ) -> None:
     seen = operating([live], operated_node(live))
-    (found,) = check_drivers([wanted], seen, (), HERE)
+    (found,) = check_drivers([desired], seen, (), HERE)
     assert (found.code, found.severity, found.where) == ("operator-driver", "error", HERE)
     assert "node-1" in found.seen
     assert check_drivers([live], seen, (), HERE) == []
-    assert check_drivers([wanted], operating([live]), (), HERE) == [], "it serves nothing"
+    assert check_drivers([desired], operating([live]), (), HERE) == [], "it serves nothing"
 
 
 def test_drivers_when_a_pool_at_zero_is_served_then_it_counts() -> None:

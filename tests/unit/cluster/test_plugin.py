@@ -135,8 +135,8 @@ KEPT = {
 @pytest.mark.parametrize("case", LISTS)
 def test_values_when_a_list_is_replaced_then_the_charts_own_entries_are_repeated(case: str) -> None:
     made = tolerations(chart_values([TAINTED], ALONE), *LISTS[case])
-    for wanted in KEPT[case]:
-        assert any(isinstance(item, dict) and wanted.items() <= item.items() for item in made)
+    for desired in KEPT[case]:
+        assert any(isinstance(item, dict) and desired.items() <= item.items() for item in made)
 
 
 def test_values_when_a_taint_is_covered_already_then_no_second_toleration() -> None:

@@ -178,10 +178,10 @@ def test_unreached_when_a_plugin_is_not_ours_then_not_counted_on() -> None:
     assert [item.role for item in unreached(desire(), [coming_place(desire())], [stuck, stranger])] == ["plugin"]
 
 
-def gke_plugin(**wanted: str) -> WorkloadView:
+def gke_plugin(**desired: str) -> WorkloadView:
     """Make one of GKE's six DaemonSets, which takes no node with the label that opts out."""
     out = {"key": "gke-no-default-nvidia-gpu-device-plugin", "operator": "NotIn", "values": ["true"]}
-    asked = [{"key": key.replace("__", "/"), "operator": "In", "values": [value]} for key, value in wanted.items()]
+    asked = [{"key": key.replace("__", "/"), "operator": "In", "values": [value]} for key, value in desired.items()]
     term = {"matchExpressions": [out, *asked]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     spec = {"affinity": {"nodeAffinity": required}, "tolerations": [{"operator": "Exists"}]}

@@ -82,12 +82,12 @@ BROKEN: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object], str]] 
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_require_when_the_chart_ignores_something_then_it_is_named(case: str) -> None:
-    spoil, says = BROKEN[case]
+    spoil, message = BROKEN[case]
     made = objects()
     spoil(made)
     with pytest.raises(HelmError) as caught:
         require_rendered(text_of(made), PLAN)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.diagnostics[0].code == "chart-rendered"
 
 
@@ -162,13 +162,13 @@ BROKEN_OPERATOR: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object
 
 @pytest.mark.parametrize("case", BROKEN_OPERATOR)
 def test_require_when_the_operators_chart_ignores_something_then_it_is_named(case: str) -> None:
-    spoil, says = BROKEN_OPERATOR[case]
+    spoil, message = BROKEN_OPERATOR[case]
     made = operator_objects()
     spoil(made)
     with pytest.raises(HelmError) as caught:
         require_rendered(text_of(made), OPERATOR_PLAN)
     (diagnostic,) = caught.value.diagnostics
-    assert says in diagnostic.seen
+    assert message in diagnostic.seen
     assert "gpu-operator v26.7.0 or newer" in diagnostic.fix
 
 

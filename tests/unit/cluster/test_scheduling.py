@@ -85,12 +85,12 @@ def test_misfits_when_a_taint_is_soft_then_it_hinders_nothing() -> None:
 def test_misfits_when_a_taint_stands_in_the_way_then_it_is_named() -> None:
     taint = Taint("sku", "gpu", "NoSchedule")
     (found,) = misfits(placement_of({}), {}, (taint,))
-    assert (found.kind, found.taint, found.says) == ("taint", taint, "taint sku=gpu:NoSchedule is not tolerated")
+    assert (found.kind, found.taint, found.message) == ("taint", taint, "taint sku=gpu:NoSchedule is not tolerated")
 
 
 def test_misfits_when_a_selector_fails_then_wanted_and_seen_are_said() -> None:
     (found,) = misfits(placement_of({"nodeSelector": {"pool": "cpu"}}), LABELS, ())
-    assert found.says == "nodeSelector needs pool=cpu, the node has pool=gpu"
+    assert found.message == "nodeSelector needs pool=cpu, the node has pool=gpu"
 
 
 def test_misfits_when_a_key_may_still_come_then_it_is_taken_to_match() -> None:

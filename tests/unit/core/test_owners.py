@@ -60,8 +60,8 @@ def stack(driver: str, advertiser: str, cut_by: str = "cloud", *, unable: bool =
 def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
     driver: str, advertiser: str, cut_by: str, *, operator_live: bool
 ) -> None:
-    for asked, owner, sharing, unable in product(ASKED, DRIVERS, SHARINGS, (False, True)):
-        target = make_target(plugin_owner=asked, driver_owner=owner, sharing=sharing)
+    for requested, owner, sharing, unable in product(ASKED, DRIVERS, SHARINGS, (False, True)):
+        target = make_target(plugin_owner=requested, driver_owner=owner, sharing=sharing)
         brought = stack(driver, advertiser, cut_by, unable=unable)
         choice = choose_release([(target, brought)], operator_live=operator_live)
         answer = decide_owner(target, brought, choice).outcome
@@ -72,7 +72,7 @@ def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
         ours = answer.advertiser in ("chart", "operator")
         assert not (advertiser == "cloud" and answer.advertiser != "cloud"), "two plugins on one node, or one unsaid"
         assert not ours or answer.advertiser == choice.release, "two releases on one cluster"
-        assert (answer.advertiser == "none") == (asked == "none"), "nobody advertises although the spec wants GPUs"
+        assert (answer.advertiser == "none") == (requested == "none"), "nobody advertises although the spec wants GPUs"
         assert not ours or answer.driver in ("cloud", "operator"), "a plugin without a driver"
         assert answer.driver != "operator" or answer.advertiser == "operator" == choice.release, "nobody to bring it"
         assert answer.driver != "operator" or answer.values["driver.enabled"] is True
@@ -95,8 +95,8 @@ def test_rows_when_everything_is_asked_then_each_row_answers_something() -> None
     for driver, advertiser, cut_by, live, unable in product(BRINGS, BRINGS, CUTS, (False, True), (False, True)):
         brought = stack(driver, advertiser, cut_by, unable=unable)
         neighbours = [(make_target(plugin_owner="operator"), DRIVEN), (make_target(driver_owner="operator"), UNDRIVEN)]
-        for asked, owner, sharing in product(ASKED, DRIVERS, SHARINGS):
-            target = make_target(plugin_owner=asked, driver_owner=owner, sharing=sharing)
+        for requested, owner, sharing in product(ASKED, DRIVERS, SHARINGS):
+            target = make_target(plugin_owner=requested, driver_owner=owner, sharing=sharing)
             for beside in ([[neighbour] for neighbour in neighbours]) if live else [[]]:
                 decision = decide_owner(target, brought, choose_release([(target, brought), *beside]))
                 used |= {decision.driver.name, decision.plugin.name}
@@ -115,16 +115,16 @@ def test_solve_when_chart_advertises_then_labels_choose_entry_and_release() -> N
     }
 
 
-@pytest.mark.parametrize(("advertiser", "asked"), [("cloud", "auto"), ("none", "none")])
-def test_solve_when_release_does_not_advertise_then_no_label_invites_a_plugin(advertiser: str, asked: str) -> None:
-    answer = solve_ownership(make_target(plugin_owner=asked), stack("cloud", advertiser))
+@pytest.mark.parametrize(("advertiser", "requested"), [("cloud", "auto"), ("none", "none")])
+def test_solve_when_release_does_not_advertise_then_no_label_invites_a_plugin(advertiser: str, requested: str) -> None:
+    answer = solve_ownership(make_target(plugin_owner=requested), stack("cloud", advertiser))
     assert isinstance(answer, Ownership)
     assert answer.labels == {}
 
 
-@pytest.mark.parametrize(("advertiser", "asked"), [("cloud", "auto"), ("cloud", "cloud"), ("none", "none")])
-def test_solve_when_the_operator_must_not_take_nodes_then_a_label_keeps_it_off(advertiser: str, asked: str) -> None:
-    answer = decide_owner(make_target(plugin_owner=asked), stack("cloud", advertiser), OPERATED).outcome
+@pytest.mark.parametrize(("advertiser", "requested"), [("cloud", "auto"), ("cloud", "cloud"), ("none", "none")])
+def test_solve_when_the_operator_must_not_take_nodes_then_a_label_keeps_it_off(advertiser: str, requested: str) -> None:
+    answer = decide_owner(make_target(plugin_owner=requested), stack("cloud", advertiser), OPERATED).outcome
     assert isinstance(answer, Ownership)
     assert answer.labels == {"nvidia.com/gpu.deploy.operands": "false"}
     assert "it is there" in answer.reason
@@ -141,7 +141,7 @@ def test_solve_when_the_operator_cuts_then_the_mig_label_is_there_at_birth() -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "sharing", "needed"),
+    ("requested", "sharing", "needed"),
     [
         ("auto", CUT, True),
         ("helm", CUT, True),
@@ -150,8 +150,10 @@ def test_solve_when_the_operator_cuts_then_the_mig_label_is_there_at_birth() -> 
         ("auto", Sharing(), False),
     ],
 )
-def test_needs_operator_when_our_release_has_to_cut_then_only(asked: str, sharing: Sharing, *, needed: bool) -> None:
-    assert needs_operator(make_target(plugin_owner=asked, sharing=sharing), CUT_BY_OPERATOR) is needed
+def test_needs_operator_when_our_release_has_to_cut_then_only(
+    requested: str, sharing: Sharing, *, needed: bool
+) -> None:
+    assert needs_operator(make_target(plugin_owner=requested, sharing=sharing), CUT_BY_OPERATOR) is needed
 
 
 def test_solve_when_the_operator_is_asked_for_then_it_serves_uncut_nodes() -> None:
@@ -258,7 +260,7 @@ CHOICES: dict[str, tuple[Sequence[tuple[str, Sharing, NodeStack]], bool, str]] =
 @pytest.mark.parametrize("name", CHOICES)
 def test_choose_release_when_pools_need_or_ask_then_the_strongest_reason(name: str) -> None:
     pools, live, row = CHOICES[name]
-    facts = [(make_target(plugin_owner=asked, sharing=sharing), brought) for asked, sharing, brought in pools]
+    facts = [(make_target(plugin_owner=requested, sharing=sharing), brought) for requested, sharing, brought in pools]
     choice = choose_release(facts, operator_live=live)
     assert choice.row == row
     assert choice.release == next(r.release for r in RELEASE_ROWS if r.name == row)
@@ -279,6 +281,6 @@ def test_check_kubernetes_when_the_operator_is_not_supported_there_then_warned(v
 
 
 def test_with_live_when_chosen_already_then_the_reason_stays() -> None:
-    asked = choose_release([(make_target(plugin_owner="operator"), DRIVEN)])
-    assert with_live(asked, operator_live=True) is asked
+    requested = choose_release([(make_target(plugin_owner="operator"), DRIVEN)])
+    assert with_live(requested, operator_live=True) is requested
     assert with_live(CHART, operator_live=False) is CHART

@@ -47,17 +47,17 @@ def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def stacks() -> Iterator[tuple[str, ...]]:
-    for asked, target in STACKS:
+    for requested, target in STACKS:
         stack = load_provider(target.cluster.provider).stack(target)
         uncut = not target.sharing.mig
         cut = "not possible" if uncut else stack.cut_by
         operable = stack.no_operator and "no"
-        yield stack.image, asked, stack.driver, stack.advertiser, cut, operable or "yes", stack.source
+        yield stack.image, requested, stack.driver, stack.advertiser, cut, operable or "yes", stack.source
 
 
 def releases() -> Iterator[tuple[str, ...]]:
     for row in RELEASE_ROWS:
-        yield f"`{row.name}`", row.release, row.says.format(pool="P"), row.source
+        yield f"`{row.name}`", row.release, row.message.format(pool="P"), row.source
 
 
 def drivers() -> Iterator[tuple[str, ...]]:
@@ -65,7 +65,7 @@ def drivers() -> Iterator[tuple[str, ...]]:
         brings = ", ".join(
             part for part in (known(row.brings), "no driver of the operator's" * (row.operable == "no")) if part
         )
-        yield f"`{row.name}`", ", ".join(row.asked), brings, answer(row), row.source
+        yield f"`{row.name}`", ", ".join(row.requested), brings, answer(row), row.source
 
 
 def plugins() -> Iterator[tuple[str, ...]]:
@@ -79,7 +79,7 @@ def plugins() -> Iterator[tuple[str, ...]]:
             ("mixed", known(row.mixed)),
         ]
         said = ", ".join(f"{name}: {value}" for name, value in facts if value)
-        yield f"`{row.name}`", ", ".join(row.asked), said, answer(row), row.source
+        yield f"`{row.name}`", ", ".join(row.requested), said, answer(row), row.source
 
 
 def known(value: str) -> str:

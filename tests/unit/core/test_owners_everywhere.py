@@ -141,8 +141,8 @@ def runs_by_itself(desired: Desired) -> bool:
 
 def targets(image: str) -> Iterator[Target]:
     for sharing in SHARINGS.values():
-        for asked in ASKED:
-            yield IMAGES[image](sharing=sharing, plugin_owner=asked)
+        for requested in ASKED:
+            yield IMAGES[image](sharing=sharing, plugin_owner=requested)
 
 
 @pytest.mark.parametrize("there", PRESENT)
@@ -207,8 +207,8 @@ ANSWERS = {
 
 @pytest.mark.parametrize("case", ANSWERS, ids=" | ".join)
 def test_owners_when_the_documentation_says_who_then_the_same(case: tuple[str, str, str, str]) -> None:
-    image, sharing, asked, there = case
-    target = IMAGES[image](sharing=SHARINGS[sharing], plugin_owner=asked)
+    image, sharing, requested, there = case
+    target = IMAGES[image](sharing=SHARINGS[sharing], plugin_owner=requested)
     ended = end(target, *PRESENT[there])
     said = ended.refusals[0].code if ended.refusals else "".join(ended.advertisers)
     assert said == ANSWERS[case]
@@ -218,10 +218,10 @@ def test_owners_when_the_documentation_says_who_then_the_same(case: tuple[str, s
 @pytest.mark.parametrize("image", IMAGES)
 def test_owners_when_a_driver_is_asked_for_then_there_is_one_or_a_refusal(image: str, owner: str) -> None:
     for target in targets(image):
-        asked = replace(target, driver_owner=owner)  # type: ignore[arg-type]  # table data
-        provider = load_provider(asked.cluster.provider)
-        stack = provider.stack(asked)
-        outcome = decide_owner(asked, stack, choose_release([(asked, stack)])).outcome
+        requested = replace(target, driver_owner=owner)  # type: ignore[arg-type]  # table data
+        provider = load_provider(requested.cluster.provider)
+        stack = provider.stack(requested)
+        outcome = decide_owner(requested, stack, choose_release([(requested, stack)])).outcome
         if isinstance(outcome, Finding):
             assert "; or " in outcome.fix
         else:
@@ -241,8 +241,8 @@ def test_owners_when_pools_share_a_cluster_then_one_release_whatever_their_order
     cloud: str, pools: list[tuple[str, str, str]], *, live: bool
 ) -> None:
     made = [
-        IMAGES[image](sharing=SHARINGS[sharing], plugin_owner=asked)
-        for image, sharing, asked in pools
+        IMAGES[image](sharing=SHARINGS[sharing], plugin_owner=requested)
+        for image, sharing, requested in pools
         if image.startswith(cloud)
     ]
     facts = [(target, load_provider(cloud).stack(target)) for target in made]

@@ -92,8 +92,8 @@ MENDED: dict[str, SafeFix] = {
 def test_ailments_when_a_cluster_is_not_ours_then_only_labels_and_restarts_are_offered(name: str) -> None:
     check, evidence = CASES[name]
     offered = {found.safe_fix for found in found_in(evidence)[check]} - {None}
-    wanted = MENDED.get(name)
-    assert all(isinstance(item, Restart) for item in offered) if wanted is None else offered == {wanted}
+    desired = MENDED.get(name)
+    assert all(isinstance(item, Restart) for item in offered) if desired is None else offered == {desired}
 
 
 def test_no_plugin_when_the_node_is_ours_then_our_release_is_offered() -> None:

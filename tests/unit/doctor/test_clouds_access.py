@@ -185,10 +185,10 @@ def test_rights_when_the_answer_is_an_error_then_it_is_raised() -> None:
         check_rights(asked(ClusterError("no answer")), rights_for((POOL,)))
 
 
-def helm_in(folder: Path, says: str) -> dict[str, str]:
+def helm_in(folder: Path, message: str) -> dict[str, str]:
     """Put a command called helm on PATH."""
     program = folder / "helm"
-    program.write_text(f"#!/bin/sh\necho '{says}'\n")
+    program.write_text(f"#!/bin/sh\necho '{message}'\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return {"PATH": str(folder), "HELM_DRIVER": "sql"}
 

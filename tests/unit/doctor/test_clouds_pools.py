@@ -102,7 +102,7 @@ def make_release(name: str, chart: str, namespace: str = "default") -> Release:
     return Release(name, namespace, chart, "1", 1, "deployed", {}, "")
 
 
-def wanted(**changes: object) -> Desired:
+def desired(**changes: object) -> Desired:
     """The pool t4 as a spec declares it."""
     return desired_of(eks_target("g4dn.xlarge", name="t4", pool="t4", **changes))
 
@@ -131,8 +131,8 @@ HEALTHY: dict[str, Evidence] = {
     "a group and its node": evidence_of("eks", EKS, seen=seen(CPU, node("eks"))),
     "an AKS pool": evidence_of("aks", aks_pool(count=1), seen=seen(CPU, node("aks"))),
     "a GKE pool": evidence_of("gke", gke_pool({"pool": {"initialNodeCount": 1}}), seen=seen(CPU, node("gke"))),
-    "a pool as declared": evidence_of("eks", eks_pool(), desired=(wanted(),)),
-    "a pool of other owners": evidence_of("eks", eks_pool(labels=OTHERS, nodegroupName="y"), desired=(wanted(),)),
+    "a pool as declared": evidence_of("eks", eks_pool(), desired=(desired(),)),
+    "a pool of other owners": evidence_of("eks", eks_pool(labels=OTHERS, nodegroupName="y"), desired=(desired(),)),
     "nodes of which the cloud tells no version": evidence_of("eks", eks_pool(version=None)),
     "a toolkit on nodes of which the cloud tells no version": toolkit("gke", ""),
     "nodes three minors old": evidence_of("eks", eks_pool(version="1.31")),
@@ -210,16 +210,16 @@ ILL: dict[str, tuple[str, Evidence]] = {
     ),
     "a protection that is not there": (
         "protection-off",
-        evidence_of("eks", eks_pool(), desired=(wanted(protect=True),)),
+        evidence_of("eks", eks_pool(), desired=(desired(protect=True),)),
     ),
-    "a name that somebody has": ("name-taken", evidence_of("eks", eks_pool(labels={}), desired=(wanted(),))),
+    "a name that somebody has": ("name-taken", evidence_of("eks", eks_pool(labels={}), desired=(desired(),))),
     "labels that somebody replaced": (
         "marks-lost",
-        evidence_of("eks", eks_pool(labels={}, tags=COPY), desired=(wanted(),)),
+        evidence_of("eks", eks_pool(labels={}, tags=COPY), desired=(desired(),)),
     ),
     "a pool that is not in the spec": (
         "pool-undeclared",
-        evidence_of("eks", eks_pool(labels=OLD, nodegroupName="old"), desired=(wanted(),)),
+        evidence_of("eks", eks_pool(labels=OLD, nodegroupName="old"), desired=(desired(),)),
     ),
     "a retired machine": ("machine-retired", evidence_of("aks", aks_pool(vmSize="Standard_NC6"))),
     "a machine of AMD": ("machine-retired", evidence_of("eks", eks_pool(instanceTypes=["g4ad.xlarge"]))),
@@ -347,13 +347,13 @@ def test_pool_when_busy_then_ours_is_waited_for_and_others_are_shown() -> None:
 
 def test_name_when_taken_by_nobody_then_adopting_is_offered_and_else_not() -> None:
     (nobody,) = found_in(ILL["a name that somebody has"][1])
-    (somebody,) = found_in(evidence_of("eks", eks_pool(labels=OTHERS), desired=(wanted(),)))
+    (somebody,) = found_in(evidence_of("eks", eks_pool(labels=OTHERS), desired=(desired(),)))
     assert ("--adopt" in nobody.finding.fix, "--adopt" in somebody.finding.fix) == (True, False)
 
 
 def test_pool_when_undeclared_and_protected_then_the_protection_goes_first() -> None:
     labels = {**OLD, "gpukube.io/protect": "true"}
-    (found,) = found_in(evidence_of("eks", eks_pool(labels=labels, nodegroupName="old"), desired=(wanted(),)))
+    (found,) = found_in(evidence_of("eks", eks_pool(labels=labels, nodegroupName="old"), desired=(desired(),)))
     assert "remove its protection" in found.finding.fix
 
 

@@ -52,11 +52,11 @@ class OneObject:
         return True
 
 
-def fixed(kube: OneObject, wanted: SafeFix) -> tuple[str, ...]:
+def fixed(kube: OneObject, desired: SafeFix) -> tuple[str, ...]:
     provider, settings = FakeProvider(), Settings()
     session = Session(CLUSTER, provider, provider.connect(CLUSTER, settings), settings, _kube=cast("Kube", kube))
     run = Run(settings, ChartSource(), {}, resume="", clock=ManualClock())
-    return apply_fixes([wanted], session, prepare_addresses([]), run)
+    return apply_fixes([desired], session, prepare_addresses([]), run)
 
 
 CHANGES: dict[str, tuple[Tree | None, SafeFix, list[Tree]]] = {
@@ -89,16 +89,16 @@ CHANGES: dict[str, tuple[Tree | None, SafeFix, list[Tree]]] = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_mend_when_asked_for_then_exactly_this_is_written_and_said(name: str) -> None:
-    live, wanted, operations = CHANGES[name]
+    live, desired, operations = CHANGES[name]
     kube = OneObject(live=live)
-    said = fixed(kube, wanted)
-    assert (kube.sent, said) == (operations, (str(wanted),) if operations else ())
+    said = fixed(kube, desired)
+    assert (kube.sent, said) == (operations, (str(desired),) if operations else ())
 
 
-@pytest.mark.parametrize("wanted", [LabelNode("gpu-1", "team", "vision", "x"), Restart("ns", "plugin")], ids=str)
-def test_mend_when_others_write_too_then_tried_again_and_given_up_in_the_end(wanted: SafeFix) -> None:
-    live = NODE if isinstance(wanted, LabelNode) else BARE
+@pytest.mark.parametrize("desired", [LabelNode("gpu-1", "team", "vision", "x"), Restart("ns", "plugin")], ids=str)
+def test_mend_when_others_write_too_then_tried_again_and_given_up_in_the_end(desired: SafeFix) -> None:
+    live = NODE if isinstance(desired, LabelNode) else BARE
     once = OneObject(live=live, races=1)
-    assert fixed(once, wanted) == (str(wanted),)
+    assert fixed(once, desired) == (str(desired),)
     with pytest.raises(ClusterError, match="changed during each attempt"):
-        fixed(OneObject(live=live, races=99), wanted)
+        fixed(OneObject(live=live, races=99), desired)

@@ -103,8 +103,8 @@ class Stage:
 
     def plan(self, *, adopt: bool = False, prune: bool = False) -> ClusterPlan:
         live = self.session.cloud.pools()
-        plans = tuple(plan_pool(self.provider, wanted, live, adopt=adopt) for wanted in self.pools)
-        declared = {wanted.target.name for wanted in self.pools}
+        plans = tuple(plan_pool(self.provider, desired, live, adopt=adopt) for desired in self.pools)
+        declared = {desired.target.name for desired in self.pools}
         extra = [pool for pool in live if pool.owner and pool.name not in declared] if prune else []
         plans += tuple(plan_removal(self.provider, CLUSTER, pool) for pool in extra)
         facts = ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running")

@@ -39,10 +39,10 @@ CASES: dict[str, tuple[Nodes, int, tuple[ClassifiedChange, ...], str]] = {
 @pytest.mark.parametrize("declared", [True, False])
 def test_cost_when_a_pool_gets_smaller_then_the_nodes_that_go(case: str, declared: bool) -> None:  # noqa: FBT001
     nodes, live, changes, words = CASES[case]
-    wanted = desire(nodes=nodes)
-    observed = replace(make_observed(wanted), nodes=live)
+    desired = desire(nodes=nodes)
+    observed = replace(make_observed(desired), nodes=live)
     plan = PoolPlan(
-        CLUSTER, "a", "a", "update", "", wanted if declared else None, observed, changes, (), ()
+        CLUSTER, "a", "a", "update", "", desired if declared else None, observed, changes, (), ()
     )  # fmt: skip
     (costed,) = with_costs([plan], None, None)
     assert costed.loss is not None

@@ -33,14 +33,14 @@ class KubeWithoutPods(FakeKube):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "action", "rivals"),
+    ("desired", "action", "rivals"),
     [
         pytest.param(ANOTHER, "replace", [], id="its nodes are gone before it is made again"),
         pytest.param(POOL, "no-op", ["foreign-advertiser"], id="its nodes stay"),
     ],
 )
 def test_plan_when_nodes_bring_a_plugin_then_a_rival_only_where_they_stay(
-    wanted: Desired, action: str, rivals: list[str]
+    desired: Desired, action: str, rivals: list[str]
 ) -> None:
     node = node_of(POOL)
     rocket = replace(node, os_image="Bottlerocket OS 1.57.0 (aws-k8s-1.34-nvidia)")
@@ -48,7 +48,7 @@ def test_plan_when_nodes_bring_a_plugin_then_a_rival_only_where_they_stay(
     stage.make()
     kube = KubeWithoutPods(stage.clock, lambda _now: installed([POOL], rocket))
     session = Session(CLUSTER, stage.provider, stage.session.cloud, Settings(), None, cast("Kube", kube))
-    prepared = Prepared((wanted.target.owner,), {CLUSTER.key: CLUSTER}, {CLUSTER.key: (wanted,)}, (), Filters())
+    prepared = Prepared((desired.target.owner,), {CLUSTER.key: CLUSTER}, {CLUSTER.key: (desired,)}, (), Filters())
 
     (plan,) = plan_clusters(prepared, {CLUSTER.key: session}, stage.run)
     assert plan.unknown == ""

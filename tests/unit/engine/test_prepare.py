@@ -54,7 +54,7 @@ def wrong(directory: Path, *specs: str, filters: Filters = ALL) -> list[tuple[st
 
 
 def names(found: Prepared) -> dict[str, list[str]]:
-    return {key: [wanted.target.pool for wanted in pools] for key, pools in found.desired.items()}
+    return {key: [desired.target.pool for desired in pools] for key, pools in found.desired.items()}
 
 
 def test_prepare_when_pools_go_to_several_clusters_then_each_has_its_own(tmp_path: Path) -> None:
@@ -162,13 +162,13 @@ def eks(*pools: tuple[str, str], owner: str = "ml") -> str:
 
 
 def advertisers(found: Prepared) -> dict[str, str]:
-    return {wanted.target.pool: wanted.ownership.advertiser for wanted in found.desired["train"]}
+    return {desired.target.pool: desired.ownership.advertiser for desired in found.desired["train"]}
 
 
 def test_prepare_when_a_pool_must_be_cut_by_the_operator_then_it_serves_all_of_the_cluster(tmp_path: Path) -> None:
     found = prepared(tmp_path, eks(("cut", CUT)), eks(("whole", ""), ("theirs", BY("none")), owner="vision"))
     assert advertisers(found) == {"cut": "operator", "whole": "operator", "theirs": "none"}
-    labels = {wanted.target.pool: wanted.labels for wanted in found.desired["train"]}
+    labels = {desired.target.pool: desired.labels for desired in found.desired["train"]}
     assert labels["theirs"]["nvidia.com/gpu.deploy.operands"] == "false"
     assert "pool cut" in found.desired["train"][1].ownership.reason
 

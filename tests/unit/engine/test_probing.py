@@ -138,7 +138,7 @@ def test_probe_when_the_pod_sees_one_device_then_passed_and_the_job_is_gone() ->
     proof, kube, _ = probe(desire(sharing=SINGLE), log=(GPU, CUT))
     assert proof.probe is not None
     assert (proof.probe.status, proof.probe.node, proof.probe.output) == ("passed", "node-0", (GPU, CUT))
-    assert proof.probe.says.endswith("sees 1g.5gb (MIG-1)")
+    assert proof.probe.message.endswith("sees 1g.5gb (MIG-1)")
     assert (proof.status, kube.jobs) == ("proven", {})
 
 
@@ -203,12 +203,12 @@ def test_probe_when_the_machine_sleeps_between_two_looks_then_that_time_does_not
 def test_probe_when_its_pod_is_taken_away_then_told_how_it_was_last_seen() -> None:
     proof, _, _ = probe(desire(), pod_at=lambda now: stuck("ErrImagePull") if now < 10 else None)
     assert proof.probe is not None
-    assert "ErrImagePull" in proof.probe.says
+    assert "ErrImagePull" in proof.probe.message
 
 
 def test_probe_when_no_pod_is_made_then_told_at_the_limit() -> None:
     proof, _, stage = probe(desire(), pod_at=lambda _now: None)
-    assert (proof.probe.says if proof.probe else "", stage.clock.now()) == (
+    assert (proof.probe.message if proof.probe else "", stage.clock.now()) == (
         "the probe's Job created no pod",
         PACE.verify_s,
     )
@@ -293,10 +293,10 @@ SKIPS = {
 
 @pytest.mark.parametrize("case", SKIPS)
 def test_probe_when_it_would_cost_a_node_or_has_no_device_then_skipped(case: str) -> None:
-    nodes, empty, running, says = SKIPS[case]
+    nodes, empty, running, message = SKIPS[case]
     proof, kube, _ = probe(desire(nodes=nodes), empty=empty, running=running)
     assert proof.probe is not None
-    assert (proof.probe.status, proof.probe.says, kube.made) == ("skipped", says, [])
+    assert (proof.probe.status, proof.probe.message, kube.made) == ("skipped", message, [])
     assert proof.status == ("empty" if empty else "proven")
 
 

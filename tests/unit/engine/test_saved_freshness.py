@@ -32,11 +32,11 @@ MATCHING = make_observed(WANTED)
 STRAY = make_observed(WANTED, name="old", pool="old")
 
 
-def relabelled(wanted: Desired, **changes: object) -> Observed:
+def relabelled(desired: Desired, **changes: object) -> Observed:
     """Make a live pool that an update is due for."""
-    fields = {**wanted.fields, label("team"): "audio"}
-    labels = {**wanted.labels, "team": "audio"}
-    return make_observed(wanted, fields=fields, labels=labels, **changes)
+    fields = {**desired.fields, label("team"): "audio"}
+    labels = {**desired.labels, "team": "audio"}
+    return make_observed(desired, fields=fields, labels=labels, **changes)
 
 
 LOST = NodeRepair("node-1", "a100mig", "label", "team", "vision", None)
@@ -133,7 +133,7 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
     "an undeclared pool": (IDLE, LEAVING, ['train-aks/old: live pool old of "ml-platform" is new']),
     "a declared pool": (
         IDLE,
-        replace(IDLE, wanted=(WANTED, desire(pool="b", name="b"))),
+        replace(IDLE, desired=(WANTED, desire(pool="b", name="b"))),
         ["train-aks/b: the pool is new"],
     ),
     "the control plane": (
@@ -230,7 +230,7 @@ def test_saved_plan_when_the_request_alone_differs_then_stale(tmp_path: Path) ->
     saved = CREATING.save(tmp_path)
     other = replace(WANTED, create=replace(WANTED.create, params={**WANTED.create.params, "subnet": "b"}))
     with pytest.raises(StalePlan, match="request create: subnet none -> b"):
-        require_same(saved, replace(CREATING, wanted=(other,)))
+        require_same(saved, replace(CREATING, desired=(other,)))
 
 
 def test_saved_plan_when_the_plan_takes_other_calls_then_stale(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ CHANGES: dict[str, Callable[[Observed], Observed]] = {
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """Draw a world whose plan can be saved."""
-    wanted = [
+    desired = [
         desire(
             pool=name,
             name=name,
@@ -341,13 +341,13 @@ def worlds(draw: st.DrawFn) -> World:
         for name in draw(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3, unique=True))
     ]
     live = []
-    for pool in [*wanted, desire(pool="stray", name="stray"), desire(pool="theirs", name="theirs", owner="others")]:
+    for pool in [*desired, desire(pool="stray", name="stray"), desire(pool="theirs", name="theirs", owner="others")]:
         if draw(st.booleans()):
             found = make_observed(pool)
             for change in draw(st.lists(st.sampled_from(sorted(CHANGES)), max_size=2)):
                 found = CHANGES[change](found) if change != "renamed" else found
             live.append(found)
-    return World(tuple(wanted), tuple(live), PlanOptions(prune=draw(st.booleans())))
+    return World(tuple(desired), tuple(live), PlanOptions(prune=draw(st.booleans())))
 
 
 def done(world: World) -> dict[str, object]:
@@ -399,7 +399,7 @@ def _moved(world: World, change: str, data: st.DataObject) -> World:
     kinds = ["comes", *(["changes", "goes"] if world.live else [])]
     kind = data.draw(st.sampled_from(kinds))
     if kind == "comes":
-        absent = [w for w in (*world.wanted, desire(pool="z", name="z")) if w.target.name not in _names(world)]
+        absent = [w for w in (*world.desired, desire(pool="z", name="z")) if w.target.name not in _names(world)]
         return replace(world, live=(*world.live, make_observed(data.draw(st.sampled_from(absent)))))
     number = data.draw(st.integers(0, len(world.live) - 1))
     if kind == "goes":

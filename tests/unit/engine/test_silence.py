@@ -84,8 +84,8 @@ def test_silence_when_under_defaults_meets_no_pool_then_is_told_once(tmp_path_fa
 
 
 def test_yaml_warning_when_its_pool_silences_it_then_is_not_told(tmp_path_factory: pytest.TempPathFactory) -> None:
-    wanted = pool("a", "yaml-ambiguous").replace("nodes:", "labels: {country: no}, nodes:")
-    found = prepared(tmp_path_factory, wanted, pool("b").replace("nodes:", "labels: {country: on}, nodes:"))
+    desired = pool("a", "yaml-ambiguous").replace("nodes:", "labels: {country: no}, nodes:")
+    found = prepared(tmp_path_factory, desired, pool("b").replace("nodes:", "labels: {country: on}, nodes:"))
     assert told(found) == [("warning", "yaml-ambiguous", 9)]
     assert silenced(found) == [("yaml-ambiguous", "because yaml-ambiguous")]
 

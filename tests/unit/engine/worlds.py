@@ -50,7 +50,7 @@ FACTS = ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running")
 class World:
     """One cluster: what is wanted of it, and how it is."""
 
-    wanted: tuple[Desired, ...] = field(default_factory=lambda: (desire(),))
+    desired: tuple[Desired, ...] = field(default_factory=lambda: (desire(),))
     live: tuple[Observed, ...] = ()
     options: PlanOptions = NO_OPTIONS
     facts: ClusterFacts = FACTS
@@ -62,11 +62,11 @@ class World:
     def plan(self) -> ClusterPlan:
         """Plan it, as the engine does."""
         adopt, prune = self.options.adopt, self.options.prune
-        pools = tuple(plan_pool(PROVIDER, wanted, self.live, adopt=adopt) for wanted in self.wanted)
-        declared = {(wanted.target.owner, wanted.target.pool) for wanted in self.wanted}
+        pools = tuple(plan_pool(PROVIDER, desired, self.live, adopt=adopt) for desired in self.desired)
+        declared = {(desired.target.owner, desired.target.pool) for desired in self.desired}
         strays = tuple(o for o in self.live if o.owner == "ml-platform" and (o.owner, o.pool) not in declared)
         removed = tuple(plan_removal(PROVIDER, self.cluster, o) for o in strays) if prune else ()
-        release = plan_release(self.wanted, self.seen or installed(self.wanted))
+        release = plan_release(self.desired, self.seen or installed(self.desired))
         stay = () if prune else strays
         return ClusterPlan(
             self.cluster,

@@ -49,7 +49,7 @@ def test_require_machine_when_the_cloud_attaches_no_gpus_then_a_name_of_n1_is_un
 
 
 @pytest.mark.parametrize(
-    ("name", "gpu", "says", "fix"),
+    ("name", "gpu", "message", "fix"),
     [
         ("n1-standard-8", None, "has no GPU of its own", "gpu: {model: T4, count: 1}"),
         ("n1-standard-8", ("T4", 3), "cannot have 3 x T4-16GB", "write count 1, 2 or 4"),
@@ -59,9 +59,9 @@ def test_require_machine_when_the_cloud_attaches_no_gpus_then_a_name_of_n1_is_un
     ],
 )
 def test_require_machine_when_the_gpu_does_not_go_there_then_says_what_does(
-    name: str, gpu: tuple[str, int] | None, says: str, fix: str
+    name: str, gpu: tuple[str, int] | None, message: str, fix: str
 ) -> None:
-    with pytest.raises(CatalogError, match=re.escape(says)) as caught:
+    with pytest.raises(CatalogError, match=re.escape(message)) as caught:
         require_machine("gke", name, (parse_model(gpu[0]), gpu[1]) if gpu else None)
 
     assert caught.value.code == "instance-type"

@@ -900,12 +900,12 @@ def test_taint_when_twice_and_not_ours_is_not_told_to_drop_ours() -> None:
     assert (found.code, found.fix) == ("aks-taint-twice", "keep one of them")
 
 
-@pytest.mark.parametrize("row", COMBINATIONS, ids=lambda row: f"{row.code} {row.path} {row.says[:20]}")
+@pytest.mark.parametrize("row", COMBINATIONS, ids=lambda row: f"{row.code} {row.path} {row.message[:20]}")
 def test_combination_when_compared_with_the_cases_has_one_of_its_own(row: Combination) -> None:
     cases = [case for case in BROKEN if case.code == row.code]
     said = [found.seen for case in cases for found in check(case.machine, case.changes)]
 
-    assert row.says in said
+    assert row.message in said
 
 
 def test_codes_when_compared_with_the_cases_have_one_each() -> None:

@@ -101,7 +101,7 @@ def test_subnets_when_groups_disagree_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zones", "listed", "offered", "says"),
+    ("zones", "listed", "offered", "message"),
     [
         ((), ("pri-c",), AB, "the cluster has no subnet in a zone that offers p4d.24xlarge"),
         ((), LISTED, (), "zones that offer it: none"),
@@ -110,9 +110,9 @@ def test_subnets_when_groups_disagree_are_asked_for() -> None:
     ],
 )
 def test_subnets_when_none_is_left_say_why(
-    zones: tuple[str, ...], listed: tuple[str, ...], offered: tuple[str, ...], says: str
+    zones: tuple[str, ...], listed: tuple[str, ...], offered: tuple[str, ...], message: str
 ) -> None:
-    with pytest.raises(SpecError, match=says) as caught:
+    with pytest.raises(SpecError, match=message) as caught:
         choose_subnets(eks_target(zones=zones), [], listed, KNOWN, offered)
 
     assert caught.value.diagnostics[0].fix

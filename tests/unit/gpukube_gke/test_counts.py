@@ -75,7 +75,7 @@ def test_bounds_when_sent_are_of_the_scope_that_is_written(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "initial", "says"),
+    ("nodes", "initial", "message"),
     [
         ("{autoscaling: {min: 1, max: 8}}", 1, "the pool starts with 3 nodes, 1 in each zone"),
         ("{autoscaling: {min: 4, max: 8}}", 2, "the pool starts with 6 nodes, 2 in each zone"),
@@ -83,20 +83,20 @@ def test_bounds_when_sent_are_of_the_scope_that_is_written(
     ],
 )
 def test_min_when_the_zones_do_not_divide_it_is_kept_and_the_first_nodes_are_told(
-    tmp_path: Path, nodes: str, initial: int, says: str
+    tmp_path: Path, nodes: str, initial: int, message: str
 ) -> None:
     target = read(tmp_path, nodes)
     (found,) = PROVIDER.check(target)
     pool = cast("Mapping[str, object]", desire(target).create.params["nodePool"])
 
     assert (found.code, found.severity) == ("gke-zones-divide", "warning")
-    assert says in found.seen
+    assert message in found.seen
     assert pool["initialNodeCount"] == initial
     assert pool["autoscaling"] == of_pool(target.nodes.minimum, target.nodes.maximum)
 
 
 @pytest.mark.parametrize(
-    ("nodes", "code", "says"),
+    ("nodes", "code", "message"),
     [
         ("{autoscaling: {min: 0, max: 1001, scope: zone}}", "gke-node-count", "is 3003, more nodes"),
         ("{autoscaling: {min: 0, max: 3001}}", "gke-node-count", "is 3001, more nodes"),
@@ -104,9 +104,9 @@ def test_min_when_the_zones_do_not_divide_it_is_kept_and_the_first_nodes_are_tol
         ("{count: 5}", "gke-zones-divide", "is 5, which is not divisible by 3 zones"),
     ],
 )
-def test_bounds_when_gke_cannot_have_them_are_told(tmp_path: Path, nodes: str, code: str, says: str) -> None:
+def test_bounds_when_gke_cannot_have_them_are_told(tmp_path: Path, nodes: str, code: str, message: str) -> None:
     (found,) = PROVIDER.check(read(tmp_path, nodes))
 
     assert found.code == code
-    assert says in found.seen
+    assert message in found.seen
     assert (found.where.line, found.where.source) == (12, str(tmp_path / "pools.yaml"))

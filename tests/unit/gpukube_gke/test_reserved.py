@@ -186,7 +186,7 @@ def test_ubuntu_when_the_driver_is_ones_own_is_not_judged_by_that_of_gke(changes
 
 
 @pytest.mark.parametrize(
-    ("target", "says"),
+    ("target", "message"),
     [
         (gke_target(zones=(A,), capacity=OURS), "an upgrade adds nodes for a while (1 at a time)"),
         (
@@ -200,10 +200,10 @@ def test_ubuntu_when_the_driver_is_ones_own_is_not_judged_by_that_of_gke(changes
         (gke_target(kubernetes_version="1.33", machine=gke_target("g4-standard-48").machine), "is too old for RTX PRO"),
     ],
 )
-def test_finding_when_shown_names_what_was_asked_for(target: Target, says: str) -> None:
+def test_finding_when_shown_names_what_was_asked_for(target: Target, message: str) -> None:
     (finding,) = PROVIDER.check(target)
 
-    assert says in finding.seen
+    assert message in finding.seen
 
 
 def test_capacity_when_it_is_said_to_be_on_demand_is_not_read_as_reserved() -> None:
@@ -222,7 +222,7 @@ def test_driver_version_when_gke_installs_none_is_refused(changes: dict[str, obj
 
 
 @pytest.mark.parametrize(
-    ("target", "plane", "says"),
+    ("target", "plane", "message"),
     [
         (
             gke_target("g4-standard-6"),
@@ -238,10 +238,10 @@ def test_driver_version_when_gke_installs_none_is_refused(changes: dict[str, obj
     ],
 )
 def test_version_when_the_control_plane_is_too_old_is_told_before_any_call(
-    target: Target, plane: str, says: str
+    target: Target, plane: str, message: str
 ) -> None:
     assert is_picky(target)
-    with pytest.raises(SpecError, match=says) as caught:
+    with pytest.raises(SpecError, match=message) as caught:
         require_version(target, plane)
     assert [finding.code for finding in caught.value.diagnostics] == ["kubernetes-version"]
 

@@ -183,16 +183,16 @@ def test_check_when_it_works_with_care_warns(changes: dict[str, object], codes: 
 
 
 @pytest.mark.parametrize(
-    ("zones", "count", "says"),
+    ("zones", "count", "message"),
     [
         ((), 1001, "nodes.count is 1001, more nodes than a pool in one zone can have"),
         ((A, B), 2002, "nodes.count is 2002, more nodes than a pool in 2 zones can have"),
     ],
 )
-def test_count_when_it_is_too_much_is_told_for_all_zones(zones: tuple[str, ...], count: int, says: str) -> None:
+def test_count_when_it_is_too_much_is_told_for_all_zones(zones: tuple[str, ...], count: int, message: str) -> None:
     (finding,) = PROVIDER.check(gke_target(zones=zones, nodes=fixed(count)))
 
-    assert (finding.seen, finding.fix) == (says, "request at most 1000 nodes per zone, or split the pool")
+    assert (finding.seen, finding.fix) == (message, "request at most 1000 nodes per zone, or split the pool")
 
 
 def test_labels_when_they_are_as_long_as_may_be_pass() -> None:

@@ -108,9 +108,9 @@ def test_pool_when_created_settles_and_has_no_differences(target: Target, cloud:
     assert PROVIDER.follow_up(desired, observed) is None
 
 
-@pytest.mark.parametrize(("zone", "says"), [(B, "no such reservation"), (A, "too few machines left")])
+@pytest.mark.parametrize(("zone", "message"), [(B, "no such reservation"), (A, "too few machines left")])
 def test_reservation_when_it_is_elsewhere_or_used_up_is_explained(
-    sandbox: SandboxInfo, connect: Connect, zone: str, says: str
+    sandbox: SandboxInfo, connect: Connect, zone: str, message: str
 ) -> None:
     ours = {"zone": A, "machineType": "a2-highgpu-1g", "count": 1}
     daemon.add_gke_cluster(sandbox, "ml-prod", "us-central1", "reserving", options={"reservations": {"ours": ours}})
@@ -118,7 +118,7 @@ def test_reservation_when_it_is_elsewhere_or_used_up_is_explained(
     two = Nodes(2, 2, 2, autoscaled=False)
     target = gke_target(cluster=cluster, zones=(zone,), nodes=two, capacity=reserved("reservation", "ours"))
 
-    with pytest.raises(CapacityError, match=says) as caught:
+    with pytest.raises(CapacityError, match=message) as caught:
         connect(cluster).send(desire(target).create)
     assert code_of(caught.value) == "reservation"
 
