@@ -11,11 +11,13 @@ other fork has to.
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import select
+import signal
 import sys
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import gpukube.cli.app
@@ -28,8 +30,11 @@ import gpukube_aks.live.client
 import gpukube_eks.live.client
 import gpukube_gke.live.client
 from gpukube.__main__ import main
+from gpukube.cluster.kube.lightkube_types import prepare_types
+from gpukube.core.values import Settings
+from gpukube_eks.live.access import AwsClients, Identity
 
-LOOK_EVERY_S = 0.005
+EXAMPLE = Path(__file__).parents[2] / "examples" / "three-clouds.yaml"
 LOADED = (
     gpukube.cli.progress,
     gpukube.cli.bodies.pool,
@@ -47,6 +52,8 @@ def become(order: dict[str, object]) -> None:
     code = 70
     known = set(sys.modules)
     try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         argv, environ = order["argv"], order["env"]
         assert isinstance(argv, list)
@@ -95,13 +102,29 @@ def tell(answer: dict[str, int]) -> None:
     sys.stdout.flush()
 
 
+def warm() -> None:
+    """Build once what every fork would build for itself: the commands, the models of a spec, the clients' types."""
+    list(gpukube.cli.app.command_line().commands.values())
+    with redirect_stdout(io.StringIO()):
+        assert main(["validate", "-f", str(EXAMPLE)]) == 0
+    prepare_types()
+    aws = AwsClients(Identity(dummy="111122223333"), "us-east-1", "http://127.0.0.1:1", Settings())
+    _ = aws.eks, aws.ec2, aws.sts, aws.iam  # made, and with them their models read; nothing is called
+
+
 def serve() -> None:
     """Fork on demand and report ends, until standard input is closed."""
-    list(gpukube.cli.app.command_line().commands.values())  # built once, and kept by every fork
+    warm()
+    ended, ending = os.pipe()
+    os.set_blocking(ending, False)
+    signal.set_wakeup_fd(ending)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # the wake-up alone: with a handler the signal is not ignored
     running: dict[int, dict[str, object]] = {}
     while True:
-        readable, _, _ = select.select([sys.stdin], [], [], LOOK_EVERY_S if running else None)
-        if readable:
+        readable, _, _ = select.select([sys.stdin, ended], [], [])
+        if ended in readable:
+            os.read(ended, 4096)
+        if sys.stdin in readable:
             line = sys.stdin.readline()
             if not line:
                 return
@@ -112,8 +135,8 @@ def serve() -> None:
             running[pid] = order
             tell({"pid": pid})
         for pid in list(running):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
+            gone, status = os.waitpid(pid, os.WNOHANG)
+            if gone:
                 tell({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
                 learn(running.pop(pid))
 
