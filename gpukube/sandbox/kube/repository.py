@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 CHART = "nvidia-device-plugin"
-VERSIONS = ("0.20.0", "0.19.3")
-"""Newest first. The older one is there to upgrade from: its discovery is of another version, whose templates differ."""
+VERSIONS = ("0.20.0", "0.19.3", "0.17.4")
+"""Newest first. The older ones are there to upgrade from: each has a discovery of its own, whose templates differ."""
 OPERATOR = "gpu-operator"
 
 _CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
 _BORROWED = "charts/node-feature-discovery"
 """Where the plugin's chart has a copy of what the operator's has too."""
-_FORMER_NFD = (b'"0.19.0"', b'"0.17.3"'), (b"v0.19.0", b"v0.17.3")
-"""What charts of NVIDIA's below 0.20 carry instead (NVIDIA/k8s-device-plugin v0.19.3, Chart.yaml)."""
+_NFD = {"0.19.3": "0.17.3", "0.17.4": "0.15.3"}
+"""Which one older charts of NVIDIA's carry (NVIDIA/k8s-device-plugin, Chart.yaml of that version)."""
 _CREATED = "2026-08-19T00:00:00Z"
 
 
@@ -70,9 +70,9 @@ def _with_version(content: bytes, chart: str, version: str) -> bytes:
     newest = _CHARTS[chart][0]
     if version == newest:
         return content
-    for now, then in ((f'ersion: "{newest}"'.encode(), f'ersion: "{version}"'.encode()), *_FORMER_NFD):
-        content = content.replace(now, then)
-    return content
+    for now, then in ((f'ersion: "{newest}"', f'ersion: "{version}"'), ('"0.19.0"', f'"{_NFD[version]}"')):
+        content = content.replace(now.encode(), then.encode())
+    return content.replace(b"v0.19.0", f"v{_NFD[version]}".encode())
 
 
 @functools.cache

@@ -239,10 +239,11 @@ def charts_url(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.clients("kubectl")
-def test_repository_when_helm_upgrades_from_the_older_version_then_newer_runs(
-    charts_url: str, kubeconfig: Path
+@pytest.mark.parametrize("older", VERSIONS[1:])
+def test_repository_when_helm_upgrades_from_an_older_version_then_newer_runs(
+    charts_url: str, kubeconfig: Path, older: str
 ) -> None:
-    versions = {"old": VERSIONS[1], "new": VERSIONS[0]}
+    versions = {"old": older, "new": VERSIONS[0]}
     values = {"gfd": {"enabled": True}}
     common = {"chart_repo_url": charts_url, "namespace": NAMESPACE, "timeout": HELM_S, "values": values}
     old = helm(kubeconfig, "install", CHART, "nvdp", create_namespace=True, chart_version=versions["old"], **common)
@@ -256,6 +257,9 @@ def test_repository_when_helm_upgrades_from_the_older_version_then_newer_runs(
     (worker,) = made["nvdp-node-feature-discovery-worker"]["spec"]["template"]["spec"]["containers"]
     assert worker["livenessProbe"]["httpGet"]["path"] == "/healthz"
     assert "grpc" not in worker["livenessProbe"]
+    mps = made["nvdp-nvidia-device-plugin-mps-control-daemon"]["spec"]["template"]["spec"]
+    assert (mps.get("hostPID"), mps.get("shareProcessNamespace")) == (True, None)
+    assert "nvdp-node-feature-discovery-gc" in kubectl(kubeconfig, "get", "deployments", "-n", NAMESPACE)
 
 
 # kubectl

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Objects = Mapping[str, object]
 
-VERSIONS = {CHART: ("0.20.0", "0.19.3"), OPERATOR: ("v26.7.0",)}
+VERSIONS = {CHART: ("0.20.0", "0.19.3", "0.17.4"), OPERATOR: ("v26.7.0",)}
 MISSING = missing_charts(*(archive_name(version, chart) for chart in VERSIONS for version in VERSIONS[chart]))
 
 

@@ -66,3 +66,13 @@ yes
 yes
 {{- end -}}
 {{- end }}
+
+{{/* "yes" for 0.17: its discovery writes a file for NFD's worker, and its MPS daemon shares the pod's processes. */}}
+{{- define "standin.first" -}}
+{{ ternary "yes" "" (semverCompare "<0.18.0-0" .Chart.Version) }}
+{{- end }}
+
+{{/* "yes" where the pods have an account: always, but in 0.17, whose pods read their nodes for a config only. */}}
+{{- define "standin.hasAccount" -}}
+{{ ternary "yes" "" (or (ne "" (include "standin.configMap" .)) (eq "" (include "standin.first" .))) }}
+{{- end }}

@@ -54,7 +54,9 @@ imagePullSecrets:
 {{- end }}
 securityContext:
   {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- if include "standin.hasAccount" . }}
 serviceAccountName: {{ include "standin.fullname" . }}-service-account
+{{- end }}
 {{- end }}
 
 {{- define "standin.placement" -}}

@@ -41,7 +41,7 @@ securityContext:
   runAsNonRoot: true
 image: {{ include "nfdstandin.image" .top | quote }}
 imagePullPolicy: {{ .top.Values.image.pullPolicy }}
-{{- if not (and (eq .role "prune") (include "nfdstandin.former" .top)) }}
+{{- if not (or (include "nfdstandin.first" .top) (and (eq .role "prune") (include "nfdstandin.former" .top))) }}
 resources:
   {{- toYaml (index .top.Values (ternary "master" .role (eq .role "prune"))).resources | nindent 2 }}
 {{- end }}
@@ -78,8 +78,32 @@ tolerations:
 {{ ternary "yes" "" (semverCompare "<0.18.0-0" .Chart.Version) }}
 {{- end }}
 
+{{/* "yes" for the one up to 0.17 of NVIDIA's chart: workers call the master, and nothing is cleaned up. */}}
+{{- define "nfdstandin.first" -}}
+{{ ternary "yes" "" (semverCompare "<0.16.0-0" .Chart.Version) }}
+{{- end }}
+
 {{/* Ports and probes of a role. Called with (dict "top" $ "role" "worker"). */}}
 {{- define "nfdstandin.health" -}}
+{{- if include "nfdstandin.first" .top }}
+{{- if eq .role "master" }}
+ports:
+  - {containerPort: 8080, name: grpc}
+  - {containerPort: 8081, name: metrics}
+livenessProbe:
+  grpc: {port: 8080}
+  initialDelaySeconds: 10
+  periodSeconds: 10
+readinessProbe:
+  grpc: {port: 8080}
+  initialDelaySeconds: 5
+  periodSeconds: 10
+  failureThreshold: 10
+{{- else }}
+ports:
+  - {containerPort: 8081, name: metrics}
+{{- end }}
+{{- else }}
 {{- $former := include "nfdstandin.former" .top -}}
 {{- $probe := ternary (dict "grpc" (dict "port" 8082)) (dict "httpGet" (dict "path" "/healthz" "port" "http")) (eq $former "yes") -}}
 {{- $late := dict "initialDelaySeconds" 10 -}}
@@ -106,5 +130,6 @@ livenessProbe:
   {{- toYaml (merge $late $probe) | nindent 2 }}
 readinessProbe:
   {{- toYaml (merge $soon (ternary (dict "failureThreshold" 10) dict (eq .role "worker")) $probe) | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- end }}
