@@ -95,6 +95,7 @@ def run(arguments: Sequence[str]) -> int:
         return ExitCode.ERROR
     except Exception as error:  # noqa: BLE001 - the process edge: told without a wall of text
         _blame(error, verbose=verbose)
+        _drop_unwritten()
         return ExitCode.ERROR
     return result if isinstance(result, int) else ExitCode.DONE
 
@@ -133,6 +134,14 @@ def _blame(error: Exception, *, verbose: bool) -> None:
     tell(_of_machine(error) if isinstance(error, OSError) else _of_ours(error))
     if verbose:
         tell("".join(traceback.format_exception(error)))
+
+
+def _drop_unwritten() -> None:
+    """Drop output that cannot be written: at its end Python would try again, print a trace and exit with 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _of_machine(error: OSError) -> str:

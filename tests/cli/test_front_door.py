@@ -83,7 +83,7 @@ def _run_into(info: SandboxInfo, target: str, *words: str) -> subprocess.Complet
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            env=environment(info.state_dir, {}),
+            env=environment(info.state_dir, {"PYTHONUNBUFFERED": ""}),  # buffered, as users have it
             cwd=ROOT,
             timeout=LONGEST_S,
         )
