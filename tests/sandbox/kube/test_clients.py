@@ -507,3 +507,20 @@ def test_namespace_of_the_cluster_when_deleted_then_403(served: Served, name: st
         403,
         f'namespaces "{name}" is forbidden: this namespace may not be deleted',
     )
+
+
+@pytest.mark.clients("kubectl")
+def test_kubectl_when_nothing_has_changed_then_diff_shows_nothing(served: Served, kubeconfig: Path) -> None:
+    """Not even times, which are moved back by more and more, nor what the server has filled in."""
+    served.cluster.tolerate_extended_resources()
+    text = """
+apiVersion: v1
+kind: Pod
+metadata: {name: gpu}
+spec:
+  containers: [{name: main, image: cuda, resources: {limits: {nvidia.com/gpu: 1}}}]
+  tolerations: [{key: a, operator: Exists}]
+"""
+    kubectl(kubeconfig, "apply", "-f", "-", stdin=text)
+
+    assert kubectl(kubeconfig, "diff", "-f", "-", stdin=text) == ""

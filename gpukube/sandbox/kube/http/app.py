@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route, WebSocketRoute
 
 from gpukube.sandbox.kube.http import discovery, execution, openapi_v2, openapi_v3, subresources, tables
-from gpukube.sandbox.kube.http.moments import moved_back
+from gpukube.sandbox.kube.http.moments import Lead, moved_back
 from gpukube.sandbox.kube.http.pages import read_page
 from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
 from gpukube.sandbox.kube.http.watching import WatchQuery, watch
@@ -57,6 +57,7 @@ class _Api:
     def __init__(self, cluster: KubeCluster) -> None:
         self._cluster = cluster
         self._store = cluster.store
+        self._lead = Lead(cluster.clock)
 
     async def serve(self, request: Request) -> Response:
         try:
@@ -64,7 +65,7 @@ class _Api:
         except ApiProblem as problem:
             return _answer(problem.as_status(), problem.code)
         if isinstance(response, JSONResponse):
-            response.body = moved_back(bytes(response.body), self._cluster.clock.lead_s)  # of the same length
+            response.body = moved_back(bytes(response.body), self._lead.of(request))  # of the same length
         return response
 
     async def serve_socket(self, socket: WebSocket) -> None:

@@ -94,6 +94,7 @@ def _pod(obj: JsonObject) -> None:
         for name, limit in (container["resources"].get("limits") or {}).items():
             container["resources"].setdefault("requests", {}).setdefault(name, limit)
     spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("serviceAccount", spec["serviceAccountName"])
     spec.setdefault("enableServiceLinks", True)
     tolerations = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):

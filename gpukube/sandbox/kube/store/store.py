@@ -249,6 +249,8 @@ class Store:
             if "status" in old:
                 new["status"] = old["status"]
         defaults.fill_defaults(kind, new)
+        if kind.kind == "Pod" and self.tolerates_extended_resources:
+            defaults.tolerate_extended_resources(new)
         defaults.give_address(kind, new)
         defaults.check_values(kind, new)
         defaults.check_change(kind, old, new)
