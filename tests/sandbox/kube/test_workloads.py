@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.sandbox.kube.cluster import Taint
+from gpukube.sandbox.kube.cluster import GpuShape, Taint
 from gpukube.sandbox.kube.store.eviction import evict
 from gpukube.sandbox.kube.store.kinds import CORE
 from gpukube.sandbox.kube.store.objects import JsonObject, annotations_of, conditions, name_of, spec, status
@@ -230,6 +230,31 @@ def test_daemonset_when_its_pods_are_refused_then_events_say_why() -> None:
             'Error creating: pods "cls-" is forbidden: pod rejected: RuntimeClass "nvidia" not found',
         }
         assert status(bench.get("resourcequotas", "few"))["used"] == {"pods": "1"}
+
+    life(story)
+
+
+def test_daemonset_when_there_is_no_room_then_its_pod_waits_for_the_scheduler() -> None:
+    async def story(bench: Bench) -> None:
+        await bench.node(GpuShape("T4", 1, host_plugin=True))
+        await bench.wait(60)
+        body = template(*EVER)
+        body["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        bench.put("pods", pod("holder", body))
+        await bench.wait(10)
+        chosen = {"selector": {"matchLabels": {"app": "web"}}}
+        bench.put("daemonsets", {"metadata": {"name": "all"}, "spec": {**chosen, "template": body}})
+        await bench.wait(10)
+        waits = next(item for item in bench.all_of("pods") if name_of(item) != "holder")
+        assert (status(waits)["phase"], spec(waits).get("nodeName")) == ("Pending", None)
+        assert any(
+            message.startswith("0/1 nodes are available: 1 Insuff") for message in messages(bench, "FailedScheduling")
+        )
+        assert status(bench.get("daemonsets", "all"))["currentNumberScheduled"] == 1
+        bench.cluster.store.delete(CORE["pods"], "default", "holder")
+        await bench.wait(10)
+        assert spec(bench.get("pods", name_of(waits)))["nodeName"] == "n1"
+        assert conditions(bench.get("pods", name_of(waits)))["Ready"] == "True"
 
     life(story)
 

@@ -3,7 +3,8 @@
 Lives here: which nodes get a pod, replacing pods of an older template, status numbers.
 Must not live here: running pods.
 
-Source: docs concepts/workloads/controllers/daemonset (automatic tolerations); kubernetes pkg/controller/daemon.
+Source: docs concepts/workloads/controllers/daemonset (automatic tolerations); kubernetes pkg/controller/daemon
+(util.ReplaceDaemonSetPodNodeNameNodeAffinity).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.controllers.events import Recorder
 from gpukube.sandbox.kube.controllers.replicas import is_available, make_pod, new_pod, template_hash
-from gpukube.sandbox.kube.controllers.scheduling import is_terminal, matches_node, untolerated
+from gpukube.sandbox.kube.controllers.scheduling import is_terminal, matches_node, pod_requests, untolerated
+from gpukube.sandbox.kube.scheduler.snapshot import take_snapshot
 from gpukube.sandbox.kube.store.defaults import TEMPLATE_GENERATION
 from gpukube.sandbox.kube.store.objects import (
     annotations_of,
@@ -27,10 +29,12 @@ from gpukube.sandbox.kube.store.objects import (
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.scheduler.snapshot import Snapshot
     from gpukube.sandbox.kube.store.objectapi import ObjectApi
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 _HASH = "controller-revision-hash"
+_NAME, _REQUIRED = "metadata.name", "requiredDuringSchedulingIgnoredDuringExecution"
 _ROLLS_AFTER_S = 2.0
 """Sandbox seconds from a template's change to the first pod that goes for it: pods of the old one still run and serve
 when whoever made the change looks."""
@@ -62,12 +66,15 @@ class DaemonSets:
         self._clock = clock
         self._events = Recorder(api, clock, "daemonset-controller")
         self._changed: dict[str, tuple[str, float]] = {}
+        self._room: Snapshot | None = None
+        self._there: tuple[list[JsonObject], list[JsonObject]] = [], []
 
     async def reconcile(self) -> float | None:
         """Bring every DaemonSet in line; gives the time at which the next roll-out begins."""
         nodes = await self._api.list("nodes")
         pods = await self._api.list("pods")
         due: list[float] = []
+        self._room, self._there = None, (nodes, pods)
         for daemonset in await self._api.list("daemonsets"):
             if not meta(daemonset).get("deletionTimestamp"):
                 own = [pod for pod in pods if meta(daemonset)["uid"] in owner_uids(pod)]
@@ -90,7 +97,7 @@ class DaemonSets:
         verdicts = {name_of(node): should_run(template.get("spec") or {}, node) for node in nodes}
         by_node: dict[str, list[JsonObject]] = {}
         for pod in pods:
-            by_node.setdefault(spec(pod).get("nodeName", ""), []).append(pod)
+            by_node.setdefault(_node_of(pod), []).append(pod)
         for name, (may_start, may_stay) in verdicts.items():
             present = by_node.get(name, [])
             for pod in present:
@@ -98,12 +105,21 @@ class DaemonSets:
                     await self._api.delete("pods", pod)
             if may_start and not present:
                 pod = _daemon_pod(daemonset, name, revision)
+                self._bind(pod, name)
                 await make_pod(self._api, self._events, ("daemonsets", daemonset), pod)
         rolls = self._clock.now() >= begins
         if rolls:
             await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))
         await self._report(daemonset, verdicts, by_node, revision)
         return [] if rolls else [begins]
+
+    def _bind(self, pod: JsonObject, name: str) -> None:
+        """Put a pod on its node at once where there is room; else the scheduler is to see to it, and says why not."""
+        self._room = self._room or take_snapshot(*self._there, ())
+        view, asked = self._room.nodes[name], pod_requests(pod)
+        if all(count <= view.room[what] - view.used[what] for what, count in asked.items() if count):
+            pod["spec"]["nodeName"] = name
+            view.take(pod)
 
     async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str, wanted: int) -> None:
         strategy = spec(daemonset).get("updateStrategy") or {}
@@ -147,10 +163,21 @@ class DaemonSets:
 def _daemon_pod(daemonset: JsonObject, node: str, revision: str) -> JsonObject:
     generation = annotations_of(daemonset)[TEMPLATE_GENERATION]
     pod = new_pod("DaemonSet", daemonset, {_HASH: revision, "pod-template-generation": generation})
-    pod["spec"]["nodeName"] = node
+    affinity = pod["spec"].get("affinity") or {}
+    chosen = {"nodeSelectorTerms": [{"matchFields": [{"key": _NAME, "operator": "In", "values": [node]}]}]}
+    pod["spec"]["affinity"] = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: chosen}}
     pod["spec"]["tolerations"] = [*(pod["spec"].get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]
     pod["metadata"]["namespace"] = namespace_of(daemonset)
     return pod
+
+
+def _node_of(pod: JsonObject) -> str:
+    """Give the node that a pod of a DaemonSet is on or is meant for."""
+    if name := spec(pod).get("nodeName"):
+        return str(name)
+    required = ((spec(pod).get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    fields = [item for term in required.get("nodeSelectorTerms") or () for item in term.get("matchFields") or ()]
+    return next((str(item["values"][0]) for item in fields if item["key"] == _NAME), "")
 
 
 def _share(value: int | str, of: int) -> int:
