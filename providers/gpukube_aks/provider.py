@@ -125,7 +125,7 @@ class AksProvider:
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Say what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
+        """Return what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
         from gpukube_aks.facts.images import DEFAULT_IMAGE
         from gpukube_aks.pool.fields import cut_by_operator, leaves_driver_out
 
@@ -170,7 +170,7 @@ class AksProvider:
         return None
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Say what changing this field does."""
+        """Return what changing this field does."""
         from gpukube_aks.pool.updates import find_row
 
         del beside

@@ -127,7 +127,7 @@ class GkeProvider:
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Say what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
+        """Return what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
         from gpukube_gke.facts.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
         from gpukube_gke.pool.fields import OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 
@@ -173,7 +173,7 @@ class GkeProvider:
         return translate_taint(desired, observed)
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Say what changing this field does."""
+        """Return what changing this field does."""
         from gpukube_gke.pool.updates import find_row
 
         del beside, live

@@ -20,7 +20,7 @@ def show_geometry(choices: Choices, gpu: str, wanted: Sequence[str], live: Seque
     """Show a GPU's geometry, or the answer to a question about it."""
     out.require_format(choices.output, "CatalogMig")
     model = told("GPU", partial(parse_model, gpu))
-    asked = told("--want", partial(read_requested, wanted))
+    requested = told("--want", partial(read_requested, wanted))
     there = told("--live", partial(read_live, model, live))
-    document = told("--want" if asked else "GPU", partial(mig_document, model, asked, there, alike=alike))
+    document = told("--want" if requested else "GPU", partial(mig_document, model, requested, there, alike=alike))
     out.show(document, choices.output, verbose=choices.verbose)

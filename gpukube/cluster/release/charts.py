@@ -41,7 +41,7 @@ class ChartCache:
         self._store = Scratch("chart")
 
     def chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
-        """Give the chart of a plan, fetched on the first call.
+        """Return the chart of a plan, fetched on the first call.
 
         Args:
             plan: The release.
@@ -72,7 +72,7 @@ class ChartCache:
         return {CHART_LABEL: _mark(plan, chart_digest(chart))} if self.compares(plan) else {}
 
     def digest(self, plan: ReleasePlan) -> str:
-        """Give the digest of a plan's chart, "sha256:..."; "" for a directory.
+        """Return the digest of a plan's chart, "sha256:..."; "" for a directory.
 
         Raises:
             HelmError, StalePlan: As chart.

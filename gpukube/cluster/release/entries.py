@@ -26,7 +26,7 @@ def dropped_entries(plan: ReleasePlan) -> frozenset[str]:
 
 
 def unseen_entries(other: Release, plan: ReleasePlan) -> Release:
-    """Give a revision by others with only the entries that the plan did not know: those are of pools still to come.
+    """Return a revision by others with only the entries that the plan did not know: those are of pools still to come.
 
     Entries that it knew and dropped do not come back because another run carried them along.
     """
@@ -35,7 +35,7 @@ def unseen_entries(other: Release, plan: ReleasePlan) -> Release:
 
 
 def with_entries(release: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:
-    """Give a revision as if it had these of its entries only."""
+    """Return a revision as if it had these of its entries only."""
     values = copy.deepcopy(dict(release.values))
     put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
     return replace(release, values=values)

@@ -368,7 +368,7 @@ class ReleaseManager:
                 kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
 
     def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:
-        """Give a release that Helm will change: Helm refuses one whose last change was cut off.
+        """Return a release that Helm will change: Helm refuses one whose last change was cut off.
 
         A change that is still under way is waited for. One that has been cut off leaves a record that says pending;
         without it the release stands as the revision before left it, and the next change sets every object right.

@@ -59,7 +59,7 @@ class Leaving:
 
 
 def is_there(release: Release | None) -> bool:
-    """Say whether more than its history is left of a release."""
+    """Return whether more than its history is left of a release."""
     return release is not None and release.status != _AWAY
 
 

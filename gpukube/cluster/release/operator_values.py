@@ -147,7 +147,7 @@ def _forget_driver_values(values: dict[str, object]) -> None:
 
 
 def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[str]:
-    """Give the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
+    """Return the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
     requested = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
     live = texts(around.live, *GPU_OPERATOR.entries)
     named = {_strategy_of(live[key]) for key in around.by_others if key in live}

@@ -25,7 +25,7 @@ _COUNTED: Final = ("pods", "count/pods")
 
 
 def quota_shortage(quotas: Sequence[Tree], needed: int) -> str:
-    """Say which quota has no room for so many more pods; "" when all have.
+    """Return which quota has no room for so many more pods; "" when all have.
 
     Args:
         quotas: ResourceQuota objects of the namespace.
@@ -45,7 +45,7 @@ def quota_shortage(quotas: Sequence[Tree], needed: int) -> str:
 
 
 def _counts(quota: Tree) -> bool:
-    """Say whether a quota counts our pods: one without scopes counts all; of other scopes nothing can be said."""
+    """Return whether a quota counts our pods: one without scopes counts all; of other scopes nothing can be said."""
     scopes = [tree(item) for item in items(quota, "spec", "scopeSelector", "matchExpressions")]
     if not scopes:
         return not items(quota, "spec", "scopes")

@@ -100,7 +100,7 @@ def forget_release(kube: Kube, leaving: Leaving) -> None:
 
 
 def _is_gone(kube: Kube, leaving: Leaving) -> bool:
-    """Say whether the objects of a release are gone although Helm reports a failure."""
+    """Return whether the objects of a release are gone although Helm reports a failure."""
     live = newest(release_history(kube, leaving.name, leaving.namespace))
     left = any(item.name == leaving.plugin for item in kube.daemonsets(leaving.namespace))
     kept = leaving.kind is not None and kube.config_map(leaving.namespace, leaving.kind.config_map) is not None

@@ -56,16 +56,16 @@ class Surroundings:
     moves: bool = False
 
     def all_taints(self, pools: Sequence[Desired]) -> frozenset[Taint]:
-        """Give the taints of every pool served: those asked for and the live ones."""
+        """Return the taints of every pool served: those asked for and the live ones."""
         return self.taints | {taint for pool in pools for taint in pool.effective_taints}
 
     def listed(self, path: tuple[str, ...]) -> list[object]:
-        """Give the items that live and overwritten values have in a list."""
+        """Return the items that live and overwritten values have in a list."""
         return [item for source in (*self.missed, self.live) for item in items(source, *path)]
 
 
 def merged_entries(pools: Sequence[Desired], around: Surroundings, path: tuple[str, ...]) -> dict[str, str]:
-    """Give the entries these pools need, the default one, and those of others that are there, sorted by key."""
+    """Return the entries these pools need, the default one, and those of others that are there, sorted by key."""
     configs = [UNSHARED, *(plugin_config(pool.target.sharing) for pool in pools)]
     entries = {config_key(config): render_config(config).strip() for config in configs}
     dropped = unneeded_entries(around, path, entries) if around.retire else frozenset()

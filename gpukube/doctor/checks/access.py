@@ -134,7 +134,7 @@ def _kube_unreachable(evidence: Evidence) -> Iterator[Fault]:
     link="https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
     severity="warning",
 )
-def _blind_spots(evidence: Evidence) -> Iterator[Fault]:
+def _unreadable_parts(evidence: Evidence) -> Iterator[Fault]:
     if _HEART in evidence.troubles:
         return
     for reading, error in evidence.troubles.items():

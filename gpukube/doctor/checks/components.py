@@ -64,7 +64,7 @@ def _workloads_in(manifest: str) -> tuple[Tree, ...]:
 
 
 def _declared(release: Release) -> Iterator[tuple[Tree, WorkloadView]]:
-    """Give the parts of the stack that a release consists of."""
+    """Return the parts of the stack that a release consists of."""
     for obj in _workloads_in(release.manifest) if release.status == DEPLOYED else ():
         kind, _, name = identity(obj)
         metadata = {"labels": at(obj, "metadata", "labels"), "name": name}
@@ -92,7 +92,7 @@ def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
 
 
 def is_part_gone(evidence: Evidence, *parts: str) -> bool:
-    """Say whether a release has lost one of these parts: that explains what depends on it."""
+    """Return whether a release has lost one of these parts: that explains what depends on it."""
     return any(part_of(desired) in parts for _release, desired in _gone(evidence))
 
 

@@ -63,7 +63,7 @@ def config_key_of(evidence: Evidence, node: NodeView, plugin: WorkloadView) -> C
 
 
 def _default_of(evidence: Evidence, plugin: WorkloadView, entries: Mapping[str, str]) -> str:
-    """Give the default: of the config-manager's environment, else a key of that name, else the only one."""
+    """Return the default: of the config-manager's environment, else a key of that name, else the only one."""
     default = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
     if default:
         return default
@@ -71,7 +71,7 @@ def _default_of(evidence: Evidence, plugin: WorkloadView, entries: Mapping[str, 
 
 
 def entry_of(evidence: Evidence, node: NodeView) -> Mapping[str, object]:
-    """Give the config entry under which a node's devices are advertised, read; empty when it has none."""
+    """Return the config entry under which a node's devices are advertised, read; empty when it has none."""
     for plugin in plugins(evidence):
         choice = config_key_of(evidence, node, plugin)
         if lands_on(plugin, node) and choice.key and not choice.wrong:
@@ -80,7 +80,7 @@ def entry_of(evidence: Evidence, node: NodeView) -> Mapping[str, object]:
 
 
 def shares_by_mps(evidence: Evidence, node: NodeView) -> bool:
-    """Say whether a node's entry shares by MPS."""
+    """Return whether a node's entry shares by MPS."""
     return bool(tree(entry_of(evidence, node), "sharing", "mps"))
 
 

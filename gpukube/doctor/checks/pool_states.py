@@ -44,7 +44,7 @@ def _cluster(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _ill(
+def _with_problem(
     evidence: Evidence, kind: type[GpukubeError], *, other_than: tuple[type[GpukubeError], ...] = ()
 ) -> Iterator[Fault]:
     """Find the pools that the cloud reports an error of this class for."""
@@ -69,7 +69,7 @@ def _ill(
     link="https://github.com/aws/containers-roadmap/issues/2204",
 )
 def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
-    return _ill(evidence, QuotaError)
+    return _with_problem(evidence, QuotaError)
 
 
 @CHECKS.add(
@@ -79,7 +79,7 @@ def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
     link="https://github.com/aws/containers-roadmap/issues/2326",
 )
 def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
-    return _ill(evidence, CapacityError)
+    return _with_problem(evidence, CapacityError)
 
 
 @CHECKS.add(
@@ -88,8 +88,8 @@ def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
     consequence="its nodes are missing or do not work, and may still cost money",
     link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
 )
-def _pool_ill(evidence: Evidence) -> Iterator[Fault]:
-    return _ill(evidence, GpukubeError, other_than=(QuotaError, CapacityError))
+def _pool_failed(evidence: Evidence) -> Iterator[Fault]:
+    return _with_problem(evidence, GpukubeError, other_than=(QuotaError, CapacityError))
 
 
 @CHECKS.add(

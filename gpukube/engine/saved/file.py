@@ -175,7 +175,7 @@ def _no_constant(word: str) -> NoReturn:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Give the numbers a version begins with; what stands after them (rc1, .dev0) does not count."""
+    """Return the numbers a version begins with; what stands after them (rc1, .dev0) does not count."""
     found = re.match(r"\d{1,9}(\.\d{1,9})*", version)
     return tuple(int(part) for part in found.group().split(".")) if found else ()
 

@@ -192,14 +192,14 @@ def _seen_pool(saved: SightRecord | None, now: SightRecord | None) -> Iterator[s
 
 
 def _facts(seen: SightRecord) -> dict[str, object]:
-    """Give all that is known of a live pool by name, each thing once."""
+    """Return all that is known of a live pool by name, each thing once."""
     labels = {str(label(key)): value for key, value in seen.labels.items()}
     taints = {} if "taints" in seen.fields else {"taints": list(seen.taints)}
     return {"name": seen.name, **labels, **taints, **seen.fields}
 
 
 def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
-    """Tell how the requests differ, when nothing that was seen of the pool explains it."""
+    """Return how the requests differ, when nothing that was seen of the pool explains it."""
     then, here = [request.operation for request in saved.requests], [request.operation for request in now.requests]
     if then != here:
         yield f"requests {', '.join(then) or 'none'} -> {', '.join(here) or 'none'}"
@@ -215,7 +215,7 @@ def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
 
 
 def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[tuple[str, object]]:
-    """Give the leaves of a request by their paths; lists are leaves."""
+    """Return the leaves of a request by their paths; lists are leaves."""
     if not isinstance(value, Mapping):
         yield path, value
         return

@@ -56,7 +56,7 @@ def provenance(run: Run) -> Provenance:
 
 
 def _digest(chart: Path) -> str:
-    """Give the digest of an archive, or of all files below a chart directory with their names."""
+    """Return the digest of an archive, or of all files below a chart directory with their names."""
     if not chart.is_dir():
         return chart_digest(chart)
     total = sha256()

@@ -62,7 +62,7 @@ def canonical(value: object) -> bytes:
 
 
 def digest(value: object) -> str:
-    """Give the digest of a JSON value, "sha256:..."."""
+    """Return the digest of a JSON value, "sha256:..."."""
     return f"sha256:{sha256(canonical(value)).hexdigest()}"
 
 

@@ -170,7 +170,7 @@ class PlanRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
 
 
 def schema() -> dict[str, object]:
-    """Give the JSON Schema of the file."""
+    """Return the JSON Schema of the file."""
     made = msgspec.json.schema(PlanRecord, schema_hook=_anything)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": _SCHEMA_ID, "title": KIND, **made}
 

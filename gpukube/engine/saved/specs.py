@@ -62,7 +62,7 @@ def _plain(node: Data) -> object:
 
 
 def _marks(node: Data) -> Iterator[int]:
-    """Give all marks below a node; keys sorted, so that a file whose keys were reordered still fits."""
+    """Return all marks below a node; keys sorted, so that a file whose keys were reordered still fits."""
     if isinstance(node, PositionedDict):
         yield node.mark
         for key in sorted(node):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 def is_same_origin(url: str, base: str) -> bool:
-    """Say whether a URL has scheme, host and port of another, so that a token for the one may go to the other."""
+    """Return whether a URL has scheme, host and port of another, so that a token for the one may go to the other."""
     return _origin(url) == _origin(base)
 
 

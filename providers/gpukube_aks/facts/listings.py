@@ -93,7 +93,7 @@ def priced(offers: Iterable[Offer], prices: Iterable[Price]) -> tuple[Offer, ...
 
 
 def _restriction(item: Mapping[str, object]) -> str:
-    """Say why the subscription cannot have the size in the whole region; a zone alone is no such reason."""
+    """Return why the subscription cannot have the size in the whole region; a zone alone is no such reason."""
     for restriction in trees(item, "restrictions"):
         if str(restriction.get("type")) == "Location":
             return str(restriction.get("reasonCode") or "restricted")

@@ -36,7 +36,7 @@ assets/state-mig-manager/0400_configmap.yaml.
 
 
 def can_cut(machine: Machine) -> bool:
-    """Say whether AKS makes MIG instances on this size: whole GPUs of the A100, H100 and H200 series."""
+    """Return whether AKS makes MIG instances on this size: whole GPUs of the A100, H100 and H200 series."""
     return machine.mig_capable is True and str(machine.model) in CUTS
 
 

@@ -65,7 +65,7 @@ def translate_updates(desired: Desired, observed: Observed, changes: Sequence[Ch
 
 
 def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Give a pool another count, or an autoscaled one other bounds.
+    """Return a pool another count, or an autoscaled one other bounds.
 
     The count of an autoscaled pool goes back as read: it is the autoscaler's, which brings it inside new bounds
     (Azure/AKS#1758), and a PUT without a count is refused (pulumi/pulumi-azure-native#2943).

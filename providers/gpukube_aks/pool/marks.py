@@ -37,7 +37,7 @@ def copy_tags(target: Target) -> dict[str, str]:
 
 
 def live_place(native: Mapping[str, object]) -> str:
-    """Say where a live pool is, from its id; "" without one."""
+    """Return where a live pool is, from its id; "" without one."""
     found = _ID.fullmatch(str(native.get("id") or "").casefold())
     return "/".join(found.group("subscription", "group", "cluster", "pool")) if found else ""
 

@@ -220,7 +220,7 @@ def _fits(value: object, shape: str) -> bool:
 
 
 def _members_of(table: Mapping[str, str], path: str) -> dict[str, str]:
-    """Give the rows of a table below a path, by the name that is left: "upgradeSettings" -> {"maxSurge": ...}."""
+    """Return the rows of a table below a path, by the name that is left: "upgradeSettings" -> {"maxSurge": ...}."""
     return {name.removeprefix(f"{path}."): field for name, field in table.items() if name.startswith(f"{path}.")}
 
 

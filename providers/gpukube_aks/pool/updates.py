@@ -86,7 +86,7 @@ _MIGRATION = "docs: azure-linux/tutorial-azure-linux-migration"
 
 
 def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
-    """Say what this change does; a field that no row covers is refused, never guessed.
+    """Return what this change does; a field that no row covers is refused, never guessed.
 
     Args:
         change: The change.
@@ -101,7 +101,7 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
 
 
 def _stuck_reason(change: Change, live: Observed) -> str:
-    """Say why AKS would refuse to change the system of this very pool; "" where it would not.
+    """Return why AKS would refuse to change the system of this very pool; "" where it would not.
 
     The GPU image and its name: Azure/AKS#4472, Azure/AgentBaker pkg/agent/datamodel/sig_config.go.
     """

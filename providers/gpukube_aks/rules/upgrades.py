@@ -57,7 +57,7 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
 
 
 def is_zero(amount: str | None) -> bool:
-    """Say whether an amount, "1" or "33%", is nothing; the default is more than that."""
+    """Return whether an amount, "1" or "33%", is nothing; the default is more than that."""
     return amount in ("0", "0%")
 
 

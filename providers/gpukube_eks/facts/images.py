@@ -74,7 +74,7 @@ def require_image(image: str, machine: Machine) -> Image:
 
 
 def is_bottlerocket(ami_type: str) -> bool:
-    """Say whether an amiType is one of Bottlerocket's, FIPS variants included."""
+    """Return whether an amiType is one of Bottlerocket's, FIPS variants included."""
     return ami_type.startswith("BOTTLEROCKET_")
 
 
@@ -85,5 +85,5 @@ def system_of(name: str) -> System | None:
 
 
 def family_of(instance_type: str) -> str:
-    """Give the family of an instance type: "g6e" of "g6e.xlarge"."""
+    """Return the family of an instance type: "g6e" of "g6e.xlarge"."""
     return instance_type.partition(".")[0]

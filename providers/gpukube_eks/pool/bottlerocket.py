@@ -44,7 +44,7 @@ UNSHARED: Final = base64.b64encode(f'[{_TABLE}]\ndevice-sharing-strategy = "none
 
 
 def is_profile(profile: str) -> bool:
-    """Say whether Bottlerocket takes a profile: plain ones only, without +me or +gfx."""
+    """Return whether Bottlerocket takes a profile: plain ones only, without +me or +gfx."""
     return _PROFILE.fullmatch(profile) is not None
 
 
@@ -93,7 +93,7 @@ def read_settings(encoded: str) -> dict[FieldPath, object]:
 
 
 def sharing_fields(sharing: Sharing) -> dict[FieldPath, object]:
-    """Give the comparable fields of a wanted sharing, named as those that are read."""
+    """Return the comparable fields of a wanted sharing, named as those that are read."""
     found: dict[FieldPath, object] = {MIG_PROFILE: sharing.mig.profile} if sharing.mig else {}
     if (slicing := sharing.slicing) is not None:
         values = {"replicas": slicing.replicas, "rename-by-default": slicing.rename}

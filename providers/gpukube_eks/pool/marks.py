@@ -32,7 +32,7 @@ def copy_tags(target: Target) -> dict[str, str]:
 
 
 def live_place(native: Mapping[str, object]) -> str:
-    """Say where a live group is, from its ARN; "" without one."""
+    """Return where a live group is, from its ARN; "" without one."""
     found = _ARN.fullmatch(str(native.get("nodegroupArn") or ""))
     return "/".join(found.group("account", "region", "cluster", "group")) if found else ""
 

@@ -116,7 +116,7 @@ def field_of(path: str) -> FieldPath:
 def check_native(target: Target) -> list[Finding]:
     """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
     found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
-    return [*found, *_excluded(target), *_said_twice(target)]
+    return [*found, *_excluded(target), *_set_twice(target)]
 
 
 def _excluded(target: Target) -> Iterator[Finding]:
@@ -127,7 +127,7 @@ def _excluded(target: Target) -> Iterator[Finding]:
             yield Finding("eks-native-value", target.locator.at(f"eks.{second}"), message, fix="keep one of them")
 
 
-def _said_twice(target: Target) -> Iterator[Finding]:
+def _set_twice(target: Target) -> Iterator[Finding]:
     if is_set(target.upgrade) and "updateConfig" in target.native:
         where, message = target.locator.at("eks.updateConfig"), "eks.updateConfig and upgrade are the same setting"
         yield Finding("eks-native-managed", where, message, fix="keep upgrade only")

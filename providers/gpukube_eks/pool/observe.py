@@ -107,7 +107,7 @@ def health_of(native: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 
 def is_ours(native: Mapping[str, object]) -> bool:
-    """Say whether a group carries the mark of any owner."""
+    """Return whether a group carries the mark of any owner."""
     return OWNER_LABEL in tree(native, "labels")
 
 

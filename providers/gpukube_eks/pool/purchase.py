@@ -36,7 +36,7 @@ def capacity_type(capacity: Capacity) -> str:
 
 
 def is_block(capacity: Capacity) -> bool:
-    """Say whether it is a Capacity Block, whose instance type stands in the launch template."""
+    """Return whether it is a Capacity Block, whose instance type stands in the launch template."""
     return capacity.reservation is not None and capacity.reservation.form == BLOCK
 
 

@@ -22,12 +22,12 @@ def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> 
     A failed one must be deleted; whether EKS updates a DEGRADED one is reported both ways (aws/containers-roadmap#2204,
     #2326).
     """
-    ill = status == "DEGRADED"
+    degraded = status == "DEGRADED"
     return CloudError(
         f"EKS does not update a node group that is {status}",
         where=where,
         fix="fix its health issues, or delete the pool and create it again"
-        if ill
+        if degraded
         else "delete the pool and create it again",
         why=quote("; ".join(f"{code}: {text}" for code, text in issues)),
         code="unchangeable",

@@ -143,7 +143,7 @@ def tags_of(template: Mapping[str, object]) -> dict[str, str]:
 
 
 def contains(live: object, desired: object) -> bool:
-    """Say whether live data has everything that is wanted; what EC2 adds by itself does not count."""
+    """Return whether live data has everything that is wanted; what EC2 adds by itself does not count."""
     if isinstance(desired, Mapping):
         return isinstance(live, Mapping) and all(contains(live.get(key), value) for key, value in desired.items())
     if isinstance(desired, list):

@@ -93,7 +93,7 @@ def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
 
 
 def group_of(desired: Desired) -> Mapping[str, object]:
-    """Give the arguments of CreateNodegroup."""
+    """Return the arguments of CreateNodegroup."""
     return tree(desired.create.params, "nodegroup")
 
 

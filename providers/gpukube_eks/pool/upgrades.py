@@ -30,12 +30,12 @@ _COUNT, _SHARE, _STRATEGY = "maxUnavailable", "maxUnavailablePercentage", "updat
 
 
 def is_set(upgrade: Upgrade) -> bool:
-    """Say whether the spec has a word on updates."""
+    """Return whether the spec has a word on updates."""
     return upgrade.max_surge is not None or upgrade.max_unavailable is not None
 
 
 def has_surge(target: Target) -> bool:
-    """Say whether a pool asks for nodes beyond its size while it is updated."""
+    """Return whether a pool asks for nodes beyond its size while it is updated."""
     return upgrade_fields(upgrade_members(target)).get(MAX_SURGE) == SURGE
 
 

@@ -29,7 +29,7 @@ _STATUSES: Final[Mapping[str, Status]] = {"DEPRECATED": "legacy", "OBSOLETE": "r
 
 
 def in_region(scope: str, region: str) -> bool:
-    """Tell whether the scope of an aggregated list, zones/us-central1-a, is a zone of a region."""
+    """Return whether the scope of an aggregated list, zones/us-central1-a, is a zone of a region."""
     return scope.removeprefix("zones/").rpartition("-")[0] == region
 
 

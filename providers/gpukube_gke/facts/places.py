@@ -35,17 +35,17 @@ def operation_name(cluster: ClusterRef, operation: str) -> str:
 
 
 def is_zone(location: str) -> bool:
-    """Say whether a location is a zone (us-central1-a) and not a region (us-central1)."""
+    """Return whether a location is a zone (us-central1-a) and not a region (us-central1)."""
     return _ZONE.fullmatch(location) is not None
 
 
 def is_location(location: str) -> bool:
-    """Say whether a text is the name of a zone or of a region."""
+    """Return whether a text is the name of a zone or of a region."""
     return is_zone(location) or _REGION.fullmatch(location) is not None
 
 
 def region_of(location: str) -> str:
-    """Give the region of a zone; a region is its own."""
+    """Return the region of a zone; a region is its own."""
     return location.rpartition("-")[0] if is_zone(location) else location
 
 

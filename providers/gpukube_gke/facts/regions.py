@@ -59,5 +59,5 @@ REGIONS: Final = frozenset(
 
 
 def zones_in(region: str) -> tuple[str, ...]:
-    """Give the zones of a region that is in the list: a, b and c nearly everywhere."""
+    """Return the zones of a region that is in the list: a, b and c nearly everywhere."""
     return tuple(f"{region}-{letter}" for letter in _OTHER_LETTERS.get(region, "abc"))

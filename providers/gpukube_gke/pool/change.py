@@ -113,7 +113,7 @@ def _plain_updates(edit: _Edit) -> Iterator[Request]:
 
 
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Give a live pool another size or other bounds.
+    """Return a live pool another size or other bounds.
 
     Raises:
         SpecError: The zones of the pool do not divide a number.

@@ -27,12 +27,12 @@ def copy_tags(target: Target) -> dict[str, str]:
 
 
 def marks_of(target: Target) -> MarksCopy:
-    """Give the marks of a pool as the copy holds them."""
+    """Return the marks of a pool as the copy holds them."""
     return FORM.copy_of(target.owner, target.pool, protected=target.protect)
 
 
 def place_of(cluster: ClusterRef, pool: str) -> str:
-    """Say where a pool is."""
+    """Return where a pool is."""
     return f"{cluster.identity.get('project')}/{cluster.identity.get('location')}/{cluster.name}/{pool}"
 
 

@@ -75,5 +75,5 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
 
 
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:
-    """Give the first condition of a pool, {code, message}; empty when there is none."""
+    """Return the first condition of a pool, {code, message}; empty when there is none."""
     return tree(native, "conditions", 0)

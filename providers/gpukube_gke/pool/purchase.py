@@ -40,7 +40,7 @@ def reservation_form(target: Target) -> str:
 
 
 def is_short_lived(target: Target) -> bool:
-    """Say whether the machines come when Google has them, and go after a time."""
+    """Return whether the machines come when Google has them, and go after a time."""
     return is_flex_start(target) or is_queued(target)
 
 
@@ -55,7 +55,7 @@ def is_queued(target: Target) -> bool:
 
 
 def translate_buying(target: Target) -> dict[str, object]:
-    """Give the part of a node pool that says how its machines are bought."""
+    """Return the part of a node pool that says how its machines are bought."""
     form, found = reservation_form(target), target.capacity.reservation
     if target.capacity.type == "spot":
         return {"config": {"spot": True}}
@@ -75,7 +75,7 @@ def translate_buying(target: Target) -> dict[str, object]:
 
 
 def buying_fields(target: Target) -> dict[FieldPath, object]:
-    """Give the comparable fields; a run of the longest duration is no field, whether it is asked for or not."""
+    """Return the comparable fields; a run of the longest duration is no field, whether it is asked for or not."""
     form, found = reservation_form(target), target.capacity.reservation
     fields: dict[FieldPath, object] = {CAPACITY_TYPE: target.capacity.type}
     if found and form:

@@ -31,17 +31,17 @@ _POLICY: Final = "locationPolicy"
 
 
 def is_autoscaled(observed: Observed) -> bool:
-    """Say whether the autoscaler owns the number of nodes of a live pool."""
+    """Return whether the autoscaler owns the number of nodes of a live pool."""
     return bool(live_message(observed, "autoscaling").get("enabled"))
 
 
 def live_message(observed: Observed, name: str) -> Mapping[str, object]:
-    """Give a message of a pool as read, "management"; empty where it is not there."""
+    """Return a message of a pool as read, "management"; empty where it is not there."""
     return tree(observed.native, name)
 
 
 def size_of(observed: Observed) -> int:
-    """Give the nodes per zone that a live pool without autoscaling has."""
+    """Return the nodes per zone that a live pool without autoscaling has."""
     count = observed.native.get("initialNodeCount")
     return int(count) if isinstance(count, int | str) and count != "" else 0
 

@@ -113,7 +113,7 @@ def translate_taint(desired: Desired, observed: Observed) -> Request | None:
 
 
 def needs_zone(desired: Desired) -> bool:
-    """Say whether the zone was left open and the cluster, a regional one, has several."""
+    """Return whether the zone was left open and the cluster, a regional one, has several."""
     return "locations" not in _pool_of(desired)
 
 

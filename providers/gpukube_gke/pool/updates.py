@@ -144,7 +144,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
 
 
 def find_row(change: Change) -> UpdateRow:
-    """Say what this change does; a field that no row covers is refused, never guessed."""
+    """Return what this change does; a field that no row covers is refused, never guessed."""
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
         return UpdateRow(change.field, "refused", "the effect of changing this field is not documented", "", "")

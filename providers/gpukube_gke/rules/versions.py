@@ -146,7 +146,7 @@ def check_versions(target: Target) -> Iterator[Finding]:
 
 
 def is_picky(target: Target) -> bool:
-    """Say whether the version of the control plane matters to a pool."""
+    """Return whether the version of the control plane matters to a pool."""
     return bool(target.kubernetes_version) or any(floor.needs(target) for floor in _FLOORS)
 
 
