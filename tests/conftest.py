@@ -52,6 +52,7 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from walking over all tests again and again: what collecting made stays to the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)  # searched for a hundredth as often: 8 % of the unit tests' time
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
 import signal
@@ -99,6 +100,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    gc.freeze()  # what was imported stays: it is not searched for garbage again and again
     save_info(info)  # the sockets listen already: who connects before uvicorn runs waits an instant
     await _wait_for_end(stopping, world, idle_timeout_s)
     remove_info(state_dir)
