@@ -61,8 +61,12 @@ def test_create_when_reserved_goes_to_the_zone_of_the_reservation_and_then_diffe
 
 WRONG: dict[str, tuple[str, dict[str, object], str]] = {
     "another zone": ("p4d.24xlarge", {"capacity": ODCR, "zones": ("us-east-1a",)}, "is in us-east-1b"),
-    "another type": ("p4de.24xlarge", {"capacity": ODCR}, r"holds p4d\.24xlarge"),
-    "no block": ("p4d.24xlarge", {"capacity": reserved("capacityBlock", "cr-0fedcba9876543210")}, "no capacityBlock"),
+    "another type": ("p4de.24xlarge", {"capacity": ODCR}, r"is for p4d\.24xlarge"),
+    "no block": (
+        "p4d.24xlarge",
+        {"capacity": reserved("capacityBlock", "cr-0fedcba9876543210")},
+        "not a capacityBlock",
+    ),
     "unknown": ("p4d.24xlarge", {"capacity": reserved("capacityReservation", "cr-0000000000000000f")}, "no such"),
     "another version": ("p4d.24xlarge", {"kubernetes_version": "1.33"}, r"the cluster has 1\.34"),
 }
