@@ -73,7 +73,7 @@ def test_apply_when_one_spec_is_applied_twice_at_once_then_the_change_is_made_on
         hold(stage, first)
     second = start_apply(stage, "after")
     if held:
-        wait_for(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
+        wait_for(lambda: not second.is_running or "another Helm run" in second.said or "release: " in second.said)
     daemon.clear_faults(stage.info)
     spec = stage.home / "after.yaml"
     ended = first.wait(), second.wait()  # both: what is repeated meets nobody
@@ -148,7 +148,7 @@ def test_apply_when_one_retires_entries_while_pools_of_the_other_queue_then_both
     hold(stage, queues)
     retires = apply(stage, ours)
     if service == "kube":  # Helm is at work: this one has to wait for it
-        wait_for(lambda: not retires.is_running or "waits: " in retires.said)
+        wait_for(lambda: not retires.is_running or "another Helm run" in retires.said)
         daemon.clear_faults(stage.info)
     until_quiet(stage, retires.wait(), ours)
     daemon.clear_faults(stage.info)

@@ -43,7 +43,7 @@ def create_both(stage: Stage, specs: Sequence[Path], nth: int | None) -> list[En
         wait_for(stage.struck)
     second = stage.start_create(specs[1])
     if nth is not None:
-        wait_for(lambda: not second.is_running or "waits: " in second.said or "release: " in second.said)
+        wait_for(lambda: not second.is_running or "another Helm run" in second.said or "release: " in second.said)
     daemon.clear_faults(stage.info)
     ended = first.wait(), second.wait()  # both: what is repeated meets nobody
     return [until_done(stage, spec, one) for spec, one in zip(specs, ended, strict=True)]
