@@ -14,12 +14,13 @@ import yaml
 
 from tests.chaos.clouds import templates
 from tests.chaos.stage import EXAMPLES
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tests.chaos.stage import Ended, Stage, Started
+    from tests.chaos.stage import Ended, NodeSeen, Stage, Started
 
 Json = dict[str, Any]  # a spec before it is checked
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
@@ -202,19 +203,33 @@ def require_changed(stage: Stage, cloud: Cloud, change: Change, ended: Ended) ->
 
 
 def _require_labels(stage: Stage, cloud: Cloud, change: Change) -> None:
-    """Nodes carry what is declared, and show the devices."""
+    """Nodes carry what is declared, and show the devices.
+
+    A run proves the pools it changed: on the others the plugin's pods may be replaced for a while, as the release has
+    moved.
+    """
     declared = _spec(cloud, change, after=True)["pools"]
+    devices = {
+        pool["name"]: [change.devices if pool["name"] == cloud.pool else 2] * pool["nodes"]["count"]
+        for pool in declared
+    }
+    wait_for(
+        lambda: {name: [node.devices for node in _nodes_of(stage.nodes(), name)] for name in devices} == devices,
+        stage.nodes,
+    )
     nodes = stage.nodes()
     for pool in declared:
-        mine = [node for node in nodes if node.labels.get("gpukube.io/pool") == pool["name"]]
+        mine = _nodes_of(nodes, pool["name"])
         assert {node.labels.get("team") for node in mine} == {pool["labels"]["team"]}
-        each = change.devices if pool["name"] == cloud.pool else 2
-        assert [node.devices for node in mine] == [each] * pool["nodes"]["count"]
         keys = {taint.partition("=")[0] for node in mine for taint in node.taints}
         assert ("dedicated" in keys) == ("taints" in pool)
         assert len({(node.taints, node.labels.get(CONFIG_LABEL)) for node in mine}) == 1
     owned = [node for node in nodes if "gpukube.io/pool" in node.labels]
     assert len(owned) == sum(pool["nodes"]["count"] for pool in declared)
+
+
+def _nodes_of(nodes: Sequence[NodeSeen], pool: str) -> list[NodeSeen]:
+    return [node for node in nodes if node.labels.get("gpukube.io/pool") == pool]
 
 
 def _require_templates(stage: Stage, cloud: Cloud, change: Change) -> None:
