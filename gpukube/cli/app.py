@@ -43,6 +43,7 @@ MODULES: Final = {
     "schema": "gpukube.cli.commands.schema",
     "init": "gpukube.cli.commands.init",
     "pool": "gpukube.cli.commands.pool",
+    "workload": "gpukube.cli.commands.workload",
     "catalog": "gpukube.cli.commands.catalog",
     "sandbox": "gpukube.cli.sandbox",
     "explain": "gpukube.cli.commands.explain",
