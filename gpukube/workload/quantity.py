@@ -1,0 +1,78 @@
+"""Kubernetes quantities: the number behind "500m", "50Gi" or 8, and how numbers are written for people.
+
+Pure. Lives here: the syntax. Must not live here: what a pod requests (`requests`), what is wrong with it (`lint`).
+
+Own code, because nothing that is installed reads all of them. lightkube's `parse_quantity` is for its own layer
+(gpukube.cluster.kube), refuses "5n", "4u" and "1E3", accepts "1Zi", and rounds to thousandths. The sandbox has a parser
+of its own on purpose.
+
+Source: kubernetes/apimachinery pkg/api/resource/quantity.go (`ParseQuantity`) and suffix.go.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
+_FORM: Final = re.compile(rf"([+-]?)({_NUMBER})(?:([KMGTPE]i)|([numkMGTPE]?)|[eE]([+-]?[0-9]+))", re.ASCII)
+_BINARY: Final = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)}
+_DECIMAL: Final = {
+    letter: Fraction(1000) ** power
+    for power, letter in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"), -3)
+}
+_NANO: Final = 10**9
+_MOST_BINARY: Final = 2**63 - 1
+_MOST_EXPONENT: Final = 1000
+"""Larger exponents would only cost memory: Kubernetes' own numbers end far below."""
+
+
+def parse_quantity(value: object) -> Fraction:
+    """Read a quantity as the API server does.
+
+    What is finer than a billionth is rounded away from zero, and what has a binary suffix ends at 2^63-1. A digit is
+    needed: "m" and ".", which the API server's decoder takes for 0, are refused, as the schemas of CRDs do.
+
+    Args:
+        value: As it stands in a manifest: a string or a number.
+
+    Raises:
+        ValueError: It is no quantity.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is no quantity")  # noqa: TRY004 - of the manifest, not of the program
+    found = _FORM.fullmatch(str(value).strip())
+    if found is None:
+        raise ValueError(f"{value!r} is no quantity")
+    sign, number, binary, decimal, exponent = found.groups()
+    amount = Fraction(f"{number}0") if number.endswith(".") else Fraction(number)
+    if binary:
+        amount = min(amount * _BINARY[binary], Fraction(_MOST_BINARY))
+    elif exponent:
+        if abs(int(exponent)) > _MOST_EXPONENT:
+            raise ValueError(f"{value!r} has an exponent beyond {_MOST_EXPONENT}")
+        amount *= Fraction(10) ** int(exponent)
+    else:
+        amount *= _DECIMAL[decimal]
+    amount = Fraction(ceil(amount * _NANO), _NANO)
+    return -amount if sign == "-" else amount
+
+
+def whole(quantity: Fraction) -> int | None:
+    """Return a quantity as the whole number that it is, "3000m" as 3; None when it has a fraction."""
+    return quantity.numerator if quantity.denominator == 1 else None
+
+
+def cpu_text(millicores: int) -> str:
+    """Write processors as people do: "3", "500m", "3500m"."""
+    return f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
+
+
+def memory_text(size: int) -> str:
+    """Write bytes with the largest binary suffix that leaves at least ten of them, rounded down: "50Gi", "500Mi"."""
+    for suffix, unit in reversed(_BINARY.items()):
+        if size >= 10 * unit or (size >= unit and size % unit == 0):
+            return f"{size // unit}{suffix}"
+    return str(size)

@@ -1,0 +1,126 @@
+"""What a pod requests in all: the sum that the scheduler compares with a node.
+
+Pure. Lives here: containers, sidecars, init containers, overhead and pod-level resources put together. Must not live
+here: what is wrong with the single values (`lint`), nodes (`fit`).
+
+Source: kubernetes/component-helpers resource/helpers.go (`PodRequests`, `aggregateContainerResourcesByFn`);
+kubernetes/kubernetes pkg/apis/core/v1/defaults.go (`SetDefaults_Pod`, `defaultPodRequests`) and
+pkg/apis/core/v1/helper/helpers.go (`IsExtendedResourceName`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import text, tree, trees
+from gpukube.spec.kubesyntax import explain_key
+from gpukube.workload.quantity import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_POD_LEVEL: Final = re.compile(r"cpu|memory|hugepages-.*")
+_QUOTA: Final = "requests."
+_NONE: Final = Fraction()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a pod requests, as the scheduler counts.
+
+    Attributes:
+        cpu: Millicores.
+        memory: Bytes.
+        devices: Extended resources -> how many; those of which it wants none are left out.
+    """
+
+    cpu: int
+    memory: int
+    devices: Mapping[str, int]
+
+
+def pod_request(spec: object) -> Request:
+    """Add up what a pod requests.
+
+    The requests of its containers and sidecars add up. An ordinary init container runs alone, beside the sidecars that
+    were declared before it, so for each resource the pod requests the larger of the two. Resources of the whole pod
+    replace the sum. What is no quantity, or negative, counts as absent.
+
+    Args:
+        spec: A pod's, or a template's, of any shape.
+    """
+    total = _containers(spec)
+    total |= _of_pod(spec, total)
+    total = _sum(total, _amounts(tree(spec, "overhead")))
+    devices = {name: ceil(amount) for name, amount in sorted(total.items()) if is_extended(name) and amount}
+    return Request(ceil(total.get("cpu", _NONE) * 1000), ceil(total.get("memory", _NONE)), devices)
+
+
+def requested_names(spec: object) -> tuple[str, ...]:
+    """List the extended resources that a pod names, also those of which it wants none.
+
+    The admission plugin ExtendedResourceToleration goes by the names alone.
+    """
+    found = {
+        name for part in ("containers", "initContainers") for item in trees(spec, part) for name in _requests(item)
+    }
+    return tuple(sorted(filter(is_extended, found)))
+
+
+def is_extended(name: str) -> bool:
+    """Return whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
+    return (
+        "/" in name and "kubernetes.io/" not in name and not name.startswith(_QUOTA) and not explain_key(_QUOTA + name)
+    )
+
+
+def _containers(spec: object) -> dict[str, Fraction]:
+    total: dict[str, Fraction] = {}
+    for container in trees(spec, "containers"):
+        total = _sum(total, _requests(container))
+    sidecars: dict[str, Fraction] = {}
+    starting: dict[str, Fraction] = {}
+    for container in trees(spec, "initContainers"):
+        now = _sum(sidecars, _requests(container))
+        if text(container, "restartPolicy") == "Always":
+            total = _sum(total, _requests(container))
+            sidecars = now
+        starting = _larger(starting, now)
+    return _larger(total, starting)
+
+
+def _of_pod(spec: object, total: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Return what the whole pod is given; limits count where neither it nor a container requests anything."""
+    limits = {name: amount for name, amount in _amounts(tree(spec, "resources", "limits")).items() if name not in total}
+    found = limits | _amounts(tree(spec, "resources", "requests"))
+    return {name: amount for name, amount in found.items() if _POD_LEVEL.fullmatch(name)}
+
+
+def _requests(container: object) -> dict[str, Fraction]:
+    """Return a container's requests; the API server copies limits that have none."""
+    limits, requests = tree(container, "resources", "limits"), tree(container, "resources", "requests")
+    return _amounts(limits) | _amounts(requests)
+
+
+def _amounts(values: Mapping[str, object]) -> dict[str, Fraction]:
+    found: dict[str, Fraction] = {}
+    for name, value in values.items():
+        try:
+            amount = parse_quantity(value)
+        except ValueError:
+            continue
+        if amount >= 0:
+            found[name] = amount
+    return found
+
+
+def _sum(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    return {name: one.get(name, _NONE) + other.get(name, _NONE) for name in (*one, *other)}
+
+
+def _larger(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    return {name: max(one.get(name, _NONE), other.get(name, _NONE)) for name in (*one, *other)}
