@@ -7,13 +7,15 @@ Read as events, because building PyYAML's node tree costs several times as much 
 YAML 1.1. The C parser is used where PyYAML was built with it, else the Python one (ten times slower).
 Refused, with a position: duplicate keys, tags, merge keys, keys that are no text, data too big or too deep,
 too many aliases or documents, an alias inside its own anchor. Warned of: what YAML 1.1 reads otherwise.
+
+That is the policy for specs. What reads other files has a subclass of `Reader` (gpukube.workload.manifests).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 
 import yaml
 from yaml.events import (
@@ -41,7 +43,6 @@ MOST_DEPTH: Final = 64
 MOST_DOCUMENTS: Final = 1000
 MOST_ALIASES: Final = 1000
 MOST_ALIAS_NODES: Final = 100_000
-"""Values that all aliases of a document may stand for together: stops the "billion laughs" at its first."""
 
 _STANDARD_TAGS: Final = "tag:yaml.org,2002:"
 
@@ -50,6 +51,26 @@ PARSER: Final[Parser] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # What no YAML stream may hold (YAML 1.2.2 section 5.1); searched here, because the two parsers report it differently.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much YAML is read.
+
+    Attributes:
+        size: Bytes of one text in UTF-8.
+        depth: Collections in collections.
+        documents: Of one text.
+        aliases: Of one document.
+        alias_nodes: Values that all aliases of a document may stand for together: stops the "billion laughs" at its
+            first.
+    """
+
+    size: int = MOST_BYTES
+    depth: int = MOST_DEPTH
+    documents: int = MOST_DOCUMENTS
+    aliases: int = MOST_ALIASES
+    alias_nodes: int = MOST_ALIAS_NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +108,7 @@ class _StopReadingError(Exception):
 
 
 def load_documents(
-    text: str, source: str, *, parser: Parser = PARSER
+    text: str, source: str, *, parser: Parser = PARSER, policy: type[Reader] | None = None
 ) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
     """Load all documents of a YAML stream.
 
@@ -95,15 +116,16 @@ def load_documents(
         text: The stream, at most 5 MiB in UTF-8.
         source: Name for positions: the file as the user wrote it, "-" for stdin.
         parser: PyYAML's C parser, or its Python one.
+        policy: What is read and refused; that of specs when not given.
 
     Returns:
         The documents that could be read, and everything wrong. Where the damage is local (a duplicate key,
         a tag) the document is returned all the same, so that one run reports what else is wrong with it.
     """
     text = text.removeprefix("\ufeff")
-    if problem := _check_text(text, source):
+    reader = (policy or Reader)(source)
+    if problem := _check_text(text, source, reader.limits.size):
         return (), (problem,)
-    reader = _Reader(source)
     loader = parser(text)
     try:
         while loader.check_event():
@@ -119,12 +141,10 @@ def load_documents(
     return tuple(reader.documents), tuple(reader.problems)
 
 
-def _check_text(text: str, source: str) -> Finding | None:
+def _check_text(text: str, source: str, most: int) -> Finding | None:
     """Refuse what must not reach the parser: too much text, characters outside YAML."""
-    if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        return Finding(
-            "yaml-limit", Where(source), f"is larger than {MOST_BYTES} bytes", fix="split it into several files"
-        )
+    if len(text) > most or len(text.encode("utf-8", "surrogatepass")) > most:
+        return Finding("yaml-limit", Where(source), f"is larger than {most} bytes", fix="split it into several files")
     if found := _UNPRINTABLE.search(text):
         return Finding(
             "yaml-syntax",
@@ -135,16 +155,22 @@ def _check_text(text: str, source: str) -> Finding | None:
     return None
 
 
-class _Reader:
-    """Builds documents from events. One method per event; state is the stack of open collections."""
+class Reader:
+    """Builds documents from events. One method per event; state is the stack of open collections.
+
+    A policy overrides `plain`, what an unquoted scalar means; `key`, which keys a mapping may have; and `place`.
+    """
+
+    limits: ClassVar[Limits] = Limits()
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.documents: list[Document] = []
         self.problems: list[Finding] = []
-        self._reset()
+        self.reset()
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
+        """Begin a document."""
         self.origin = Origin([self.source])
         self.root: Data = None
         self.root_mark = pack(1, 1)
@@ -157,15 +183,18 @@ class _Reader:
         self.alias_nodes = 0
 
     def start_document(self, event: _Event) -> None:
-        self._reset()
+        """Begin a document."""
+        self.reset()
         self.root_mark = _mark(event)
-        if len(self.documents) >= MOST_DOCUMENTS:
-            self._stop(self.root_mark, f"more than {MOST_DOCUMENTS} documents", "split it into several files")
+        if len(self.documents) >= self.limits.documents:
+            self._stop(self.root_mark, f"more than {self.limits.documents} documents", "split it into several files")
 
     def end_document(self, _event: _Event) -> None:
+        """Keep the document."""
         self.documents.append(Document(self.root, self.root_mark, self.origin))
 
     def scalar(self, event: _Event) -> None:
+        """Take a key or a value."""
         start = event.start_mark
         mark = pack(start.line + 1, start.column + 1)
         text = event.value
@@ -173,52 +202,56 @@ class _Reader:
         if event.tag is not None:
             self._refuse_tag(event.tag, mark)
         elif event.implicit[0]:
-            value = self._plain(text, mark)
+            value = self.plain(text, mark)
         self.count += 1
         if self._awaits_key():
-            self._key(value, text, mark, plain=event.implicit[0])
+            self.key(value, text, mark, plain=event.implicit[0])
             return
-        self._place(value, mark)
+        self.place(value, mark)
         if event.anchor is not None:
             self.anchors[event.anchor] = (value, 1)
 
     def start_mapping(self, event: _Event) -> None:
+        """Open a mapping."""
         self._start(event, PositionedDict(self.origin, _mark(event)))
 
     def start_sequence(self, event: _Event) -> None:
+        """Open a list."""
         self._start(event, PositionedList(self.origin, _mark(event)))
 
     def end(self, _event: _Event) -> None:
+        """Close the innermost collection and put it where it belongs."""
         node, name = self.open.pop(), self.names.pop()
         self.keys.pop()
         if name is not None:
             self.anchors[name[0]] = (node, self.count - name[1])
         if self._awaits_key():
-            self._say("yaml-key", node.mark, "a mapping or list is used as a key", "write a string as the key")
+            self.refuse("yaml-key", node.mark, "a mapping or list is used as a key", "write a string as the key")
             self.keys[-1] = (None, node.mark)
         else:
-            self._place(node, node.mark)
+            self.place(node, node.mark)
 
     def alias(self, event: _Event) -> None:
+        """Take the value of an anchor."""
         mark = _mark(event)
         name = event.anchor or ""
         found = self.anchors.get(name, (None, 0))
         if name not in self.anchors:
-            self._say("yaml-alias", mark, f'no anchor "&{name}" before this alias', self._known_anchors())
+            self.refuse("yaml-alias", mark, f'no anchor "&{name}" before this alias', self._known_anchors())
         elif found is None:
-            self._say("yaml-alias", mark, f'"*{name}" is inside its own anchor', "write the value in full")
+            self.refuse("yaml-alias", mark, f'"*{name}" is inside its own anchor', "write the value in full")
         value, size = found or (None, 0)
         self._count_alias(size, mark)
         if self._awaits_key():
-            self._key(value, name, mark, plain=False)
+            self.key(value, name, mark, plain=False)
         else:
-            self._place(value, mark)
+            self.place(value, mark)
 
     def _start(self, event: _Event, node: PositionedDict | PositionedList) -> None:
         if event.tag is not None:
             self._refuse_tag(event.tag, node.mark)
-        if len(self.open) >= MOST_DEPTH:
-            self._stop(node.mark, f"is nested more than {MOST_DEPTH} levels deep", "flatten it")
+        if len(self.open) >= self.limits.depth:
+            self._stop(node.mark, f"is nested more than {self.limits.depth} levels deep", "flatten it")
         self.names.append((event.anchor, self.count) if event.anchor is not None else None)
         if event.anchor is not None:
             self.anchors[event.anchor] = None
@@ -229,22 +262,22 @@ class _Reader:
     def _awaits_key(self) -> bool:
         return bool(self.open) and self.keys[-1] is None and type(self.open[-1]) is PositionedDict
 
-    def _key(self, value: Data, text: str, mark: int, *, plain: bool) -> None:
+    def key(self, value: Data, text: str, mark: int, *, plain: bool) -> None:
         """Remember a key until its value comes; a refused key is None and its value is dropped."""
         key: str | None = None
         if plain and text == "<<":
-            self._say(
+            self.refuse(
                 "yaml-merge-key", mark, 'merge key "<<" is not supported', "write the keys in full, or use defaults"
             )
         elif not isinstance(value, str):
-            self._say("yaml-key", mark, f"key {text or 'null'} is not a string", f'put it in quotes: "{text}"')
+            self.refuse("yaml-key", mark, f"key {text or 'null'} is not a string", f'put it in quotes: "{text}"')
         elif value in self.open[-1]:
             self._duplicate(value, mark)
         else:
             key = value
         self.keys[-1] = (key, mark)
 
-    def _place(self, value: Data, mark: int) -> None:
+    def place(self, value: Data, mark: int) -> None:
         """Put a complete value where it belongs."""
         if not self.open:
             self.root, self.root_mark = value, mark
@@ -258,11 +291,12 @@ class _Reader:
         if key is not None:
             parent.put(key, value, key_mark, mark)
 
-    def _plain(self, text: str, mark: int) -> Data:
+    def plain(self, text: str, mark: int) -> Data:
+        """Return what an unquoted scalar means."""
         try:
             value = parse_plain(text)
         except TooManyDigitsError:
-            self._say("yaml-limit", mark, f"a number of {len(text)} digits", "write a shorter one, or quote it")
+            self.refuse("yaml-limit", mark, f"a number of {len(text)} digits", "write a shorter one, or quote it")
             return 0
         if type(value) is not str and str(value) != text:
             self.origin.spellings[mark] = text
@@ -283,10 +317,10 @@ class _Reader:
         self.aliases += 1
         self.alias_nodes += size
         self.count += size
-        if self.aliases > MOST_ALIASES:
-            self._stop(mark, f"more than {MOST_ALIASES} aliases", "move repeated parts to defaults")
-        if self.alias_nodes > MOST_ALIAS_NODES:
-            self._stop(mark, f"the aliases expand to more than {MOST_ALIAS_NODES} values", "use fewer aliases")
+        if self.aliases > self.limits.aliases:
+            self._stop(mark, f"more than {self.limits.aliases} aliases", "move repeated parts to defaults")
+        if self.alias_nodes > self.limits.alias_nodes:
+            self._stop(mark, f"the aliases expand to more than {self.limits.alias_nodes} values", "use fewer aliases")
 
     def _known_anchors(self) -> str:
         known = ", ".join(f"*{name}" for name in list(self.anchors)[:5])
@@ -294,7 +328,7 @@ class _Reader:
 
     def _refuse_tag(self, tag: str, mark: int) -> None:
         written = f"!!{tag.removeprefix(_STANDARD_TAGS)}" if tag.startswith(_STANDARD_TAGS) else tag
-        self._say(
+        self.refuse(
             "yaml-tag", mark, f'tag "{written}" is not supported', "remove it; quote a value that must be a string"
         )
 
@@ -302,13 +336,14 @@ class _Reader:
         parent = self.open[-1]
         first = self.origin.where(parent.key_marks[key]) if isinstance(parent, PositionedDict) else None
         seen = f"; first at {first.line}:{first.column}" if first else ""
-        self._say("yaml-duplicate-key", mark, f"key {quoted(key)} is written twice{seen}", "keep one of them")
+        self.refuse("yaml-duplicate-key", mark, f"key {quoted(key)} is written twice{seen}", "keep one of them")
 
     def _stop(self, mark: int, message: str, fix: str) -> None:
-        self._say("yaml-limit", mark, message, fix)
+        self.refuse("yaml-limit", mark, message, fix)
         raise _StopReadingError
 
-    def _say(self, code: str, mark: int, message: str, fix: str) -> None:
+    def refuse(self, code: str, mark: int, message: str, fix: str) -> None:
+        """Note a mistake."""
         self.problems.append(Finding(code, self.origin.where(mark), message, fix=fix))
 
 
@@ -316,13 +351,13 @@ def _mark(event: _Event) -> int:
     return pack(event.start_mark.line + 1, event.start_mark.column + 1)
 
 
-_HANDLERS: Final[dict[object, Callable[[_Reader, _Event], None]]] = {
-    ScalarEvent: _Reader.scalar,
-    MappingStartEvent: _Reader.start_mapping,
-    MappingEndEvent: _Reader.end,
-    SequenceStartEvent: _Reader.start_sequence,
-    SequenceEndEvent: _Reader.end,
-    AliasEvent: _Reader.alias,
-    DocumentStartEvent: _Reader.start_document,
-    DocumentEndEvent: _Reader.end_document,
+_HANDLERS: Final[dict[object, Callable[[Reader, _Event], None]]] = {
+    ScalarEvent: Reader.scalar,
+    MappingStartEvent: Reader.start_mapping,
+    MappingEndEvent: Reader.end,
+    SequenceStartEvent: Reader.start_sequence,
+    SequenceEndEvent: Reader.end,
+    AliasEvent: Reader.alias,
+    DocumentStartEvent: Reader.start_document,
+    DocumentEndEvent: Reader.end_document,
 }
