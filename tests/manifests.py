@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 RESOURCES: Final = (
     "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/mig1g.5gb", "nvidia.com/gpu.shared", "gpu", "nvidia-gpu",
-    "amd.com/gpu", "cpu", "memory", "alpha.kubernetes.io/nvidia-gpu", "requests.nvidia.com/gpu", "limits.nvidia.com/gpu",
+    "amd.com/gpu", "cpu", "memory", "alpha.kubernetes.io/nvidia-gpu", "requests.nvidia.com/gpu",
+    "limits.nvidia.com/gpu",
 )  # fmt: skip
 AMOUNTS: Final = (0, 1, 2, -1, 0.5, "1", "2", "0", "500m", "1500m", "3Ki", "4Gi", "x", "", None, True, 10**30)
 LABELS: Final = (
