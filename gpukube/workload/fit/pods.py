@@ -1,0 +1,164 @@
+"""A pod as the scheduler reads it: what it requests, tolerates and demands of nodes and of other pods.
+
+Pure. Lives here: reading a pod's spec, once. Must not live here: nodes, and whether one is good for the pod
+(`predicates`, `neighbours`).
+
+Fields that are not as Kubernetes has them count as absent: `gpukube workload lint` reports them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
+from gpukube.workload.requests import pod_request, requested_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.jsontree import Tree
+    from gpukube.workload.requests import Request
+
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A topology spread constraint that must hold (`DoNotSchedule`).
+
+    Attributes:
+        selector: None matches no pod; the pod's own values of matchLabelKeys are in it.
+        honours_affinity, honours_taints: Whether only nodes that the pod selects, or tolerates, count as domains.
+    """
+
+    key: str
+    max_skew: int
+    min_domains: int
+    selector: Tree | None
+    honours_affinity: bool
+    honours_taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """A required term of pod affinity or anti-affinity.
+
+    Attributes:
+        key: Label of nodes that makes the domains.
+        selector: None matches no pod; what (mis)matchLabelKeys add is in it.
+        namespaces: Of the pods that are meant.
+        namespace_selector: Namespaces that are meant besides; None for no more.
+    """
+
+    key: str
+    selector: Tree | None
+    namespaces: tuple[str, ...]
+    namespace_selector: Tree | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pod:
+    """A pod, or one of the equal pods of a template: two are the same only when they are the same object.
+
+    Attributes:
+        name: For people.
+        names: Extended resources that it names, wanted or not: the admission goes by them.
+        selector: Its nodeSelector.
+        terms: Alternatives of its required node affinity; None when it has none.
+        liked: (weight, term) of its preferred node affinity.
+        near, apart: Required pod affinity and anti-affinity.
+        ending: Whether it is being deleted: topology spread no longer counts it.
+    """
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    request: Request
+    names: tuple[str, ...] = ()
+    tolerations: tuple[Tree, ...] = ()
+    selector: Mapping[str, str] = field(default_factory=dict)
+    terms: tuple[Tree, ...] | None = None
+    liked: tuple[tuple[int, Tree], ...] = ()
+    spreads: tuple[Spread, ...] = ()
+    near: tuple[Company, ...] = ()
+    apart: tuple[Company, ...] = ()
+    ending: bool = False
+
+
+def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str = "") -> Pod:
+    """Read a pod, or the template of some.
+
+    Args:
+        metadata: Its labels are read, and its name and namespace where the others are not given.
+        spec: Of any shape.
+        name: For people; "" for that of the metadata.
+        namespace: Where a template's pods will be; "" for that of the metadata.
+    """
+    space = namespace or text(metadata, "namespace") or "default"
+    labels = texts(metadata, "labels")
+    affinity = tree(spec, "affinity")
+    required = at(affinity, "nodeAffinity", REQUIRED)
+    return Pod(
+        name=name or text(metadata, "name"),
+        namespace=space,
+        labels=labels,
+        request=pod_request(spec),
+        names=requested_names(spec),
+        tolerations=tuple(trees(spec, "tolerations")),
+        selector=texts(spec, "nodeSelector"),
+        terms=None if required is None else tuple(trees(required, "nodeSelectorTerms")),
+        liked=tuple(
+            (number(item, "weight"), tree(item, "preference")) for item in trees(affinity, "nodeAffinity", PREFERRED)
+        ),
+        spreads=tuple(
+            _spread(item, labels)
+            for item in trees(spec, "topologySpreadConstraints")
+            if text(item, "whenUnsatisfiable") in {"", "DoNotSchedule"}
+        ),
+        near=_companies(affinity, "podAffinity", labels, space),
+        apart=_companies(affinity, "podAntiAffinity", labels, space),
+        ending=at(metadata, "deletionTimestamp") is not None,
+    )
+
+
+def _spread(item: Tree, labels: Mapping[str, str]) -> Spread:
+    return Spread(
+        key=text(item, "topologyKey"),
+        max_skew=number(item, "maxSkew") or 1,
+        min_domains=number(item, "minDomains") or 1,
+        selector=_with_keys(item, labels, ("matchLabelKeys", "In")),
+        honours_affinity=text(item, "nodeAffinityPolicy") != "Ignore",
+        honours_taints=text(item, "nodeTaintsPolicy") == "Honor",
+    )
+
+
+def _companies(affinity: Tree, kind: str, labels: Mapping[str, str], namespace: str) -> tuple[Company, ...]:
+    return tuple(_company(item, labels, namespace) for item in trees(affinity, kind, REQUIRED))
+
+
+def _company(item: Tree, labels: Mapping[str, str], namespace: str) -> Company:
+    named, selector = strings(item, "namespaces"), at(item, "namespaceSelector")
+    return Company(
+        key=text(item, "topologyKey"),
+        selector=_with_keys(item, labels, ("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")),
+        namespaces=named or ((namespace,) if selector is None else ()),
+        namespace_selector=None if selector is None else tree(selector),
+    )
+
+
+def _with_keys(
+    item: Tree, labels: Mapping[str, str], *fields: tuple[str, Literal["In", "NotIn"]]
+) -> dict[str, object] | None:
+    """Add what the API server makes of matchLabelKeys and mismatchLabelKeys: the pod's own values."""
+    if at(item, "labelSelector") is None:
+        return None
+    selector = tree(item, "labelSelector")
+    added = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for name, operator in fields
+        for key in strings(item, name)
+        if key in labels
+    ]
+    return {**selector, "matchExpressions": [*trees(selector, "matchExpressions"), *added]} if added else selector

@@ -1,0 +1,123 @@
+"""Why a pod may not go to a node: the filters of the default scheduler that look at one node, in its order.
+
+Pure. Lives here: taints, node selector and affinity, room. Must not live here: filters that count the pods of other
+nodes (`neighbours`), which node is best (`packing`). Not modelled: host ports, volumes, ephemeral storage. A cordoned
+node is one with the taint that Kubernetes gives it.
+
+Source: kubernetes/kubernetes pkg/scheduler/framework/plugins (tainttoleration, nodeaffinity, noderesources) and
+plugin/pkg/admission/extendedresourcetoleration; kubernetes/api core/v1/toleration.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.core.jsontree import text
+from gpukube.workload.fit.nodes import CORDON
+from gpukube.workload.fit.selectors import matches_term
+from gpukube.workload.quantity import cpu_text, memory_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.values import Taint
+    from gpukube.workload.fit.nodes import Node
+    from gpukube.workload.fit.pods import Pod
+
+Kind = Literal["taint", "selector", "affinity", "resource", "pods", "spread", "pod-affinity", "pod-anti-affinity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a pod may not go to a node.
+
+    Attributes:
+        kind: Which filter refuses.
+        text: For people: "untolerated taint sku=gpu:NoSchedule".
+        subject: Taint as key=value:Effect, key of the label, name of the resource, topology key.
+        lasting: Whether the node would refuse the pod without other pods too.
+    """
+
+    kind: Kind
+    text: str
+    subject: str = ""
+    lasting: bool = True
+
+
+def why_not(pod: Pod, node: Node) -> Obstacle | None:
+    """Return the first reason why a pod may not go to a node, whatever runs on other nodes; None when it may.
+
+    Args:
+        pod: It is not on the node yet.
+        node: With the pods that are on it.
+    """
+    return next(obstacles(pod, node), None)
+
+
+def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
+    """Yield all reasons why a pod may not go to a node, in the order of the scheduler's filters."""
+    for taint in node.shape.taints:
+        if taint.effect != "PreferNoSchedule" and not tolerates(pod, node, taint):
+            seen = "the node is cordoned" if taint.key == CORDON else f"untolerated taint {taint}"
+            yield Obstacle("taint", seen, str(taint))
+    yield from _selection(pod, node)
+    yield from _room(pod, node)
+
+
+def tolerates(pod: Pod, node: Node, taint: Taint) -> bool:
+    """Return whether a pod tolerates a taint, with the tolerations that the cluster's admission adds."""
+    if node.tolerates_resources and taint.effect == "NoSchedule" and taint.key in pod.names:
+        return True
+    return any(_matches(toleration, taint) for toleration in pod.tolerations)
+
+
+def selects(pod: Pod, node: Node) -> bool:
+    """Return whether a pod's nodeSelector and required node affinity choose a node."""
+    return next(_selection(pod, node), None) is None
+
+
+def _matches(toleration: Tree, taint: Taint) -> bool:
+    if text(toleration, "effect") not in {"", taint.effect}:
+        return False
+    key, operator = text(toleration, "key"), text(toleration, "operator") or "Equal"
+    if key not in {"", taint.key}:
+        return False
+    # An empty key means every taint, with Exists only.
+    return operator == "Exists" or (operator == "Equal" and bool(key) and text(toleration, "value") == taint.value)
+
+
+def _selection(pod: Pod, node: Node) -> Iterator[Obstacle]:
+    for key, value in pod.selector.items():
+        found = node.labels.get(key)
+        if found != value:
+            has = f"{key} is {found}" if found is not None else f"no label {key}"
+            yield Obstacle("selector", f"{has}, the nodeSelector requires {value}", key)
+    if pod.terms is not None and not any(matches_term(term, node.labels, node.name) for term in pod.terms):
+        yield Obstacle("affinity", "the required node affinity does not match")
+
+
+def _room(pod: Pod, node: Node) -> Iterator[Obstacle]:
+    if node.shape.pods is not None and node.pods.total() + 1 > node.shape.pods:
+        yield Obstacle("pods", f"too many pods: {node.shape.pods} at most", "pods", lasting=node.shape.pods < 1)
+    request = pod.request
+    if request.cpu and node.shape.cpu is not None:
+        yield from _amount("cpu", request.cpu, (node.shape.cpu, node.cpu), cpu_text)
+    if request.memory and node.shape.memory is not None:
+        yield from _amount("memory", request.memory, (node.shape.memory, node.memory), memory_text)
+    for name, count in request.devices.items():
+        yield from _amount(name, count, (node.shape.devices.get(name, 0), node.devices[name]), str)
+
+
+def _amount(name: str, requested: int, room: tuple[int, int], write: Callable[[int], str]) -> Iterator[Obstacle]:
+    has, used = room
+    if requested <= has - used:
+        return
+    if not has:
+        seen = f"the node has no {name}"
+    elif requested > has:
+        seen = f"{name}: {write(requested)} requested, a node has {write(has)}"
+    else:
+        seen = f"{name}: {write(requested)} requested, {write(max(has - used, 0))} of {write(has)} free"
+    yield Obstacle("resource", seen, name, lasting=requested > has)

@@ -1,0 +1,69 @@
+"""Label selectors and node selectors, as the scheduler evaluates them.
+
+Pure. Lives here: matching labels. Must not live here: which pod or node has them.
+
+Source: kubernetes/component-helpers scheduling/corev1/nodeaffinity; kubernetes/apimachinery pkg/labels.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import strings, text, texts, trees
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.jsontree import Tree
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
+def matches_labels(selector: Tree | None, labels: Mapping[str, str]) -> bool:
+    """Evaluate a LabelSelector: an empty one matches everything, none at all matches nothing."""
+    if selector is None:
+        return False
+    pairs = texts(selector, "matchLabels").items()
+    return all(labels.get(key) == value for key, value in pairs) and all(
+        holds(item, labels) for item in trees(selector, "matchExpressions")
+    )
+
+
+def matches_term(term: Tree, labels: Mapping[str, str], name: str) -> bool:
+    """Evaluate one term of a node selector; a term without requirements matches no node.
+
+    Args:
+        term: matchExpressions and matchFields, all of which must hold.
+        labels: Of the node.
+        name: Of the node: the one field that can be selected.
+    """
+    expressions, fields = trees(term, "matchExpressions"), trees(term, "matchFields")
+    if not expressions and not fields:
+        return False
+    # A field requirement has exactly one value; the whole term is void otherwise.
+    if any(len(strings(item, "values")) != 1 for item in fields):
+        return False
+    return all(holds(item, labels) for item in expressions) and all(
+        holds(item, {"metadata.name": name}) for item in fields
+    )
+
+
+def holds(requirement: Tree, labels: Mapping[str, str]) -> bool:
+    """Evaluate one requirement of matchExpressions; an unknown operator never holds."""
+    key, operator, values = text(requirement, "key"), text(requirement, "operator"), strings(requirement, "values")
+    found = labels.get(key)
+    match operator:
+        case "In":
+            return found in values
+        case "NotIn":
+            return found not in values
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt" if found is not None and len(values) == 1:
+            if not _INTEGER.fullmatch(found) or not _INTEGER.fullmatch(values[0]):
+                return False
+            return int(found) > int(values[0]) if operator == "Gt" else int(found) < int(values[0])
+    return False
