@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -126,6 +127,10 @@ class Provider(Protocol):
     @property
     def in_cluster(self) -> InClusterFacts:
         """What this cloud puts into its clusters: labels, conditions and device plugins by which they are known."""
+
+    @property
+    def nodes(self) -> NodeFacts:
+        """What its nodes are like for pods, before there is one."""
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""

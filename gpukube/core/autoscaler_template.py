@@ -75,6 +75,11 @@ def find_mismatch(desired: Desired, scaler: Autoscaler | None) -> TemplateMismat
     return None if foreseen is None else compare(desired.promise.per_node, foreseen)
 
 
+def foreseen_devices(desired: Desired, scaler: Autoscaler | None) -> Mapping[str, int]:
+    """Return what the autoscaler expects of a node while the pool is empty; all is right where it knows them itself."""
+    return desired.promise.per_node if scaler is None else scaler.foreseen(_as_live(desired)) or {}
+
+
 def check_template(desired: Desired, scaler: Autoscaler | None) -> list[Finding]:
     """Warn of a pool whose template node is wrong; nothing where the provider's own rules check it."""
     if scaler is None or scaler.judged_by_rules or not desired.target.nodes.autoscaled:

@@ -13,6 +13,7 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Capacity, quota, permission and conflict arrive as our classes; a busy cluster by the code the engine waits for.
 * What failed is made by the next plan, once the cause is gone.
 * Its part of the spec fits: clusters, their address, patterns and codes.
+* What its nodes are like for pods is known before there is one: room, labels, and those that choose the pool's.
 * No SDK is imported before `connect()`.
 * Requests are accepted by the SDK's own validation.
 * A cancelled wait returns a handle that resumes.
@@ -189,6 +190,23 @@ class ProviderContract:
     def test_tolerations_when_asked_for_then_a_plain_answer(self, harness: Harness) -> None:
         """Whether the cloud's admission lets pods tolerate taints of the resources that they ask for is known."""
         assert isinstance(harness.provider.tolerates_resources, bool)
+
+    def test_nodes_when_described_then_pods_find_them_and_fit(self, harness: Harness) -> None:
+        """What its nodes are like for pods is known before there is one: room, labels, and what chooses the pool."""
+        for kind in ("plain", "mig", "autoscaled"):
+            desired = _desired(harness, kind)
+            facts, machine = harness.provider.nodes, desired.target.machine
+            labels, selector = facts.labels(desired), facts.selector(desired)
+            assert desired.target.name in selector.values(), "the pool's own label is in the selector"
+            assert selector.items() <= labels.items()
+            assert desired.labels.items() <= labels.items(), "nodes have the labels that the pool gives them"
+            assert labels["node.kubernetes.io/instance-type"] == machine.name
+            assert not labels.keys() & {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+            room = facts.room(desired.target)
+            assert room is not None
+            assert 0 < room.cpu < (machine.vcpus or 0) * 1000
+            assert 0 < room.memory < (machine.memory_gib or 0) * 1024**3
+            assert room.pods > 0
 
     def test_spec_when_looked_at_then_its_parts_fit(self, harness: Harness) -> None:
         """Its part of the spec fits: clusters, their address, patterns and codes."""

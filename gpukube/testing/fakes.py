@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
 from gpukube.core.in_cluster import InClusterFacts
+from gpukube.core.node_facts import GIB, NodeFacts, Reserved, Room, common_labels, room_left
 from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
@@ -104,6 +105,15 @@ class FakeProvider:
     catalog = None
     machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")
+    nodes = NodeFacts(
+        room=lambda target: room_left(
+            target.machine, target.max_pods or 110, Reserved(cpu=100, memory=GIB, kernel=0, pods=Room(0, 0, 0))
+        ),
+        labels=lambda desired: {
+            **common_labels(desired.target.machine), **desired.labels, "fake.example/pool": desired.target.name
+        },
+        selector=lambda desired: {"fake.example/pool": desired.target.name},
+    )  # fmt: skip
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
         self._worlds = dict(worlds or {})

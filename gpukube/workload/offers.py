@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from gpukube.core.autoscaler_template import foreseen_devices
+from gpukube.gpu.cloud_machines import cloud_machines
 
-    from gpukube.core.values import Desired, Taint
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gpukube.core.values import Desired, Taint, Target
+    from gpukube.provider import Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +46,14 @@ class PoolOffer:
 
     Attributes:
         desired: The pool; its target has names, machine, sharing, node range and zones.
-        real: A node that is up and whose devices are proven; its labels are those of the creation and the ones that
-            GPU feature discovery adds where it runs.
+        real: A node that is up and whose devices are proven; its labels are those of the creation.
         expected: A node as the autoscaler imagines it while the pool is empty.
         tolerates_resources: Whether the cluster's admission adds a toleration for each extended resource that a pod
             asks for.
         selector: Labels that choose this pool's nodes, safe while it is empty.
+        discovered: Whether GPU feature discovery adds its labels (nvidia.com/gpu.product, ...) to a node that is up.
+            They are not among the labels of `real`: the catalog knows no product names.
+        single: Whether the device plugin refuses containers that request more than one share; they fail on the node.
         price: US dollars per node and hour, spot price for a spot pool; None when unknown.
     """
 
@@ -56,9 +62,76 @@ class PoolOffer:
     expected: NodeShape
     tolerates_resources: bool
     selector: Mapping[str, str]
+    discovered: bool
+    single: bool
     price: float | None
 
     @property
     def name(self) -> str:
         """Cluster key and pool, "train-aks/a100mig"."""
         return str(self.desired.target.where)
+
+
+def make_offers(desireds: Iterable[Desired], provider_of: Callable[[str], Provider]) -> tuple[PoolOffer, ...]:
+    """Describe what translated pools offer, in their order.
+
+    A pool whose devices are handed out by DRA offers no extended resources. One whose plugin gpukube leaves to somebody
+    else (devicePlugin.owner: none) is taken to offer what its spec says.
+
+    Args:
+        desireds: Pools of a spec, translated by their providers.
+        provider_of: Finds a provider by its name in the spec.
+    """
+    return tuple(_offer(desired, provider_of(desired.target.cluster.provider)) for desired in desireds)
+
+
+def _offer(desired: Desired, provider: Provider) -> PoolOffer:
+    target, facts = desired.target, provider.nodes
+    diagnosis = provider.diagnosis
+    foreseen = foreseen_devices(desired, diagnosis.autoscaler if diagnosis else None)
+    by_dra = desired.ownership.advertiser == "dra"
+    room = facts.room(target)
+
+    def shape(devices: Mapping[str, int]) -> NodeShape:
+        return NodeShape(
+            devices={} if by_dra else devices,
+            cpu=room.cpu if room else None,
+            memory=room.memory if room else None,
+            pods=room.pods if room else None,
+            labels=facts.labels(desired),
+            taints=desired.effective_taints,
+        )
+
+    return PoolOffer(
+        desired=desired,
+        real=shape(desired.promise.per_node),
+        expected=shape(foreseen),
+        tolerates_resources=provider.tolerates_resources,
+        selector=facts.selector(desired),
+        discovered=desired.ownership.advertiser in ("chart", "operator"),
+        single=_is_single(desired),
+        price=_price(target),
+    )
+
+
+def _is_single(desired: Desired) -> bool:
+    """Tell what the device plugin does with a request for two shares.
+
+    Source:
+        NVIDIA/k8s-device-plugin v0.20.0 api/config/v1: failRequestsGreaterThanOne is false by default for time-slicing
+        and true for MPS. GoogleCloudPlatform/container-engine-accelerators pkg/gpu/nvidia/gpusharing: GKE's plugin
+        always refuses with time-sharing, with MPS on nodes with several GPUs.
+    """
+    target, slicing = desired.target, desired.target.sharing.slicing
+    if slicing is None:
+        return False
+    if desired.ownership.advertiser == "cloud" and cloud_machines(target.cluster.provider).own_sharing:
+        return slicing.mode == "time-slicing" or target.machine.devices > 1
+    refuses = slicing.fail_requests_greater_than_one
+    return slicing.mode == "mps" if refuses is None else refuses
+
+
+def _price(target: Target) -> float | None:
+    """Return the catalog's price; what reserved capacity costs is between its owner and the cloud."""
+    prices = {"spot": target.machine.spot_usd_h, "on-demand": target.machine.price_usd_h}
+    return prices.get(target.capacity.type)

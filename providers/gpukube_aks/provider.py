@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
         Ability,
         Change,
@@ -111,6 +112,13 @@ class AksProvider:
         from gpukube_aks.facts.in_cluster import IN_CLUSTER
 
         return IN_CLUSTER
+
+    @property
+    def nodes(self) -> NodeFacts:
+        """AKS's nodes as pods see them."""
+        from gpukube_aks.facts.nodes import NODES
+
+        return NODES
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""

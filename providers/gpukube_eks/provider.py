@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
         Ability,
         Change,
@@ -130,6 +131,13 @@ class EksProvider:
         from gpukube_eks.facts.in_cluster import IN_CLUSTER
 
         return IN_CLUSTER
+
+    @property
+    def nodes(self) -> NodeFacts:
+        """EKS's nodes as pods see them."""
+        from gpukube_eks.facts.nodes import NODES
+
+        return NODES
 
     def abilities(self) -> Mapping[str, Ability]:
         """Return for every feature how faithful EKS is."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -81,6 +82,13 @@ class NimbusProvider:
         from gpukube_nimbus.in_cluster import IN_CLUSTER
 
         return IN_CLUSTER
+
+    @property
+    def nodes(self) -> NodeFacts:
+        """What its nodes are like for pods."""
+        from gpukube_nimbus.nodes import NODES
+
+        return NODES
 
     @property
     def codes(self) -> Mapping[str, str]:

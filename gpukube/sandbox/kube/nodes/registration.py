@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _RESERVED_MEMORY = 0.06
+_RESERVED_ABOVE = 0.045
+_LARGE_GIB = 128
+"""Kernel and kubelets keep a smaller share of what a machine has above that: each cloud reserves by falling steps."""
 _RESERVED_MILLICPU = 100
 
 
@@ -30,7 +33,7 @@ def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
     ki = int(shape.memory_gib * 1024 * 1024)
     free = {
         "cpu": f"{shape.cpu * 1000 - _RESERVED_MILLICPU}m",
-        "memory": f"{int(ki * (1 - _RESERVED_MEMORY))}Ki",
+        "memory": f"{int(ki - _kept_ki(ki))}Ki",
         "ephemeral-storage": "119703055367",
         "pods": str(shape.max_pods),
     }
@@ -68,6 +71,11 @@ def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
             },
         },
     }
+
+
+def _kept_ki(ki: int) -> float:
+    large = max(0, ki - _LARGE_GIB * 1024 * 1024)
+    return (ki - large) * _RESERVED_MEMORY + large * _RESERVED_ABOVE
 
 
 def _well_known_labels(shape: NodeShape) -> dict[str, str]:

@@ -1,0 +1,61 @@
+"""Pools as people write them, translated by the clouds' own providers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.engine.plan.prepare import prepare
+from gpukube.provider import load_provider
+from gpukube.workload.offers import make_offers
+from tests.unit.spec.samples import load_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpukube.workload.offers import PoolOffer
+
+CLUSTERS: Final = """\
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: ml-platform}
+clusters:
+  train-eks: {provider: eks, account: "111122223333", region: us-east-1, name: train}
+  train-aks: {provider: aks, subscription: 11111111-2222-3333-4444-555555555555, resourceGroup: ml, name: train}
+  train-gke: {provider: gke, project: ml-prod, location: us-central1-a, name: train}
+pools:
+"""
+
+POOLS: Final = {
+    "whole": "{name: whole, clusters: [train-aks, train-eks, train-gke], gpu: {model: A100-40GB, count: 8}, "
+    "nodes: {autoscaling: {min: 0, max: 4}}}",
+    "single": "{name: single, clusters: [train-aks, train-gke], gpu: {model: A100-40GB, count: 8}, "
+    "nodes: {autoscaling: {min: 0, max: 2}}, sharing: {mig: {profile: 1g.5gb}}}",
+    "mixed": "{name: mixed, clusters: [train-aks], gpu: {model: A100-40GB, count: 8}, "
+    "nodes: {autoscaling: {min: 1, max: 2}}, sharing: {mig: {profile: 1g.5gb, strategy: mixed}}}",
+    "layout": "{name: layout, clusters: [train-eks], gpu: {model: A100-40GB, count: 8}, nodes: {count: 1}, "
+    "sharing: {mig: {layout: [3g.20gb, 2g.10gb, 2g.10gb], strategy: mixed}}}",
+    "sliced": "{name: sliced, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, "
+    "nodes: {count: 2}, sharing: {timeSlicing: {replicas: 4}}}",
+    "renamed": "{name: renamed, clusters: [train-aks, train-eks], gpu: {model: T4, count: 1}, nodes: {count: 2}, "
+    "sharing: {timeSlicing: {replicas: 4, renameByDefault: true}}}",
+    "mps": "{name: mps, clusters: [train-eks, train-gke], gpu: {model: L4, count: 1}, nodes: {count: 2}, "
+    "sharing: {mps: {replicas: 4}}}",
+    "spot": "{name: spot, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, "
+    "nodes: {autoscaling: {min: 0, max: 3}}, capacity: {type: spot}}",
+    "reserved": "{name: reserved, clusters: [train-gke], gpu: {model: H100-80GB, count: 8}, nodes: {count: 2}, "
+    "capacity: {type: reserved, reserved: {gke: {reservation: h100}}}}",
+    "tainted": "{name: tainted, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, "
+    "nodes: {count: 1}, gpuTaint: false, taints: [{key: sku, value: gpu, effect: NoSchedule}]}",
+    "nobody": "{name: nobody, clusters: [train-aks], gpu: {model: T4, count: 1}, nodes: {count: 1}, "
+    "devicePlugin: {owner: none}}",
+}
+"""One of each kind that pods see differently."""
+
+
+def offers(tmp_path: Path, *pools: str) -> dict[str, PoolOffer]:
+    """Translate pools, each by its name above or as written, and describe what they offer; by cluster and pool."""
+    text = CLUSTERS + "".join(f"  - {POOLS.get(pool, pool)}\n" for pool in pools)
+    prepared = prepare([load_text(tmp_path, text)])
+    assert prepared.desired, prepared
+    found = [desired for cluster in prepared.desired.values() for desired in cluster]
+    return {offer.name: offer for offer in make_offers(found, load_provider)}
