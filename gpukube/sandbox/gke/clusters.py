@@ -13,7 +13,7 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.gke.rules import ClusterFacts
-from gpukube.sandbox.gke.wire.names import is_zone
+from gpukube.sandbox.gke.wire.names import is_zone, zones_of
 
 if TYPE_CHECKING:
     from gpukube.sandbox.gke.pools import Pool
@@ -30,7 +30,7 @@ class ClusterOptions:
     Attributes:
         cpu_pool: It has a node pool without GPUs, `default-pool`.
         release_channel: "RAPID", "REGULAR", "STABLE", or "" for none.
-        zones: Its zones; for a region a, b and c when not given.
+        zones: Its zones; for a region its first three when not given.
         autopilot: Google runs the nodes; pools cannot be made.
         gpu_quota: Quota metric ("NVIDIA_L4_GPUS") -> GPUs of the region; a metric that is not named is not limited.
         accelerator_zones: Accelerator type -> zones that have it; a type that is not named is everywhere.
@@ -85,7 +85,7 @@ class Cluster:
         location = self.place.location
         if self.options.zones:
             return list(self.options.zones)
-        return [location] if is_zone(location) else [f"{location}-{letter}" for letter in "abc"]
+        return [location] if is_zone(location) else zones_of(location)[:3]
 
     @property
     def facts(self) -> ClusterFacts:

@@ -134,6 +134,7 @@ def node_shape(place: Place, pool: wire.NodePool, name: str, zone: str, boot_s: 
         runtime="containerd://2.0.7",
         max_pods=pool.max_pods_constraint.max_pods_per_node,
         zone=zone,
+        kubelet=pool.version,
     )
 
 

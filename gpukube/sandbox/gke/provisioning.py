@@ -39,6 +39,9 @@ _DISKS = {
     "g2-standard-24": 2, "g2-standard-48": 4, "g2-standard-96": 8,
 }  # fmt: skip
 """Machine type -> the number of local SSDs that it has, or can have (GKE cluster autoscaler, machinetypes)."""
+_DISK_COUNTS = frozenset({*range(1, 9), 16, 24})
+"""How many local SSDs machines without a number of their own may have: N1's (docs: compute/docs/disks/local-ssd),
+unconfirmed for others."""
 
 
 def check_provisioning(pool: wire.NodePool, version: str) -> None:
@@ -150,8 +153,9 @@ def _check_disks(config: wire.NodeConfig) -> None:
     block = config.local_nvme_ssd_block_config.local_ssd_count
     if ephemeral and block:
         raise bad("Only one of ephemeral_storage_local_ssd_config and local_nvme_ssd_block_config can have disks.")
-    count, machine = ephemeral or block, config.machine_type
-    if count and (machine.endswith("-nolssd") or _DISKS.get(machine, count) != count):
+    count, machine = ephemeral or block or config.local_ssd_count, config.machine_type
+    fits = count == _DISKS[machine] if machine in _DISKS else count in _DISK_COUNTS
+    if count and (machine.endswith("-nolssd") or not fits):
         raise bad(f"Machine type {machine} does not support {count} local SSDs.")
 
 

@@ -19,7 +19,7 @@ from gpukube.sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
 from gpukube.sandbox.gke.provisioning import check_provisioning
 from gpukube.sandbox.gke.versions import is_at_least, parse_version
 from gpukube.sandbox.gke.wire.answers import bad
-from gpukube.sandbox.gke.wire.names import region_of
+from gpukube.sandbox.gke.wire.names import exists, region_of
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})
@@ -27,10 +27,14 @@ _DISKS = frozenset(
     {"pd-standard", "pd-ssd", "pd-balanced", "hyperdisk-balanced", "hyperdisk-extreme", "hyperdisk-throughput"}
 )
 _MIN_DISK_GB = 10
-_MAX_PODS = 256
+_PODS = range(8, 257)
+_PREFIX_CHARS = 253
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_LABEL_CHARS = 1024
 _CLIENTS = range(2, 49)
 _PER_ZONE = 1000
+_SKEW = 2
 _OWN_LABELS = frozenset(
     {
         "cloud.google.com/gke-accelerator", "cloud.google.com/gke-accelerator-count",
@@ -80,13 +84,19 @@ def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
     check_config(pool.config)
     check_accelerators(pool.config, facts)
     check_provisioning(pool, facts.version)
-    if pool.max_pods_constraint.max_pods_per_node > _MAX_PODS:
-        raise bad(f"Max_pods_per_node must not be greater than {_MAX_PODS}.")
+    if pool.max_pods_constraint.max_pods_per_node not in _PODS:  # docs: kubernetes-engine/how-to/flexible-pod-cidr
+        raise bad(f"Max_pods_per_node must be between {_PODS[0]} and {_PODS[-1]}.")
 
 
 def check_zones(pool: wire.NodePool, facts: ClusterFacts) -> None:
-    """Zones: of the cluster's region, none twice, and with the GPUs."""
+    """Zones: there are such, of the cluster's region, none twice, and with the GPUs.
+
+    The first sentence is seen in terraform-google-modules/terraform-google-kubernetes-engine#444.
+    """
     region = region_of(facts.location)
+    for zone in pool.locations:
+        if not exists(zone):
+            raise bad(f'Location "{zone}" does not exist.')
     for zone in pool.locations:
         if region_of(zone) != region or zone == region:
             raise bad(f"Location {zone!r} is not a zone in region {region!r} of the cluster.")
@@ -104,25 +114,42 @@ def _check_zone_has(config: wire.NodeConfig, zone: str, facts: ClusterFacts) -> 
 
 
 def check_labels(labels: dict[str, str]) -> None:
-    """Labels: 1,024 characters in one request; the keys of Kubernetes and of GKE are not for users."""
+    """Labels: 1,024 characters in one request, in Kubernetes' form; its keys and those of GKE are not for users.
+
+    The sentence on keys is seen in hashicorp/terraform-provider-google#6003.
+    """
     if sum(len(key) + len(value) for key, value in labels.items()) > _MAX_LABEL_CHARS:
         raise bad(f"Node labels are longer than {_MAX_LABEL_CHARS} characters in total.")
-    for key in labels:
+    for key, value in labels.items():
         domain = key.rpartition("/")[0]
         if (
             key in _OWN_LABELS
             or domain in {"kubernetes.io", "k8s.io"}
             or domain.endswith((".kubernetes.io", ".k8s.io"))
         ):
-            raise bad(f"Label key {key!r} is reserved and cannot be set by users.")
+            raise bad(f"Applying kubernetes label is not allowed: {key}.")
+        if not _is_key(key) or not _is_value(value):
+            raise bad(f"Invalid node label {key!r}: {value!r}.")
+
+
+def _is_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    right = not slash or (len(prefix) <= _PREFIX_CHARS and _PREFIX.fullmatch(prefix) is not None)
+    return right and _QUALIFIED.fullmatch(name) is not None
+
+
+def _is_value(value: str) -> bool:
+    return not value or _QUALIFIED.fullmatch(value) is not None
 
 
 def check_taints(taints: list[wire.NodeTaint]) -> None:
-    """Taints: an effect, a key, none twice (the sentence: terraform-provider-google#7928)."""
+    """Taints: an effect, a key, in Kubernetes' form, none twice (the sentence: terraform-provider-google#7928)."""
     seen: set[tuple[str, int]] = set()
     for taint in taints:
         if not taint.key or not int(taint.effect):
             raise bad("Node taint must have a key and an effect.")
+        if not _is_key(taint.key) or not _is_value(taint.value):
+            raise bad(f"Invalid node taint {taint.key!r}: {taint.value!r}.")
         if (taint.key, taint.effect) in seen:
             effect = wire.NodeTaint.Effect(taint.effect).name
             raise bad(f"Found more than one taint with key {taint.key} and effect {effect}")
@@ -155,9 +182,18 @@ def check_management(management: wire.NodeManagement, channel: str) -> None:
 
 
 def check_version(version: str, plane: str) -> None:
-    """Nodes are never newer than their control plane."""
-    if parse_version(version) > parse_version(plane):
-        raise bad(f"Node version {version!r} must not be newer than the control plane's {plane!r}.")
+    """Nodes are never newer than their control plane, and at most two minor versions older.
+
+    Source:
+        docs: kubernetes-engine/versioning (skew); hashicorp/terraform-provider-google#14389 (newer minor) and
+        jetstack/terraform-google-gke-cluster#28 (unsupported) for the sentences; which one a newer patch gets, and
+        that an old one gets the second, is unconfirmed.
+    """
+    nodes, own = parse_version(version), parse_version(plane)
+    if nodes[:2] > own[:2]:
+        raise bad(f'Node version "{version}" must not have a greater minor version than master version "{plane}".')
+    if nodes > own or nodes[0] != own[0] or nodes[1] < own[1] - _SKEW:
+        raise bad(f'Node version "{version}" is unsupported.')
 
 
 def check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:

@@ -39,11 +39,11 @@ INVALID: dict[str, tuple[Json, str]] = {
     ),
     "label of Kubernetes": (
         t4_pool("p", labels={"node.kubernetes.io/x": "y"}),
-        "Label key 'node.kubernetes.io/x' is reserved and cannot be set by users.",
+        "Applying kubernetes label is not allowed: node.kubernetes.io/x.",
     ),
     "label of GKE": (
         t4_pool("p", labels={"cloud.google.com/gke-accelerator": "y"}),
-        "Label key 'cloud.google.com/gke-accelerator' is reserved and cannot be set by users.",
+        "Applying kubernetes label is not allowed: cloud.google.com/gke-accelerator.",
     ),
     "labels too long": (
         t4_pool("p", labels={f"k{at}": "v" * 60 for at in range(20)}),
@@ -79,15 +79,18 @@ INVALID: dict[str, tuple[Json, str]] = {
     "version that is none": (t4_pool("p") | {"version": "new"}, "Version 'new' is invalid."),
     "minor version beyond the control plane": (
         t4_pool("p") | {"version": "1.35"},
-        "Node version '1.35.5-gke.1080000' must not be newer than the control plane's '1.34.1-gke.1829001'.",
+        (
+            'Node version "1.35.5-gke.1080000" must not have a greater minor version than master version '
+            '"1.34.1-gke.1829001".'
+        ),
     ),
     "too many pods": (
         t4_pool("p") | {"max_pods_constraint": {"max_pods_per_node": 257}},
-        "Max_pods_per_node must not be greater than 256.",
+        "Max_pods_per_node must be between 8 and 256.",
     ),
-    "version beyond the control plane": (
-        t4_pool("p") | {"version": "1.35.0-gke.1"},
-        "Node version '1.35.0-gke.1' must not be newer than the control plane's '1.34.1-gke.1829001'.",
+    "patch beyond the control plane": (
+        t4_pool("p") | {"version": "1.34.2-gke.1"},
+        'Node version "1.34.2-gke.1" is unsupported.',
     ),
     "image": (
         t4_pool("p", image_type="WINDOWS_LTSC_CONTAINERD"),
@@ -267,7 +270,10 @@ UPDATES: dict[str, tuple[Json, str]] = {
     ),
     "machine with other GPUs": ({"machine_type": "a2-highgpu-2g"}, "Machine type a2-highgpu-2g has 2 x "),
     "zone elsewhere": ({"locations": ["us-east1-b"]}, "Location 'us-east1-b' is not a zone in region"),
-    "reserved label": ({"labels": {"labels": {"kubernetes.io/x": "y"}}}, "Label key 'kubernetes.io/x' is reserved"),
+    "reserved label": (
+        {"labels": {"labels": {"kubernetes.io/x": "y"}}},
+        "Applying kubernetes label is not allowed: kubernetes.io/x.",
+    ),
     "taint twice": ({"taints": {"taints": [GPU_TAINT, OTHER_TAINT]}}, "Found more than one taint with key "),
     "image": ({"image_type": "windows"}, "Image type 'WINDOWS' is not supported."),
     "disk": ({"disk_type": "floppy"}, "Disk type 'floppy' is not supported."),

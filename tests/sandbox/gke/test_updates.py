@@ -26,14 +26,17 @@ def names(gke: Gke) -> list[str]:
 
 REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "no surge and none unavailable": ({"upgrade_settings": {"max_surge": 0}}, "At least one of max_surge"),
-    "a version that the plane has not": ({"node_version": "1.35.1-gke.1"}, "Node version '1.35.1-gke.1' must not be"),
+    "a version that the plane has not": ({"node_version": "1.35.1-gke.1"}, 'Node version "1.35.1-gke.1" must not have'),
     "a version that is none": ({"node_version": "new"}, "Version 'new' is invalid"),
     "other pod ranges": ({"node_network_config": {"pod_range": "x"}}, "Pod ranges of a node pool"),
     "two groups": ({"labels": {}, "taints": {}}, "Only one group of attributes"),
     "nothing": ({}, "At least one of"),
     "fast socket alone": ({"fast_socket": {"enabled": True}}, "Fast socket requires gVNIC"),
     "a disk that is too small": ({"disk_size_gb": 5}, "Disk size must be at least"),
-    "a label of the service": ({"labels": {"labels": {"cloud.google.com/gke-spot": "true"}}}, "Label key"),
+    "a label of the service": (
+        {"labels": {"labels": {"cloud.google.com/gke-spot": "true"}}},
+        "Applying kubernetes label is not allowed: ",
+    ),
     "a machine with other GPUs": ({"machine_type": "g2-standard-24"}, "Machine type g2-standard-24 has 2 x"),
     "a zone elsewhere": ({"locations": ["us-east1-b"]}, "Location 'us-east1-b' is not a zone in region"),
 }

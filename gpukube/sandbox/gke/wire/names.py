@@ -15,6 +15,10 @@ _NAME = re.compile(
     r"(?:/clusters/(?P<cluster>[^/]+)(?:/nodePools/(?P<pool>[^/]+))?|/operations/(?P<operation>[^/]+))?"
 )
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
+_LETTERS = {"us-central1": "abcf", "us-east1": "bcd", "europe-west1": "bcd"}
+"""Region -> letters of its zones, where they are not a, b and c (docs: compute/docs/regions-zones)."""
+_AI_ZONES = frozenset({"us-central1-ai1a", "us-south1-ai1b"})
+"""Docs: compute/docs/regions-zones/ai-zones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,16 @@ def parse_name(name: str) -> Place:
 def is_zone(location: str) -> bool:
     """Whether a location is a zone, "us-central1-a" or "us-central1-ai1a", and not a region."""
     return _ZONE.fullmatch(location) is not None
+
+
+def zones_of(region: str) -> list[str]:
+    """The zones of a region, without its AI zones."""
+    return [f"{region}-{letter}" for letter in _LETTERS.get(region, "abc")]
+
+
+def exists(zone: str) -> bool:
+    """Whether there is such a zone; that a region exists is taken for granted."""
+    return zone in zones_of(region_of(zone)) or zone in _AI_ZONES
 
 
 def region_of(location: str) -> str:
