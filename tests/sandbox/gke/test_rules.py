@@ -327,7 +327,7 @@ JSON_MISTAKES = {
     "unknown field": (b'{"nodePool": {"colour": 1}}', "Invalid JSON payload received. "),
     "Kubernetes' spelling of an effect": (
         b'{"nodePool": {"config": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}}',
-        "Invalid JSON payload received. ",
+        "Invalid value at 'node_pool.config.taints[0].effect' (",
     ),
     "a duration in days": (b'{"nodePool": {"config": {"maxRunDuration": "7d"}}}', "Invalid JSON payload received. "),
 }

@@ -51,12 +51,14 @@ class Refusal(Exception):
     Args:
         code: Canonical code, "INVALID_ARGUMENT".
         message: Its text.
+        details: What else is said of it, as messages of google.rpc; over REST only.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, details: list[Json] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.details = details or []
 
     @property
     def status(self) -> int:
@@ -67,7 +69,8 @@ class Refusal(Exception):
         """The JSON body over REST."""
         reason = _REASONS.get(self.code, "unknown")
         error = {"message": self.message, "domain": "global", "reason": reason}
-        return {"error": {"code": self.status, "message": self.message, "status": self.code, "errors": [error]}}
+        found: Json = {"code": self.status, "message": self.message, "status": self.code, "errors": [error]}
+        return {"error": found | ({"details": self.details} if self.details else {})}
 
 
 def bad(message: str) -> Refusal:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from gpukube.sandbox.gke.wire.answers import Json, Refusal, bad
 from gpukube.sandbox.gke.wire.calls import Call, find_call
 from gpukube.sandbox.gke.wire.tokens import check_authorization
+from gpukube.sandbox.gke.wire.violations import check_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,8 +64,10 @@ def _read(call: Call, name: str, body: bytes) -> object:
     """
     message = call.request.pb()()  # type: ignore[attr-defined] # proto-plus classes have no common typed base
     if call.body and body:
+        sent = _object(body)
+        check_fields(sent, message.DESCRIPTOR)
         try:
-            json_format.ParseDict(_object(body), message)
+            json_format.ParseDict(sent, message)
         except json_format.ParseError as error:
             raise bad(f"Invalid JSON payload received. {error}") from error
     setattr(message, call.field, name)
