@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_KEY}=spot:NoSchedule"
 _OWN_PREFIX = "kubernetes.azure.com"
+_ALLOWED = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-role.kubernetes.io")
 _MAX_PREFIX = 253
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -45,8 +46,9 @@ def check_labels(pool: Json) -> None:
     """Refuse reserved prefixes and what Kubernetes would not take.
 
     Raises:
-        Refusal: 400 BadRequest (ams0/aks-nvme-ssd-provisioner#5, Azure/AKS#2866, Azure/AKS#4628; the sentences are
-            shortened there, so the rest of them is unconfirmed).
+        Refusal: 400 BadRequest (ams0/aks-nvme-ssd-provisioner#5 for the prefix of AKS, shortened there; Azure/AKS#2866
+            and #4613 for those of Kubernetes, from before node-role was allowed, Azure/AKS#4628; that the sentence
+            names it now is unconfirmed).
     """
     is_spot = pool.get("scaleSetPriority") == "Spot"
     for key, value in labels_of(pool).items():
@@ -56,16 +58,17 @@ def check_labels(pool: Json) -> None:
             raise refuse("BadRequest", message)
         if _is_kubernetes(prefix):
             message = (
-                f"Invalid node label key {key}. Label keys with the prefix kubernetes.io or k8s.io must start with "
-                "kubelet.kubernetes.io or node.kubernetes.io."
+                "For Kubernetes version greater than or equal to 1.16, node label keys in the 'kubernetes.io' or "
+                f"'k8s.io' namespace must begin with an allowed prefix ({', '.join(_ALLOWED)}). For more information, "
+                "please check https://aka.ms/aks-node-labels-116."
             )
-            raise refuse("BadRequest", message)
+            raise refuse("BadRequest", message, target=f"{key}={value}")
         if not _is_qualified(prefix, slash, name) or (value and not _NAME.fullmatch(value)):
             raise refuse("BadRequest", f"Invalid node label {key}={value}.", target="agentPoolProfile.nodeLabels")
 
 
 def _is_kubernetes(prefix: str) -> bool:
-    if prefix == "node-role.kubernetes.io" or prefix.startswith(("kubelet.kubernetes.io", "node.kubernetes.io")):
+    if prefix.startswith(_ALLOWED):
         return False
     return prefix in {"kubernetes.io", "k8s.io"} or prefix.endswith((".kubernetes.io", ".k8s.io"))
 

@@ -14,6 +14,7 @@ from gpukube.sandbox.aks.answers import Json, bad_parameter
 from gpukube.sandbox.aks.keys import add_spot_marks
 from gpukube.sandbox.aks.machines import image_version, is_managed
 from gpukube.sandbox.aks.schema import FIELDS, GONE_WHEN_OMITTED, READ_ONLY
+from gpukube.sandbox.aks.sizes import find_size
 from gpukube.sandbox.aks.upgrades import is_rolled, running_version
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
     _fill(pool, "upgradeSettings", _UPGRADE_DEFAULTS)
     _fill(pool, "securityProfile", _SECURITY_DEFAULTS)
     pool["powerState"] = {"code": "Running"}
-    pool.setdefault("osDiskType", "Managed")
+    pool.setdefault("osDiskType", _disk_type(pool))
     running = running_version(str(pool.get("orchestratorVersion", "")), cluster.kubernetes_version)
     pool.setdefault("orchestratorVersion", running)
     pool["currentOrchestratorVersion"] = running
@@ -121,6 +122,14 @@ def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
         _fill(pool, "gpuProfile", {"driver": "Install"})
     pool.pop("nodeImageVersion", None)
     return pool
+
+
+def _disk_type(pool: Json) -> str:
+    """Ephemeral where the machine has room for it (docstring of AgentPool.osDiskType, azure-mgmt-containerservice)."""
+    size = find_size(str(pool["vmSize"]))
+    room = (size.local_gib if size else None) or 0
+    asked = pool["osDiskSizeGB"]
+    return "Ephemeral" if isinstance(asked, int) and room > asked else "Managed"
 
 
 def finish_defaults(pool: Json) -> Json:

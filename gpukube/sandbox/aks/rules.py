@@ -27,7 +27,12 @@ _MAX_NODES = 1000
 _MAX_PODS = 250
 _MIN_PODS = 10
 _MIN_DISK_GB = 30
+_MAX_DISK_GB = 2048
+_WINDOWS_NAME = 6
+_TAGS = 50
+_TAG_NAME, _TAG_VALUE = 512, 256
 _PRICE_DECIMALS = 5
+_GIB = 1024**3
 
 _LINUX = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
 """Beginnings of the OS SKUs that migrate to each other."""
@@ -58,6 +63,13 @@ def check_name(name: str) -> None:
             f"'{name}' must match ^[a-z][a-z0-9]{{0,11}}$: lower case letters and digits, at most 12, a letter first."
         )
         raise bad_parameter(message, "agentPoolProfile.name")
+
+
+def check_name_for(name: str, pool: Json) -> None:
+    """Refuse a Windows pool name of more than six characters (jenkins-infra/azure#284; the target is unconfirmed)."""
+    if pool.get("osType") == "Windows" and len(name) > _WINDOWS_NAME:
+        message = f"Windows agent pool name can not be longer than {_WINDOWS_NAME} characters."
+        raise refuse("WindowsAgentPoolNameTooLong", message, target="agentPoolProfile.name")
 
 
 def check_pool(pool: Json, cluster: ClusterFacts, *, creating: bool) -> None:
@@ -304,9 +316,20 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
     if pods is not None and not _MIN_PODS <= pods <= _MAX_PODS:  # the lower bound is unconfirmed
         message = f"agentPoolProfile.maxPods was {pods}. It must be between {_MIN_PODS} and {_MAX_PODS}."
         raise bad_parameter(message, "agentPoolProfile.maxPods")
-    if disk is not None and disk < _MIN_DISK_GB:
-        message = f"agentPoolProfile.osDiskSizeGB was {disk}. It must be 0 or at least {_MIN_DISK_GB}."
+    if disk is None:
+        return
+    if not _MIN_DISK_GB <= disk <= _MAX_DISK_GB:  # Azure/bicep-types-az, microsoft.containerservice types.md (2048)
+        message = (
+            f"agentPoolProfile.osDiskSizeGB was {disk}. It must be 0, or between {_MIN_DISK_GB} and {_MAX_DISK_GB}."
+        )
         raise bad_parameter(message, "agentPoolProfile.osDiskSizeGB")
+    size = find_size(str(pool["vmSize"]))
+    if pool["osDiskType"] == "Ephemeral" and size and size.local_gib is not None and disk > size.local_gib:
+        message = (  # Azure/AKS#2672 and #2635, from when the cache alone was looked at
+            f"The virtual machine size {size.name} has a cache size of {size.local_gib * _GIB} bytes, but the OS disk "
+            f"requires {disk * _GIB} bytes. Use a VM size with larger cache or disable ephemeral OS."
+        )
+        raise refuse("VMCacheSizeTooSmall", message)
 
 
 def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
@@ -343,6 +366,23 @@ def _check_tags(pool: Json) -> None:
         raise refuse("BadRequest", message, target="agentPoolProfile.tags")
 
 
+def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
+    """ARM's limits (Azure/azure-resource-manager-rpc#146, docs: azure-resource-manager/management/tag-resources).
+
+    Code and sentences are unconfirmed.
+    """
+    tags = pool.get("tags")
+    if not isinstance(tags, dict):
+        return
+    if len(tags) > _TAGS:
+        message = f"The agent pool has {len(tags)} tags. A resource can have at most {_TAGS} tags."
+        raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+    for name, value in tags.items():
+        if not 1 <= len(name) <= _TAG_NAME or len(str(value)) > _TAG_VALUE:
+            message = f"Tag '{name[:40]}' is too long. Names have at most {_TAG_NAME} characters, values {_TAG_VALUE}."
+            raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+
+
 _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
     _check_size,
     _check_count,
@@ -352,6 +392,7 @@ _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
     _check_gpu_profile,
     _check_pods_and_disk,
     _check_kubernetes_version,
+    _check_tag_limits,
     lambda pool, _: check_settings(pool),
     lambda pool, cluster: check_reservation(pool, cluster.identity),
     lambda pool, _: check_labels(pool),

@@ -17,7 +17,7 @@ from gpukube.sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_
 from gpukube.sandbox.aks.operations import Operation
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_defaults
 from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
-from gpukube.sandbox.aks.rules import check_changes, check_name, check_pool
+from gpukube.sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
 from gpukube.sandbox.aks.schema import check_shape
 from gpukube.sandbox.aks.upgrades import check_upgrade
 from gpukube.sandbox.faults import no_lag
@@ -164,6 +164,7 @@ class AksService:
 
     def _create(self, cluster: Cluster, name: str, sent: Json) -> Answer:
         properties = with_defaults(sent, cluster.facts)
+        check_name_for(name, properties)
         check_pool(properties, cluster.facts, creating=True)
         if str(properties.get("capacityReservationGroupID", "")).lower() in self.empty_groups:
             del properties["capacityReservationGroupID"]  # with a warning (docs: aks/use-capacity-reservation-groups)

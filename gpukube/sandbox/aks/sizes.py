@@ -30,6 +30,8 @@ class VmSize:
         gpu: Model known to the emulated nodes ("A100-40GB"), "" without GPU.
         gpus: Physical GPUs, 0 without.
         zones: Zones of the region that offer it; many GPU sizes are not in all zones.
+        local_gib: The larger of its cache and its temporary disk, where an ephemeral OS disk goes; 0 for none, None
+            where it is not known here.
         restricted: AKS does not accept the size at all.
     """
 
@@ -40,42 +42,46 @@ class VmSize:
     gpu: str = ""
     gpus: int = 0
     zones: tuple[str, ...] = ("1", "2", "3")
+    local_gib: int | None = None
     restricted: bool = False
 
 
 _TABLE = (
     # docs: virtual-machines/sizes, general purpose
-    VmSize("Standard_D2s_v5", 2, 8, "standardDSv5Family"),
-    VmSize("Standard_D4s_v5", 4, 16, "standardDSv5Family"),
-    VmSize("Standard_D8s_v5", 8, 32, "standardDSv5Family"),
-    VmSize("Standard_D16s_v5", 16, 64, "standardDSv5Family"),
-    VmSize("Standard_DS2_v2", 2, 7, "standardDSv2Family"),
+    VmSize("Standard_D2s_v5", 2, 8, "standardDSv5Family", local_gib=0),
+    VmSize("Standard_D4s_v5", 4, 16, "standardDSv5Family", local_gib=0),
+    VmSize("Standard_D8s_v5", 8, 32, "standardDSv5Family", local_gib=0),
+    VmSize("Standard_D16s_v5", 16, 64, "standardDSv5Family", local_gib=0),
+    VmSize("Standard_DS2_v2", 2, 7, "standardDSv2Family", local_gib=86),
     VmSize("Standard_A1_v2", 1, 2, "standardAv2Family", restricted=True),
-    # docs: virtual-machines/sizes, GPU accelerated
-    VmSize("Standard_NC4as_T4_v3", 4, 28, "Standard NCASv3_T4", "T4-16GB", 1),
-    VmSize("Standard_NC8as_T4_v3", 8, 56, "Standard NCASv3_T4", "T4-16GB", 1),
-    VmSize("Standard_NC16as_T4_v3", 16, 110, "Standard NCASv3_T4", "T4-16GB", 1),
-    VmSize("Standard_NC64as_T4_v3", 64, 440, "Standard NCASv3_T4", "T4-16GB", 4),
-    VmSize("Standard_NC6s_v3", 6, 112, "Standard NCSv3", "V100-16GB", 1),
-    VmSize("Standard_NC12s_v3", 12, 224, "Standard NCSv3", "V100-16GB", 2),
-    VmSize("Standard_NC24s_v3", 24, 448, "Standard NCSv3", "V100-16GB", 4),
-    VmSize("Standard_ND40rs_v2", 40, 672, "Standard NDRSv2", "V100-32GB", 8),
-    VmSize("Standard_NC24ads_A100_v4", 24, 220, "Standard NCADS_A100_v4", "A100-80GB", 1),
-    VmSize("Standard_NC48ads_A100_v4", 48, 440, "Standard NCADS_A100_v4", "A100-80GB", 2),
-    VmSize("Standard_NC96ads_A100_v4", 96, 880, "Standard NCADS_A100_v4", "A100-80GB", 4),
-    VmSize("Standard_ND96asr_v4", 96, 900, "Standard NDASv4_A100", "A100-40GB", 8, zones=("1", "2")),
-    VmSize("Standard_ND96amsr_A100_v4", 96, 1800, "Standard NDAMSv4_A100", "A100-80GB", 8, zones=("1", "2")),
-    VmSize("Standard_NC40ads_H100_v5", 40, 320, "Standard NCadsH100v5", "H100-94GB", 1),
-    VmSize("Standard_NC80adis_H100_v5", 80, 640, "Standard NCadsH100v5", "H100-94GB", 2),
-    VmSize("Standard_ND96isr_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",)),
+    # docs: virtual-machines/sizes, GPU accelerated. The caches of NC24ads_A100_v4 and of DS2_v2 are those of
+    # Azure/karpenter-provider-azure, pkg/fake/zz_generated.sku.southcentralus.go; other caches are not known here.
+    VmSize("Standard_NC4as_T4_v3", 4, 28, "Standard NCASv3_T4", "T4-16GB", 1, local_gib=176),
+    VmSize("Standard_NC8as_T4_v3", 8, 56, "Standard NCASv3_T4", "T4-16GB", 1, local_gib=352),
+    VmSize("Standard_NC16as_T4_v3", 16, 110, "Standard NCASv3_T4", "T4-16GB", 1, local_gib=352),
+    VmSize("Standard_NC64as_T4_v3", 64, 440, "Standard NCASv3_T4", "T4-16GB", 4, local_gib=2816),
+    VmSize("Standard_NC6s_v3", 6, 112, "Standard NCSv3", "V100-16GB", 1, local_gib=736),
+    VmSize("Standard_NC12s_v3", 12, 224, "Standard NCSv3", "V100-16GB", 2, local_gib=1474),
+    VmSize("Standard_NC24s_v3", 24, 448, "Standard NCSv3", "V100-16GB", 4, local_gib=2948),
+    VmSize("Standard_ND40rs_v2", 40, 672, "Standard NDRSv2", "V100-32GB", 8, local_gib=2948),
+    VmSize("Standard_NC24ads_A100_v4", 24, 220, "Standard NCADS_A100_v4", "A100-80GB", 1, local_gib=256),
+    VmSize("Standard_NC48ads_A100_v4", 48, 440, "Standard NCADS_A100_v4", "A100-80GB", 2, local_gib=128),
+    VmSize("Standard_NC96ads_A100_v4", 96, 880, "Standard NCADS_A100_v4", "A100-80GB", 4, local_gib=256),
+    VmSize("Standard_ND96asr_v4", 96, 900, "Standard NDASv4_A100", "A100-40GB", 8, zones=("1", "2"), local_gib=6000),
+    VmSize(
+        "Standard_ND96amsr_A100_v4", 96, 1800, "Standard NDAMSv4_A100", "A100-80GB", 8, zones=("1", "2"), local_gib=6400
+    ),
+    VmSize("Standard_NC40ads_H100_v5", 40, 320, "Standard NCadsH100v5", "H100-94GB", 1, local_gib=3576),
+    VmSize("Standard_NC80adis_H100_v5", 80, 640, "Standard NCadsH100v5", "H100-94GB", 2, local_gib=7152),
+    VmSize("Standard_ND96isr_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",), local_gib=1024),
     VmSize("Standard_ND96is_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",)),
-    VmSize("Standard_ND96isr_H200_v5", 96, 1850, "Standard NDSH200v5", "H200-141GB", 8, zones=("1",)),
-    VmSize("Standard_NV6ads_A10_v5", 6, 55, "Standard NVADSA10v5", "A10-24GB", 1),
-    VmSize("Standard_NV12ads_A10_v5", 12, 110, "Standard NVADSA10v5", "A10-24GB", 1),
-    VmSize("Standard_NV18ads_A10_v5", 18, 220, "Standard NVADSA10v5", "A10-24GB", 1),
-    VmSize("Standard_NV36ads_A10_v5", 36, 440, "Standard NVADSA10v5", "A10-24GB", 1),
-    VmSize("Standard_NV36adms_A10_v5", 36, 880, "Standard NVADSA10v5", "A10-24GB", 1),
-    VmSize("Standard_NV72ads_A10_v5", 72, 880, "Standard NVADSA10v5", "A10-24GB", 2),
+    VmSize("Standard_ND96isr_H200_v5", 96, 1850, "Standard NDSH200v5", "H200-141GB", 8, zones=("1",), local_gib=1024),
+    VmSize("Standard_NV6ads_A10_v5", 6, 55, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=180),
+    VmSize("Standard_NV12ads_A10_v5", 12, 110, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=360),
+    VmSize("Standard_NV18ads_A10_v5", 18, 220, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=720),
+    VmSize("Standard_NV36ads_A10_v5", 36, 440, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=1440),
+    VmSize("Standard_NV36adms_A10_v5", 36, 880, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=2880),
+    VmSize("Standard_NV72ads_A10_v5", 72, 880, "Standard NVADSA10v5", "A10-24GB", 2, local_gib=2880),
     VmSize("Standard_NC8ads_A10_v4", 8, 100, "Standard NCADSA10v4", "A10-24GB", 1),
     VmSize("Standard_NC16ads_A10_v4", 16, 200, "Standard NCADSA10v4", "A10-24GB", 1),
     VmSize("Standard_NC32ads_A10_v4", 32, 400, "Standard NCADSA10v4", "A10-24GB", 2),
