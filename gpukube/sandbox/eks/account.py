@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.eks.references import CONTROL_PLANE
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube.sandbox.eks.wire.identity import SECRET, SESSION, access_key
 from gpukube.sandbox.eks.wire.query import numbered, structures, when
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup
+    from gpukube.sandbox.eks.references import Role
     from gpukube.sandbox.eks.service import EksService
     from gpukube.sandbox.eks.wire.identity import Caller
 
@@ -60,35 +62,24 @@ STS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
 }
 
 
-def _roles(service: EksService, account: str) -> dict[str, Json]:
-    """Roles of an account by name: of its clusters, of their node groups, and what a cluster's options add."""
-    found: dict[str, Json] = {}
-    for cluster in service.clusters.values():
-        if cluster.account != account:
-            continue
-        arns = [cluster.node_role_arn, *(str(group.members["nodeRole"]) for group in cluster.groups.values())]
-        arns += [f"arn:aws:iam::{account}:role/{name}" for name in cluster.options.roles]
-        found |= {arn.rpartition("/")[2]: _role(arn, "ec2.amazonaws.com", cluster.created) for arn in arns}
-        found[cluster.role_arn.rpartition("/")[2]] = _role(cluster.role_arn, "eks.amazonaws.com", cluster.created)
-    return dict(sorted(found.items()))
-
-
-def _role(arn: str, principal: str, created: float) -> Json:
-    statement = {"Effect": "Allow", "Principal": {"Service": principal}, "Action": "sts:AssumeRole"}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    name = arn.rpartition("/")[2]
+def _role(role: Role) -> Json:
+    services = list(role.services)
+    principal = {"Service": services[0] if len(services) == 1 else services}
+    statement = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement] if services else []})
+    path = role.arn.partition(":role")[2].removesuffix(role.name)
     return {
-        "Path": "/",
-        "RoleName": name,
-        "RoleId": f"AROA{name.upper()[:17]:X<17}",
-        "Arn": arn,
-        "CreateDate": when(created),
+        "Path": path,
+        "RoleName": role.name,
+        "RoleId": f"AROA{role.name.upper()[:17]:X<17}",
+        "Arn": role.arn,
+        "CreateDate": when(role.created),
         "AssumeRolePolicyDocument": policy,
     }
 
 
 def _list_roles(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    roles = list(_roles(service, caller.account).values())
+    roles = [_role(role) for _, role in sorted(service.roles(caller.account).items())]
     try:
         page, following = cut("ListRoles", roles, params.get("Marker", ""), int(params.get("MaxItems", "100")))
     except WrongToken as error:
@@ -97,22 +88,21 @@ def _list_roles(service: EksService, caller: Caller, params: Mapping[str, str]) 
     return {"Roles": {"member": list(page)}, "IsTruncated": bool(more), **more}
 
 
-def _require_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+def _require_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Role:
     name = params.get("RoleName", "")
-    found = _roles(service, caller.account).get(name)
+    found = service.roles(caller.account).get(name)
     if found is None:
         raise Refusal("NoSuchEntity", f"The role with name {name} cannot be found.", status=404)
     return found
 
 
 def _get_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    return {"Role": _require_role(service, caller, params)}
+    return {"Role": _role(_require_role(service, caller, params))}
 
 
 def _list_policies(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     role = _require_role(service, caller, params)
-    is_cluster = "eks.amazonaws.com" in str(role["AssumeRolePolicyDocument"])
-    names = _CLUSTER_POLICIES if is_cluster else _NODE_POLICIES
+    names = _CLUSTER_POLICIES if CONTROL_PLANE in role.services else _NODE_POLICIES
     members = [{"PolicyName": name, "PolicyArn": f"arn:aws:iam::aws:policy/{name}"} for name in names]
     return {"AttachedPolicies": {"member": members}, "IsTruncated": False}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.instances import ZONES
+from gpukube.sandbox.eks.references import Known
 
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.groups import NodeGroup
@@ -86,6 +87,7 @@ class EksCluster:
         kubernetes_version: With its patch; the EKS API shows major and minor only.
         status: Cluster status; a test may change it.
         groups: Node groups by name.
+        known: What else exists in its account and region.
     """
 
     account: str
@@ -103,6 +105,7 @@ class EksCluster:
     groups: dict[str, NodeGroup] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     reservations: list[Reservation] = field(default_factory=list)
+    known: Known = field(default_factory=Known)
 
     @property
     def arn(self) -> str:

@@ -97,6 +97,17 @@ def _describe_subnets(service: EksService, caller: Caller, params: Mapping[str, 
     return {"subnetSet": {"item": list(page)}, "nextToken": more}
 
 
+def _describe_keys(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    known = sorted(service.known(caller.account, caller.region).keys)
+    asked = numbered(params, "KeyName")
+    unknown = [name for name in asked if name not in known]
+    if unknown:  # awslabs/eks-perf-tests#473
+        raise Refusal("InvalidKeyPair.NotFound", f"The key pair '{unknown[0]}' does not exist")
+    for name, _ in _filters(params):
+        raise _no_filter(name)
+    return {"keySet": {"item": [{"keyName": name, "keyType": "rsa"} for name in asked or known]}}
+
+
 def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     del service
     kind = params.get("LocationType", "region")
@@ -174,6 +185,7 @@ ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "ModifyLaunchTemplate": _modify_template,
     "DeleteLaunchTemplate": _delete_template,
     "DescribeSubnets": _describe_subnets,
+    "DescribeKeyPairs": _describe_keys,
     "DescribeInstanceTypeOfferings": _describe_offerings,
     "DescribeInstanceTypes": _describe_types,
     "DescribeAvailabilityZones": _describe_zones,

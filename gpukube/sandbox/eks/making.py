@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.eks.addons import apply_static_plugin
 from gpukube.sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube.sandbox.eks.lifecycle import Job, seed
+from gpukube.sandbox.eks.references import CONTROL_PLANE, Role
 from gpukube.sandbox.eks.reservations import read_reservations
 from gpukube.sandbox.eks.rules import check_group, template_asked
 from gpukube.sandbox.eks.service import EksService, eks_key, make_group
@@ -83,7 +84,9 @@ async def make_cluster(
         options=wanted.options,
         status=wanted.options.status,
         tags=dict(wanted.options.tags),
+        known=service.known(wanted.account, wanted.region),
     )
+    _add_roles(cluster)
     cluster.subnets = default_subnets(cluster, wanted.options.subnets)
     cluster.reservations = read_reservations(wanted.options.reservations)
     given = wanted.options.node_groups
@@ -93,6 +96,14 @@ async def make_cluster(
         await apply_static_plugin(kube)
     service.clusters[wanted.key] = cluster
     return cluster
+
+
+def _add_roles(cluster: EksCluster) -> None:
+    """The roles that came with the cluster, and those of its options."""
+    cluster.known.add_role(Role(cluster.role_arn, cluster.created, (CONTROL_PLANE,)))
+    own = [f"arn:aws:iam::{cluster.account}:role/{name}" for name in cluster.options.roles]
+    for arn in (cluster.node_role_arn, *own):
+        cluster.known.add_role(Role(arn, cluster.created))
 
 
 async def _seed_group(service: EksService, cluster: EksCluster, body: Json) -> None:

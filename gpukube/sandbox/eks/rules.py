@@ -1,7 +1,7 @@
 """What EKS refuses in a node group that has the right shape, in the order a request meets it.
 
 Lives here: rules over one request, pure. Must not live here: types and choices (`schema`), labels, taints and tags
-(`keys`), states (`service`).
+(`keys`), what a request names (`references`), states (`service`).
 
 Every rule names its source; "unconfirmed" marks a sentence or code that no public log shows.
 """
@@ -15,6 +15,7 @@ from gpukube.sandbox.eks.groups import type_names
 from gpukube.sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube.sandbox.eks.instances import TYPES
 from gpukube.sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
+from gpukube.sandbox.eks.references import check_references
 from gpukube.sandbox.eks.reservations import check_block
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
 
@@ -70,7 +71,9 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
     check_settings(body)
     _check_template(body, data)
     _check_role(str(body["nodeRole"]), cluster)
-    _check_subnets(strings_in(body["subnets"]), cluster)
+    if not strings_in(body["subnets"]):
+        raise bad_parameter("subnets cannot be empty")  # sentence unconfirmed
+    check_references(body, cluster)
     _check_types(body, data, cluster)
     _check_capacity(body, data, cluster)
     _check_version(body, data, cluster)
@@ -170,28 +173,12 @@ def _check_template(body: Json, data: Json | None) -> None:
 
 
 def _check_role(role: str, cluster: EksCluster) -> None:
-    """The role must be another than the cluster's, and of the same account (sentences unconfirmed but the second)."""
+    """A role has an ARN, of the cluster's account (the first sentence is unconfirmed)."""
     found = _ROLE.fullmatch(role)
     if not found:
         raise bad_parameter(f"Invalid node role {role}: it is not the ARN of an IAM role")
     if found[1] != cluster.account:
         raise Refusal("AccessDeniedException", "Cross-account pass role is not allowed.")
-    if role == cluster.role_arn:
-        message = (
-            "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of "
-            f"nodeRole {role}"
-        )
-        raise bad_parameter(message)
-
-
-def _check_subnets(subnets: list[str], cluster: EksCluster) -> None:
-    """At least one subnet, all of the cluster's VPC (sentences unconfirmed)."""
-    if not subnets:
-        raise bad_parameter("subnets cannot be empty")
-    unknown = [name for name in subnets if not cluster.zone(name)]
-    if unknown:
-        message = f"The subnet ID '{unknown[0]}' does not exist (Service: AmazonEC2; Code: InvalidSubnetID.NotFound)"
-        raise bad_request(message)
 
 
 def _check_types(body: Json, data: Json | None, cluster: EksCluster) -> None:

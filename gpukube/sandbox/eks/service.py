@@ -19,6 +19,7 @@ from gpukube.sandbox.eks.groups import NodeGroup, Update, type_names, with_defau
 from gpukube.sandbox.eks.images import check_release, release_version
 from gpukube.sandbox.eks.keys import check_tags, check_taints
 from gpukube.sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
+from gpukube.sandbox.eks.references import Known, Role
 from gpukube.sandbox.eks.rules import (
     check_group,
     check_labels_update,
@@ -63,6 +64,7 @@ class EksService:
             "delete", "ConfigUpdate", "VersionUpdate".
         lag: Asked at each creation (cluster, group) for how many seconds lists leave the group out.
         page_size: Most names that a page has; the real service's is 100.
+        things: What exists by account and region; `known` makes an entry.
         is_degraded_busy: A DEGRADED group refuses updates; reports of the real service conflict
             (aws/containers-roadmap#2204, #2326).
     """
@@ -74,6 +76,7 @@ class EksService:
     is_degraded_busy: bool = False
     clusters: dict[str, EksCluster] = field(default_factory=dict)
     stores: dict[tuple[str, str], TemplateStore] = field(default_factory=dict)
+    things: dict[tuple[str, str], Known] = field(default_factory=dict)
     lag: Callable[[str, str], float] = no_lag
     throttle: Buckets = field(init=False)
 
@@ -88,6 +91,7 @@ class EksService:
                 await stop_work(group)
         self.clusters.clear()
         self.stores.clear()
+        self.things.clear()
         self.throttle.reset()
         self.pace, self.page_size, self.is_degraded_busy = Pace(), 100, False
 
@@ -95,6 +99,16 @@ class EksService:
         """Launch templates of an account in a region."""
         created_by = f"arn:aws:iam::{account}:user/sandbox"
         return self.stores.setdefault((account, region), TemplateStore(self.clock, created_by))
+
+    def known(self, account: str, region: str) -> Known:
+        """What exists in an account, seen from a region: its roles are those of all regions."""
+        if (account, region) not in self.things:
+            self.things[account, region] = Known(self.roles(account))
+        return self.things[account, region]
+
+    def roles(self, account: str) -> dict[str, Role]:
+        """The roles of an account by name."""
+        return next((found.roles for (owner, _), found in self.things.items() if owner == account), {})
 
     # Clusters
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.clusters import ClusterOptions
+from gpukube.sandbox.eks.clusters import ClusterOptions, Subnet
 from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube.sandbox.eks.making import EksRequest
+from gpukube.sandbox.eks.references import NODES, Role
+from gpukube.sandbox.eks.service import EksService, eks_key
+from gpukube.sandbox.eks.wire.answers import objects_in, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.sandbox.eks.clusters import EksCluster
-    from gpukube.sandbox.eks.service import EksService
     from gpukube.sandbox.eks.wire.answers import Json
 
 _OPTIONS: dict[str, tuple[str, type]] = {
@@ -39,6 +41,9 @@ _OPTIONS: dict[str, tuple[str, type]] = {
 }
 _KNOWN = frozenset({"provider", "account", "region", "name", "kubernetesVersion", "options"})
 _ACCOUNT_DIGITS = 12
+_THINGS = frozenset({"account", "region", "roles", "keyPairs", "subnets"})
+_ROLE = frozenset({"arn", "name", "trust"})
+_SUBNET = frozenset({"cluster", "id", "zone", "public"})
 
 
 def cluster_request(body: Json) -> EksRequest:
@@ -71,6 +76,52 @@ def cluster_request(body: Json) -> EksRequest:
         kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
         options=ClusterOptions(**options),  # type: ignore[arg-type] # types were checked against _OPTIONS
     )
+
+
+def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
+    """Let roles, key pairs and subnets of an account exist; gives those that did not yet, in words.
+
+    Args:
+        service: Where.
+        body: `{"account", "region", "roles"?: [{"arn" or "name", "trust"?: [service]}], "keyPairs"?: [name],
+            "subnets"?: [{"cluster", "id", "zone", "public"?}]}`.
+
+    Raises:
+        ValueError: An unknown key, or a cluster that does not exist.
+        KeyError: A key is missing.
+    """
+    _require(body, _THINGS)
+    account, region = str(body["account"]), str(body["region"])
+    known, made = service.known(account, region), []
+    for given in objects_in(body.get("roles")):
+        _require(given, _ROLE)
+        arn = str(given.get("arn") or f"arn:aws:iam::{account}:role/{given['name']}")
+        trust = tuple(strings_in(given["trust"])) if "trust" in given else (NODES,)
+        if known.add_role(Role(arn, service.clock.now(), trust)):
+            made.append(f"role {arn}")
+    for key in strings_in(body.get("keyPairs")):
+        if key not in known.keys:
+            known.keys.add(key)
+            made.append(f"key pair {key}")
+    for given in objects_in(body.get("subnets")):
+        _require(given, _SUBNET)
+        cluster = service.clusters.get(eks_key(account, region, str(given["cluster"])))
+        if cluster is None:
+            message = f"no cluster {given['cluster']} in {account} {region}"
+            raise ValueError(message)
+        if not cluster.zone(str(given["id"])):
+            at, public = len(cluster.subnets), bool(given.get("public", False))
+            zone = str(given["zone"])[-1:]
+            cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{at}.0/24", listed=False))
+            made.append(f"subnet {given['id']}")
+    return made
+
+
+def _require(body: Mapping[str, object], known: frozenset[str]) -> None:
+    unknown = sorted(set(body) - known)
+    if unknown:
+        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        raise ValueError(message)
 
 
 async def cluster_status(cluster: EksCluster) -> Json:

@@ -1,0 +1,160 @@
+"""What a node group names has to exist: asked of a sandbox without its process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from gpukube.sandbox.eks.account import IAM
+from gpukube.sandbox.eks.ec2 import ACTIONS as EC2
+from gpukube.sandbox.eks.making import EksRequest
+from gpukube.sandbox.eks.references import CONTROL_PLANE
+from gpukube.sandbox.eks.steering import declare
+from gpukube.sandbox.eks.wire.answers import Refusal
+from gpukube.sandbox.world import World
+from tests.sandbox.eks.aws import ACCOUNT, NAME, ONE, REGION, T4, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.sandbox.eks.wire.identity import Caller
+
+PARAMETER = "InvalidParameterException"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role"
+DECLARED: Json = {
+    "account": ACCOUNT,
+    "region": REGION,
+    "roles": [{"name": "nodes"}, {"arn": f"{ROLE}/team/gpu"}, {"name": "lambda", "trust": ["lambda.amazonaws.com"]}],
+    "keyPairs": ["ops"],
+    "subnets": [{"cluster": NAME, "id": "subnet-0abc", "zone": "us-east-1b"}],
+}
+
+
+class _Who:
+    """A caller of the account, in a region."""
+
+    def __init__(self, region: str = REGION) -> None:
+        self.account, self.region = ACCOUNT, region
+
+
+def in_world(act: Callable[[World], Any]) -> Any:  # noqa: ANN401 - what the act gives
+    """Do something in a world that has one cluster and what was declared."""
+
+    async def run() -> Any:  # noqa: ANN401 - as above
+        world = World(1.0, b"authority")
+        await world.ensure_eks_cluster(EksRequest(ACCOUNT, REGION, NAME))
+        declare(world.eks, DECLARED)
+        try:
+            return act(world)
+        finally:
+            await world.reset()
+
+    return asyncio.run(run())
+
+
+def create(world: World, **members: object) -> Json:
+    cluster = world.eks.require_cluster(ACCOUNT, REGION, NAME)
+    group = cluster.groups["system"].members
+    body = {"subnets": group["subnets"], "nodeRole": group["nodeRole"], "scalingConfig": ONE, **T4, **members}
+    return cast("Json", world.eks.create_group(cluster, {"nodegroupName": "p", **body})["nodegroup"])
+
+
+def iam(world: World, action: str, who: _Who | None = None, **params: str) -> Json:
+    return cast("Json", IAM[action](world.eks, cast("Caller", who or _Who()), params))
+
+
+def ec2(world: World, action: str, who: _Who | None = None, **params: str) -> Json:
+    return cast("Json", EC2[action](world.eks, cast("Caller", who or _Who()), params))
+
+
+REFUSED: dict[str, tuple[Json, str, str]] = {
+    "a role that does not exist": (
+        {"nodeRole": f"{ROLE}/nobody"}, PARAMETER, "The role with name nobody cannot be found.",
+    ),
+    "a role of another path": (
+        {"nodeRole": f"{ROLE}/gpu"}, PARAMETER, "The role with name gpu cannot be found.",
+    ),
+    "a role that nodes cannot have": (
+        {"nodeRole": f"{ROLE}/lambda"},
+        PARAMETER,
+        (
+            "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of "
+            f"nodeRole {ROLE}/lambda"
+        ),
+    ),
+    "a key pair that does not exist": ({"remoteAccess": {"ec2SshKey": "mine"}}, PARAMETER, "KeyPair mine not found"),
+    "a subnet that does not exist": (
+        {"subnets": ["subnet-0abc", "subnet-0"]},
+        "InvalidRequestException",
+        "The subnet ID 'subnet-0' does not exist (Service: AmazonEC2; Code: InvalidSubnetID.NotFound)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_group_when_it_names_what_is_not_there_then_refused_and_nothing_made(case: str) -> None:
+    members, code, text = REFUSED[case]
+
+    def act(world: World) -> tuple[str, str, int, list[str]]:
+        with pytest.raises(Refusal) as caught:
+            create(world, **members)
+        groups = list(world.eks.require_cluster(ACCOUNT, REGION, NAME).groups)
+        return caught.value.code, caught.value.message, caught.value.status, groups
+
+    assert in_world(act) == (code, text, 400, ["system"])
+
+
+def test_group_when_it_names_what_was_declared_then_accepted() -> None:
+    members = {"nodeRole": f"{ROLE}/team/gpu", "remoteAccess": {"ec2SshKey": "ops"}, "subnets": ["subnet-0abc"]}
+    made = in_world(lambda world: create(world, **members))
+    assert (made["status"], made["nodeRole"], made["subnets"]) == ("CREATING", f"{ROLE}/team/gpu", ["subnet-0abc"])
+
+
+def test_template_when_its_type_does_not_exist_then_its_group_is_refused() -> None:
+    def act(world: World) -> tuple[str, str]:
+        world.eks.templates(ACCOUNT, REGION).create("zz-big", "", {"InstanceType": "zz.big"}, {}, "")
+        with pytest.raises(Refusal) as caught:
+            create(world, instanceTypes=[], launchTemplate={"name": "zz-big"})
+        return caught.value.code, caught.value.message
+
+    assert in_world(act) == (PARAMETER, "The following supplied instance types do not exist: [zz.big]")
+
+
+def test_role_when_asked_for_then_only_those_that_were_declared_in_every_region() -> None:
+    def act(world: World) -> list[object]:
+        with pytest.raises(Refusal) as caught:
+            iam(world, "GetRole", RoleName="does-not-exist")
+        role = iam(world, "GetRole", _Who("eu-west-1"), RoleName="gpu")["Role"]
+        names = [entry["RoleName"] for entry in iam(world, "ListRoles")["Roles"]["member"]]
+        return [caught.value.code, caught.value.status, role["Arn"], role["Path"], names]
+
+    own = [f"{NAME}-eksClusterRole", f"{NAME}-eksNodeRole"]
+    assert in_world(act) == ["NoSuchEntity", 404, f"{ROLE}/team/gpu", "/team/", ["gpu", "lambda", "nodes", *own]]
+
+
+def test_key_when_asked_for_then_of_its_region_only() -> None:
+    def act(world: World) -> tuple[list[str], str, str]:
+        found = [entry["keyName"] for entry in ec2(world, "DescribeKeyPairs")["keySet"]["item"]]
+        with pytest.raises(Refusal) as caught:
+            ec2(world, "DescribeKeyPairs", _Who("eu-west-1"), **{"KeyName.1": "ops"})
+        return found, caught.value.code, caught.value.message
+
+    assert in_world(act) == (["ops"], "InvalidKeyPair.NotFound", "The key pair 'ops' does not exist")
+
+
+def test_declare_when_some_is_there_already_then_only_the_rest_is_told() -> None:
+    more = DECLARED | {"keyPairs": ["ops", "new"], "roles": [{"name": "nodes", "trust": [CONTROL_PLANE]}]}
+    assert in_world(lambda world: declare(world.eks, more)) == ["key pair new"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"role": []}, {"roles": [{"name": "a", "path": "/"}]}, {"subnets": [{"cluster": "x"}]}]
+)
+def test_declare_when_it_is_not_understood_then_refused(wrong: Json) -> None:
+    def act(world: World) -> None:
+        with pytest.raises(ValueError, match=r"unknown keys|no cluster x"):
+            declare(world.eks, {"account": ACCOUNT, "region": REGION, **wrong})
+
+    in_world(act)
