@@ -35,7 +35,7 @@ class ClusterOptions:
         gpu_quota: Quota metric ("NVIDIA_L4_GPUS") -> GPUs of the region; a metric that is not named is not limited.
         accelerator_zones: Accelerator type -> zones that have it; a type that is not named is everywhere.
         foreign_plugin: Somebody has applied the static device-plugin manifest already.
-        reservations: Reservation -> its zone, machineType and count; every reservation is there when none is named.
+        reservations: Reservation -> its zone, machineType and count; beside those that its project has.
     """
 
     cpu_pool: bool = True

@@ -167,13 +167,13 @@ def check_reservation(
     Args:
         pool: What it is to be.
         others: The other pools of the cluster.
-        reservations: Name -> zone, machineType and count; where it is empty every reservation is taken for granted.
+        reservations: Name -> zone, machineType and count, of those there are.
 
     Raises:
         Refusal: 404 or 429, as it was seen at creation.
     """
     name = _reservation_of(pool)
-    if not name or not reservations:
+    if not name:
         return
     found = reservations.get(name, {})
     taken = sum(sum(count_per_zone(other)) for other in others if _reservation_of(other) == name)

@@ -21,6 +21,7 @@ from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
 from gpukube.sandbox.gke.provisioning import check_repair, check_reservation
+from gpukube.sandbox.gke.references import Known, check_account, owner_of
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube.sandbox.gke.wire.answers import Refusal, bad, blocked, missing
@@ -50,6 +51,7 @@ class GkeService:
 
     Attributes:
         faults: What shall go wrong with operations.
+        things: What exists by project; `known` makes an entry.
     """
 
     clock: Clock
@@ -57,6 +59,7 @@ class GkeService:
     pace: Pace = field(default_factory=Pace)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
+    things: dict[str, Known] = field(default_factory=dict)
     throttle: Buckets = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,8 +74,13 @@ class GkeService:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.clusters.clear()
         self.operations.clear()
+        self.things.clear()
         self.throttle.reset()
         self.pace = Pace()
+
+    def known(self, project: str) -> Known:
+        """What exists in a project."""
+        return self.things.setdefault(project, Known())
 
     def take_token(self, request: object) -> None:
         """Count a request against its project's limit.
@@ -166,6 +174,7 @@ class GkeService:
         """Fill in, check, and add what GKE adds."""
         fill_defaults(pool, cluster.version, cluster.zones, cluster.options.release_channel)
         check_pool(pool, cluster.facts)
+        check_account(pool.config, {name for known in self.things.values() for name in known.accounts})
         self._check_supply(cluster, place, pool)
         self.complete(cluster, place, pool)
 
@@ -188,7 +197,8 @@ class GkeService:
 
     def _check_supply(self, cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
         others = [other.wire for other in cluster.pools.values() if other.name != pool.name]
-        check_reservation(pool, others, cluster.options.reservations)
+        declared = self.known(owner_of(pool, place.project)).reservations
+        check_reservation(pool, others, declared | cluster.options.reservations)
         self._check_quota(cluster, place, pool)
 
     @staticmethod

@@ -37,6 +37,42 @@ _OPTIONS = {
     "reservations": ("reservations", dict),
 }
 _KNOWN = frozenset({"provider", "project", "location", "name", "kubernetesVersion", "options"})
+_THINGS = frozenset({"project", "serviceAccounts", "reservations"})
+_RESERVATION = frozenset({"name", "zone", "machineType", "count"})
+
+
+def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
+    """Let service accounts and reservations of a project exist; gives those that did not yet, in words.
+
+    Args:
+        service: Where.
+        body: `{"project", "serviceAccounts"?: [email], "reservations"?: [{"name", "zone", "machineType", "count"}]}`.
+
+    Raises:
+        ValueError: An unknown key, or a reservation that is no object.
+        KeyError: A key is missing.
+    """
+    _require(body, _THINGS)
+    known, made = service.known(str(body["project"])), []
+    accounts, reservations = body.get("serviceAccounts") or [], body.get("reservations") or []
+    for email in accounts if isinstance(accounts, list) else ():
+        if str(email) not in known.accounts:
+            known.accounts.add(str(email))
+            made.append(f"service account {email}")
+    for given in reservations if isinstance(reservations, list) else ():
+        _require(given, _RESERVATION)
+        name = str(given["name"])
+        if name not in known.reservations:
+            count = int(str(given["count"]))
+            known.reservations[name] = {"zone": given["zone"], "machineType": given["machineType"], "count": count}
+            made.append(f"reservation {name}")
+    return made
+
+
+def _require(body: object, known: frozenset[str]) -> None:
+    if not isinstance(body, dict) or set(body) - known:
+        message = f"{body!r} is no object of {', '.join(sorted(known))}"
+        raise ValueError(message)
 
 
 def cluster_request(body: Json) -> GkeRequest:

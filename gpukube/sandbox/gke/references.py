@@ -1,0 +1,51 @@
+"""What a node pool names and somebody else has made: service accounts and reservations. Only what was declared exists.
+
+Lives here: what exists in a project, and the refusal of accounts that do not. Must not live here: whether a reservation
+has room (`provisioning`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.gke.wire.answers import bad
+
+if TYPE_CHECKING:
+    from google.cloud import container_v1 as wire
+
+_OWNER = re.compile(r"projects/([^/]+)/reservations/.+")
+DEFAULT_ACCOUNT = "default"
+"""The Compute Engine default service account, which every project here has."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What exists in a project.
+
+    Attributes:
+        accounts: Emails of its service accounts.
+        reservations: Name -> its zone, machineType and count.
+    """
+
+    accounts: set[str] = field(default_factory=set)
+    reservations: dict[str, dict[str, object]] = field(default_factory=dict)
+
+
+def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
+    """Refuse a service account that no project here has.
+
+    Raises:
+        Refusal: 400 INVALID_ARGUMENT (midl-dev/tezos-on-gke#45).
+    """
+    name = config.service_account
+    if name != DEFAULT_ACCOUNT and name not in accounts:
+        raise bad(f'Service account "{name}" does not exist.')
+
+
+def owner_of(pool: wire.NodePool, project: str) -> str:
+    """The project whose reservation a pool names: its own unless the name says another."""
+    values = pool.config.reservation_affinity.values
+    found = _OWNER.fullmatch(values[0]) if values else None
+    return found[1] if found else project

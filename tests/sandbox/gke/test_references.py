@@ -1,0 +1,100 @@
+"""What a node pool names has to exist: asked of a sandbox without its process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+from google.cloud import container_v1 as wire
+
+from gpukube.sandbox.gke.making import GkeRequest
+from gpukube.sandbox.gke.steering import declare
+from gpukube.sandbox.gke.wire.answers import Refusal
+from gpukube.sandbox.world import World
+from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, gpu_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.sandbox.gke.clients import Json
+
+T = TypeVar("T")
+EMAIL = f"nodes@{PROJECT}.iam.gserviceaccount.com"
+OURS: Json = {"name": "ours", "zone": ZONE, "machineType": "a2-highgpu-1g", "count": 1}
+
+
+def in_world(act: Callable[[World], T]) -> T:
+    """Do something in a world that has one cluster and what was declared."""
+
+    async def run() -> T:
+        world = World(1.0, b"authority")
+        await world.ensure_gke_cluster(GkeRequest(PROJECT, ZONE, NAME))
+        declare(world.gke.service(), {"project": PROJECT, "serviceAccounts": [EMAIL], "reservations": [OURS]})
+        declare(world.gke.service(), {"project": "other", "reservations": [OURS | {"name": "theirs"}]})
+        try:
+            return act(world)
+        finally:
+            await world.reset()
+
+    return asyncio.run(run())
+
+
+def create(world: World, **config: object) -> tuple[str, str]:
+    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, **config)
+    try:
+        world.gke.service().create_node_pool(wire.CreateNodePoolRequest(parent=CLUSTER, node_pool=pool))
+    except Refusal as refusal:
+        return refusal.code, refusal.message
+    return "", ""
+
+
+def taking(reservation: str) -> Json:
+    key = "compute.googleapis.com/reservation-name"
+    affinity = {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": key, "values": [reservation]}
+    return {"reservation_affinity": affinity}
+
+
+@pytest.mark.parametrize("email", ["nope", f"other@{PROJECT}.iam.gserviceaccount.com"])
+def test_pool_when_its_service_account_is_not_there_then_400(email: str) -> None:
+    text = f'Service account "{email}" does not exist.'
+    assert in_world(lambda world: create(world, service_account=email)) == ("INVALID_ARGUMENT", text)
+
+
+@pytest.mark.parametrize(
+    "name", ["nobodys", "theirs", "projects/other/reservations/ours", "projects/x/reservations/ours"]
+)
+def test_pool_when_its_reservation_is_not_there_then_404(name: str) -> None:
+    text = f'Google Compute Engine: reservation "{name}" not found for node pool "p" at zone "{ZONE}".'
+    assert in_world(lambda world: create(world, **taking(name))) == ("NOT_FOUND", text)
+
+
+ACCEPTED: dict[str, Json] = {
+    "an account": {"service_account": EMAIL},
+    "the default account": {"service_account": "default"},
+    "a reservation": taking("ours"),
+    "a reservation by its whole name": taking(f"projects/{PROJECT}/reservations/ours"),
+    "a reservation of another project": taking("projects/other/reservations/theirs"),
+}
+
+
+@pytest.mark.parametrize("config", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_pool_when_it_names_what_was_declared_then_made(config: Json) -> None:
+    assert in_world(lambda world: create(world, **config)) == ("", "")
+
+
+def test_declare_when_some_is_there_already_then_only_the_rest_is_told() -> None:
+    more: Json = {"project": PROJECT, "serviceAccounts": [EMAIL, "new@x"], "reservations": [OURS, OURS | {"name": "b"}]}
+    made = in_world(lambda world: declare(world.gke.service(), more))
+    assert made == ["service account new@x", "reservation b"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"accounts": []}, {"reservations": ["ours"]}, {"reservations": [OURS | {"size": 1}]}]
+)
+def test_declare_when_it_is_not_understood_then_refused(wrong: Json) -> None:
+    def act(world: World) -> None:
+        with pytest.raises(ValueError, match="is no object of"):
+            declare(world.gke.service(), {"project": PROJECT, **wrong})
+
+    in_world(act)
