@@ -24,6 +24,7 @@ from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
 from gpukube.sandbox.eks.steering import cluster_status as eks_status
+from gpukube.sandbox.eks.steering import declare as declare_eks
 from gpukube.sandbox.eks.steering import named as named_eks
 from gpukube.sandbox.eks.steering import set_pace as set_eks_pace
 from gpukube.sandbox.eks.steering import tamper_group
@@ -69,6 +70,7 @@ def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[R
         ("POST", "stop", control.stop),
         ("POST", "settings", control.settings),
         ("POST", "clusters", control.make_cluster),
+        ("POST", "things", control.declare),
         ("GET", "kubeconfig", control.kubeconfig),
         ("GET", "requests", control.requests),
         ("POST", "faults", control.add_fault),
@@ -223,6 +225,28 @@ class _Control:
             return {"id": amazon.arn, "created": made, "kubeUrl": amazon.kube_url}
         cluster, made = await self._world.ensure_cluster(_cluster_request(body))
         return {"id": cluster.id, "created": made, "kubeUrl": cluster.kube_url}
+
+    async def declare(self, request: Request) -> Json:
+        """`{provider, ...}`: let things exist that pools name; `{"made": [...]}` says in words which did not yet.
+
+        EKS: roles, key pairs, subnets (`eks.steering.declare`). AKS: `resources`, ids. GKE: service accounts and
+        reservations (`gke.steering.declare`).
+        """
+        body = await _object(request)
+        provider = body.pop("provider", "")
+        if provider == "gke":
+            service = self._world.gke.service()  # says what is not installed
+            from gpukube.sandbox.gke.steering import declare as declare_gke  # noqa: PLC0415 - loads google-cloud-container
+
+            return {"made": declare_gke(service, body)}
+        if provider == "eks":
+            return {"made": declare_eks(self._world.eks, body)}
+        _require_keys(body, {"resources"})
+        resources = body["resources"]
+        if provider != "aks" or not isinstance(resources, list):
+            message = f"provider is {provider!r}, resources are {resources!r}"
+            raise ValueError(message)
+        return {"made": self._world.aks.declare([str(identity) for identity in resources])}
 
     async def kubeconfig(self, _: Request) -> Json:
         """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""

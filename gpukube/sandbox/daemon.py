@@ -238,6 +238,12 @@ def status(info: SandboxInfo) -> Json:
     return call(info, "GET", "status")
 
 
+def declare(info: SandboxInfo, provider: str, **things: object) -> list[str]:
+    """Let things exist that pools name; keys as the clouds' `declare` read them. Gives those that did not yet."""
+    made = call(info, "POST", "things", {"provider": provider, **things})["made"]
+    return [str(thing) for thing in made] if isinstance(made, list) else []
+
+
 def reset(info: SandboxInfo) -> None:
     """Wipe clusters, faults and log of the running process."""
     call(info, "POST", "reset")

@@ -17,6 +17,7 @@ from gpukube.sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_
 from gpukube.sandbox.aks.operations import Operation
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_defaults
 from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
+from gpukube.sandbox.aks.references import check_references
 from gpukube.sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
 from gpukube.sandbox.aks.schema import check_shape
 from gpukube.sandbox.aks.upgrades import check_upgrade
@@ -24,7 +25,7 @@ from gpukube.sandbox.faults import no_lag
 from gpukube.sandbox.pages import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
     from gpukube.sandbox.aks.clusters import Cluster
     from gpukube.sandbox.aks.lifecycle import Failure
@@ -61,6 +62,7 @@ class AksService:
             Refusal for what the service notices at once.
         lag: Asked at each creation (cluster, pool) for how many seconds lists leave the pool out.
         empty_groups: Capacity reservation groups without a reservation, by their ids in lower case.
+        resources: What exists beside clusters, by the ids in lower case.
         page_size: Pools per page of a list; 0 = all (what the service's own size is, is unconfirmed).
     """
 
@@ -70,6 +72,7 @@ class AksService:
     pace: Pace = field(default_factory=Pace)
     page_size: int = 0
     empty_groups: set[str] = field(default_factory=set)
+    resources: set[str] = field(default_factory=set)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     lag: Callable[[str, str], float] = no_lag
@@ -86,11 +89,18 @@ class AksService:
         self.pace = Pace()
         self.page_size = 0
         self.empty_groups.clear()
+        self.resources.clear()
 
     @property
     def poll_after_s(self) -> float:
         """Retry-After of an operation, in sandbox seconds (the real figure is unconfirmed)."""
         return _POLL_EVERY_S
+
+    def declare(self, resources: Iterable[str]) -> list[str]:
+        """Let resources exist; gives those that did not yet."""
+        made = [given for given in resources if given.lower() not in self.resources]
+        self.resources |= {given.lower() for given in made}
+        return made
 
     # Clusters
 
@@ -166,6 +176,7 @@ class AksService:
         properties = with_defaults(sent, cluster.facts)
         check_name_for(name, properties)
         check_pool(properties, cluster.facts, creating=True)
+        check_references(properties, self.resources | self.empty_groups)
         if str(properties.get("capacityReservationGroupID", "")).lower() in self.empty_groups:
             del properties["capacityReservationGroupID"]  # with a warning (docs: aks/use-capacity-reservation-groups)
         cluster.require_idle(self.clock.now())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from azure.mgmt.containerservice import models
 
+from gpukube.sandbox import daemon
 from gpukube.sandbox.aks.schema import FIELDS, READ_ONLY, Field, immutable_fields
 from gpukube.sandbox.aks.versions import API_VERSIONS
 from tests.sandbox.aks.arm import API, Json
@@ -123,6 +124,7 @@ RECORDED: dict[str, Json] = {
 @pytest.mark.parametrize("case", RECORDED)
 def test_put_when_a_real_client_sent_the_body_then_accepted(arm: Arm, case: str) -> None:
     body = RECORDED[case]
+    daemon.declare(arm.info, "aks", resources=[body[key] for key in ("capacityReservationGroupID",) if key in body])
     answer = arm.put("gpu1", body, api="2026-06-01")
     assert answer.status_code == 201
     shown = answer.json()["properties"]
