@@ -20,11 +20,13 @@ from starlette.routing import Route
 
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
 from gpukube.sandbox.aks.lifecycle import Pace
+from gpukube.sandbox.aks.references import ids_in
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
 from gpukube.sandbox.eks.steering import cluster_status as eks_status
 from gpukube.sandbox.eks.steering import declare as declare_eks
+from gpukube.sandbox.eks.steering import declare_for as declare_eks_for
 from gpukube.sandbox.eks.steering import named as named_eks
 from gpukube.sandbox.eks.steering import set_pace as set_eks_pace
 from gpukube.sandbox.eks.steering import tamper_group
@@ -230,17 +232,22 @@ class _Control:
         """`{provider, ...}`: let things exist that pools name; `{"made": [...]}` says in words which did not yet.
 
         EKS: roles, key pairs, subnets (`eks.steering.declare`). AKS: `resources`, ids. GKE: service accounts and
-        reservations (`gke.steering.declare`).
+        reservations (`gke.steering.declare`). Each cloud also takes `request`, the arguments of the SDK's call that
+        makes a pool, and lets exist what they name (EKS with `account`, `region` and `cluster` beside it).
         """
         body = await _object(request)
-        provider = body.pop("provider", "")
+        provider, sent = body.pop("provider", ""), body.get("request")
+        pool = sent if isinstance(sent, dict) else None
         if provider == "gke":
             service = self._world.gke.service()  # says what is not installed
-            from gpukube.sandbox.gke.steering import declare as declare_gke  # noqa: PLC0415 - loads google-cloud-container
+            from gpukube.sandbox.gke import steering  # noqa: PLC0415 - loads google-cloud-container
 
-            return {"made": declare_gke(service, body)}
+            return {"made": steering.declare_for(service, pool) if pool else steering.declare(service, body)}
         if provider == "eks":
-            return {"made": declare_eks(self._world.eks, body)}
+            return {"made": (declare_eks_for if pool else declare_eks)(self._world.eks, body)}
+        if provider == "aks" and pool:
+            properties = pool["body"]["properties"]
+            return {"made": self._world.aks.declare(ids_in(properties))}
         _require_keys(body, {"resources"})
         resources = body["resources"]
         if provider != "aks" or not isinstance(resources, list):

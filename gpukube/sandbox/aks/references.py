@@ -63,6 +63,11 @@ REFERENCES = (
 )
 
 
+def ids_in(pool: Json) -> list[str]:
+    """Ids that the properties of a pool name."""
+    return [str(pool[reference.property]) for reference in REFERENCES if pool.get(reference.property)]
+
+
 def check_references(pool: Json, resources: Collection[str]) -> None:
     """Refuse ids of another kind and of what does not exist.
 

@@ -116,6 +116,27 @@ def check_references(body: Json, cluster: EksCluster) -> None:
         raise bad_parameter(message)
 
 
+def things_of(request: Json, place: Json, zones: str) -> Json:
+    """What the request of a node group needs, as `steering.declare` reads it.
+
+    Args:
+        request: `{"nodegroup": members of CreateNodegroup}`; other keys do not matter.
+        place: `{"account", "region", "cluster"}`.
+        zones: Letters of the zones that its subnets are in, in turn.
+    """
+    group = request.get("nodegroup")
+    named: dict[Kind, list[str]] = {"role": [], "keyPair": [], "subnet": []}
+    for reference in REFERENCES:
+        named[reference.kind] += reference.names_in(group if isinstance(group, dict) else {})
+    subnets: list[Json] = [
+        {"cluster": place["cluster"], "id": name, "zone": zones[at % len(zones)]}
+        for at, name in enumerate(named["subnet"])
+    ]
+    roles: list[Json] = [{"arn": arn} for arn in named["role"]]
+    own = {key: value for key, value in place.items() if key != "cluster"}
+    return {**own, "roles": roles, "keyPairs": named["keyPair"], "subnets": subnets}
+
+
 def _exists(kind: Kind, name: str, cluster: EksCluster) -> bool:
     if kind == "role":
         return cluster.known.has_role(name)

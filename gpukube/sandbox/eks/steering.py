@@ -10,10 +10,11 @@ import base64
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.clusters import ClusterOptions, Subnet
+from gpukube.sandbox.eks.instances import ZONES
 from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube.sandbox.eks.making import EksRequest
-from gpukube.sandbox.eks.references import NODES, Role
+from gpukube.sandbox.eks.references import NODES, Role, things_of
 from gpukube.sandbox.eks.service import EksService, eks_key
 from gpukube.sandbox.eks.wire.answers import objects_in, strings_in
 
@@ -115,6 +116,13 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
             cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{at}.0/24", listed=False))
             made.append(f"subnet {given['id']}")
     return made
+
+
+def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:
+    """Let exist what the request of a group names: `{"account", "region", "cluster", "request"}`; as `declare`."""
+    request = body["request"]
+    place: Json = {key: body[key] for key in ("account", "region", "cluster")}
+    return declare(service, things_of(request if isinstance(request, dict) else {}, place, "".join(ZONES)))
 
 
 def _require(body: Mapping[str, object], known: frozenset[str]) -> None:

@@ -11,12 +11,12 @@ sentences are the sandbox's own.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.pools import count_per_zone
+from gpukube.sandbox.gke.references import reservation_of
 from gpukube.sandbox.gke.versions import FLOORS, is_at_least
 from gpukube.sandbox.gke.wire.answers import Refusal, bad
 
@@ -172,11 +172,11 @@ def check_reservation(
     Raises:
         Refusal: 404 or 429, as it was seen at creation.
     """
-    name = _reservation_of(pool)
+    name = reservation_of(pool)
     if not name:
         return
     found = reservations.get(name, {})
-    taken = sum(sum(count_per_zone(other)) for other in others if _reservation_of(other) == name)
+    taken = sum(sum(count_per_zone(other)) for other in others if reservation_of(other) == name)
     for zone, count in zip(pool.locations, count_per_zone(pool), strict=True):
         if found.get("zone") != zone:
             asked = pool.config.reservation_affinity.values[0]
@@ -193,12 +193,3 @@ def check_reservation(
                 f'"{name}" is insufficient for node pool "{pool.name}" at zone "{zone}": required {count} and short of '
                 f"{short} VM count of machine type {pool.config.machine_type}.",
             )
-
-
-def _reservation_of(pool: wire.NodePool) -> str:
-    """The bare name of the reservation that a pool takes from; "" for none."""
-    affinity = pool.config.reservation_affinity
-    if affinity.consume_reservation_type != _AFFINITY.SPECIFIC_RESERVATION or not affinity.values:
-        return ""
-    whole = re.fullmatch(r"projects/[^/]+/reservations/([^/]+)(?:/reservationBlocks/[^/]+)?", affinity.values[0])
-    return whole[1] if whole else affinity.values[0]

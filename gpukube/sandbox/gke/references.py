@@ -10,11 +10,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from google.cloud import container_v1 as wire
+
 from gpukube.sandbox.gke.wire.answers import bad
 
 if TYPE_CHECKING:
-    from google.cloud import container_v1 as wire
+    from gpukube.sandbox.gke.wire.answers import Json
 
+_SPECIFIC = wire.ReservationAffinity.Type.SPECIFIC_RESERVATION
 _OWNER = re.compile(r"projects/([^/]+)/reservations/.+")
 DEFAULT_ACCOUNT = "default"
 """The Compute Engine default service account, which every project here has."""
@@ -42,6 +45,34 @@ def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
     name = config.service_account
     if name != DEFAULT_ACCOUNT and name not in accounts:
         raise bad(f'Service account "{name}" does not exist.')
+
+
+def things_of(pool: wire.NodePool, project: str, zone: str) -> list[Json]:
+    """What a pool needs, a project at a time, as `steering.declare` reads it.
+
+    Args:
+        pool: As it is sent.
+        project: Of its cluster.
+        zone: Where its machines are when it names no zones.
+    """
+    accounts = [pool.config.service_account] if pool.config.service_account not in ("", DEFAULT_ACCOUNT) else []
+    found: list[Json] = [{"project": project, "serviceAccounts": accounts}]
+    if name := reservation_of(pool):
+        scaling = pool.autoscaling
+        count = max(pool.initial_node_count, scaling.max_node_count, scaling.total_max_node_count, 1)
+        place = pool.locations[0] if pool.locations else zone
+        reservation: Json = {"name": name, "zone": place, "machineType": pool.config.machine_type, "count": count}
+        found.append({"project": owner_of(pool, project), "reservations": [reservation]})
+    return found
+
+
+def reservation_of(pool: wire.NodePool) -> str:
+    """The bare name of the reservation that a pool takes from; "" for none."""
+    affinity = pool.config.reservation_affinity
+    if affinity.consume_reservation_type != _SPECIFIC or not affinity.values:
+        return ""
+    whole = re.fullmatch(r"projects/[^/]+/reservations/([^/]+)(?:/reservationBlocks/[^/]+)?", affinity.values[0])
+    return whole[1] if whole else affinity.values[0]
 
 
 def owner_of(pool: wire.NodePool, project: str) -> str:

@@ -18,7 +18,9 @@ from gpukube.sandbox.gke.lifecycle import seed_pool
 from gpukube.sandbox.gke.making import GkeRequest
 from gpukube.sandbox.gke.nodes import retouch_node
 from gpukube.sandbox.gke.pools import Pool, clone, count_per_zone
+from gpukube.sandbox.gke.references import things_of
 from gpukube.sandbox.gke.service import GkeService, pool_place
+from gpukube.sandbox.gke.wire.names import is_zone, parse_name, zones_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +69,24 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
             known.reservations[name] = {"zone": given["zone"], "machineType": given["machineType"], "count": count}
             made.append(f"reservation {name}")
     return made
+
+
+def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]:
+    """Let exist what the request of a pool names: `{"parent", "nodePool"}`; gives what did not yet, in words.
+
+    Raises:
+        KeyError: A key is missing.
+        ValueError: The pool is none.
+    """
+    message = wire.NodePool.pb()()
+    try:
+        json_format.ParseDict(request["nodePool"], message, ignore_unknown_fields=True)
+    except json_format.ParseError as error:
+        raise ValueError(str(error)) from error
+    place = parse_name(str(request["parent"]))
+    zone = place.location if is_zone(place.location) else zones_of(place.location)[0]
+    needed = things_of(wire.NodePool.wrap(message), place.project, zone)
+    return [made for things in needed for made in declare(service, things)]
 
 
 def _require(body: object, known: frozenset[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from gpukube.sandbox.aks.answers import Refusal
 from gpukube.sandbox.aks.preconditions import Preconditions
+from gpukube.sandbox.aks.references import ids_in
 from gpukube.sandbox.world import ClusterRequest, World
 from tests.sandbox.aks.arm import GROUP, NAME, SUBSCRIPTION, T4, Json
 
@@ -105,3 +106,8 @@ def test_pool_when_it_names_what_was_declared_then_made_whatever_the_case(key: s
 
 def test_declare_when_some_is_there_already_then_only_the_rest_is_told() -> None:
     assert in_world(lambda world: world.aks.declare([SUBNET.upper(), PLACED]), SUBNET) == [PLACED]
+
+
+def test_request_when_read_then_every_id_in_it() -> None:
+    named = {"vnetSubnetID": SUBNET, "proximityPlacementGroupID": PLACED, "hostGroupID": HOSTS}
+    assert ids_in({**T4, **named}) == [SUBNET, PLACED, HOSTS]

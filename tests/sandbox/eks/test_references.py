@@ -11,7 +11,7 @@ from gpukube.sandbox.eks.account import IAM
 from gpukube.sandbox.eks.ec2 import ACTIONS as EC2
 from gpukube.sandbox.eks.making import EksRequest
 from gpukube.sandbox.eks.references import CONTROL_PLANE
-from gpukube.sandbox.eks.steering import declare
+from gpukube.sandbox.eks.steering import declare, declare_for
 from gpukube.sandbox.eks.wire.answers import Refusal
 from gpukube.sandbox.world import World
 from tests.sandbox.eks.aws import ACCOUNT, NAME, ONE, REGION, T4, Json
@@ -158,3 +158,21 @@ def test_declare_when_it_is_not_understood_then_refused(wrong: Json) -> None:
             declare(world.eks, {"account": ACCOUNT, "region": REGION, **wrong})
 
     in_world(act)
+
+
+def test_request_when_declared_for_then_it_is_accepted() -> None:
+    members = {"nodeRole": f"{ROLE}/mine", "subnets": ["subnet-1", "subnet-2"], "remoteAccess": {"ec2SshKey": "k"}}
+    place = {"account": ACCOUNT, "region": REGION, "cluster": NAME}
+
+    def act(world: World) -> tuple[list[str], list[str], Json]:
+        request = {**place, "request": {"launchTemplate": {}, "nodegroup": members}}
+        return declare_for(world.eks, request), declare_for(world.eks, request), create(world, **members)
+
+    made, again, group = in_world(act)
+    assert made == [f"role {ROLE}/mine", "key pair k", "subnet subnet-1", "subnet subnet-2"]
+    assert (again, group["status"], group["subnets"]) == ([], "CREATING", ["subnet-1", "subnet-2"])
+
+
+def test_request_when_it_names_nothing_then_nothing_is_declared() -> None:
+    place = {"account": ACCOUNT, "region": REGION, "cluster": NAME}
+    assert in_world(lambda world: declare_for(world.eks, {**place, "request": {"nodegroup": {}}})) == []

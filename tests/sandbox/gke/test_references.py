@@ -9,7 +9,7 @@ import pytest
 from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.gke.making import GkeRequest
-from gpukube.sandbox.gke.steering import declare
+from gpukube.sandbox.gke.steering import declare, declare_for
 from gpukube.sandbox.gke.wire.answers import Refusal
 from gpukube.sandbox.world import World
 from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, gpu_pool
@@ -98,3 +98,18 @@ def test_declare_when_it_is_not_understood_then_refused(wrong: Json) -> None:
             declare(world.gke.service(), {"project": PROJECT, **wrong})
 
     in_world(act)
+
+
+def test_request_when_declared_for_then_it_is_accepted() -> None:
+    config = {"service_account": "own@x", **taking("projects/owner/reservations/mine")}
+    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 3, **config)
+    request = {"parent": CLUSTER, "nodePool": pool}
+
+    def act(world: World) -> tuple[list[str], list[str], tuple[str, str]]:
+        service = world.gke.service()
+        made, again = declare_for(service, request), declare_for(service, request)
+        service.create_node_pool(wire.CreateNodePoolRequest(parent=CLUSTER, node_pool=pool))
+        return made, again, create(world, **taking("projects/owner/reservations/mine"))
+
+    made, again, (code, _) = in_world(act)
+    assert (made, again, code) == (["service account own@x", "reservation mine"], [], "ALREADY_EXISTS")
