@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpukube.cli.options import SPEC, Choices, option, takes
+from gpukube.cli.stderr import tell
 from gpukube.errors import CloudError, MissingExtra, SpecError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from gpukube.core.values import ClusterRef, Settings
+    from gpukube.core.values import ClusterRef, Desired, Settings
+    from gpukube.engine.plan.prepare import Prepared
     from gpukube.sandbox.daemon import SandboxInfo
 
 PLACE = ("subscription", "resourceGroup", "account", "region", "project", "location")
@@ -113,31 +115,45 @@ class Shelter:
 
         return child_environment(os.environ)
 
-    def register(self, clusters: Iterable[ClusterRef]) -> None:
-        """Make the clusters that a spec names, where they are missing.
+    def register(self, prepared: Prepared) -> None:
+        """Declare the clusters of specs, and what their pools name, where that is missing; says on stderr what was.
+
+        A cluster that is named by its address alone is not declared: whether it is there is its cloud's to say.
 
         Raises:
             SpecError: The sandbox cannot make a cluster: its cloud is not emulated, or its place is not one.
             MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
         """
+        if prepared.addressed:
+            return
+        for key, cluster in prepared.clusters.items():
+            made = self._declare(cluster, prepared.desired[key])
+            if made:
+                tell(f"sandbox: declared {', '.join(made)}")
+
+    def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
+        """Declare one cluster and what its pools name; gives what was not there, in words."""
         from gpukube.sandbox import daemon
 
-        for cluster in clusters:
-            place = {key: value for key, value in cluster.identity.items() if key in PLACE}
-            try:
-                daemon.call(
-                    self._info, "POST", "clusters", {"provider": cluster.provider, "name": cluster.name, **place}
-                )
-            except daemon.NotInstalled as error:
-                fix = f"pip install 'gpukube[{cluster.provider}]'"
-                raise MissingExtra(str(error), where=cluster.where, fix=fix) from error
-            except daemon.SandboxError as error:
-                raise SpecError(
-                    str(error),
-                    where=cluster.where,
-                    fix="exclude the cluster with --cluster, or run against the real cloud",
-                    code="sandbox-cluster",
-                ) from error
+        provider = cluster.provider
+        place = {key: value for key, value in cluster.identity.items() if key in PLACE}
+        try:
+            answer = daemon.call(self._info, "POST", "clusters", {"provider": provider, "name": cluster.name, **place})
+            made = [f"cluster {cluster.key}"] if answer["created"] else []
+            for pool in pools:
+                request = dict(pool.create.params)
+                made += daemon.declare(self._info, provider, **place, cluster=cluster.name, request=request)
+        except daemon.NotInstalled as error:
+            fix = f"pip install 'gpukube[{provider}]'"
+            raise MissingExtra(str(error), where=cluster.where, fix=fix) from error
+        except daemon.SandboxError as error:
+            raise SpecError(
+                str(error),
+                where=cluster.where,
+                fix="exclude the cluster with --cluster, or run against the real cloud",
+                code="sandbox-cluster",
+            ) from error
+        return made
 
 
 def enter() -> Shelter:
@@ -164,7 +180,7 @@ def up(choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption
     info = _up(speed, idle_timeout)
     shelter = Shelter(info)
     if choices.files:
-        shelter.register(prepare(offline.load(choices.files, sets=choices.sets)).clusters.values())
+        shelter.register(prepare(offline.load(choices.files, sets=choices.sets)))
     typer.echo(f"the sandbox is running; its state is in {_state_dir()}")
     if info.idle_timeout_s:
         typer.echo(f"it stops after {_duration(info.idle_timeout_s)} without a request")

@@ -112,7 +112,7 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
         from gpukube.cli import sandbox
 
         shelter = sandbox.enter()
-        shelter.register(prepared.clusters.values())
+        shelter.register(prepared)
         settings, environ, pace = shelter.settings, shelter.environment(), QUICK
         chart = chart or shelter.chart
     return Run(

@@ -247,7 +247,7 @@ class _Control:
             return {"made": (declare_eks_for if pool else declare_eks)(self._world.eks, body)}
         if provider == "aks" and pool:
             properties = pool["body"]["properties"]
-            return {"made": self._world.aks.declare(ids_in(properties))}
+            return {"made": [f"resource {made}" for made in self._world.aks.declare(ids_in(properties))]}
         _require_keys(body, {"resources"})
         resources = body["resources"]
         if provider != "aks" or not isinstance(resources, list):

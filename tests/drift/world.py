@@ -189,7 +189,7 @@ def make_world(directory: Path, info: SandboxInfo) -> World:
     path.write_text(SPEC)
     prepared = api.prepare(api.load([str(path)], environ={}))
     shelter = Shelter(info)
-    shelter.register(prepared.clusters.values())
+    shelter.register(prepared)
     run = api.Run(
         settings=shelter.settings,
         chart=api.chart_source(shelter.chart),

@@ -1,0 +1,52 @@
+"""What a spec declares in the sandbox when gpukube first meets it, and what it says of that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube import api
+from gpukube.cli.sandbox import Shelter
+from gpukube.engine.plan.prepare import prepare_addresses
+from gpukube.sandbox import daemon
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEC = """
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: ml}
+clusters:
+  own: {provider: eks, account: "111122223333", region: us-east-1, name: train}
+pools:
+  - name: t4
+    clusters: [own]
+    instanceType: g4dn.xlarge
+    nodes: {count: 1}
+    eks: {nodeRole: "arn:aws:iam::111122223333:role/nodes", subnets: [subnet-0a1b2c3d]}
+"""
+DECLARED = "sandbox: declared cluster own, role arn:aws:iam::111122223333:role/nodes, subnet subnet-0a1b2c3d\n"
+
+
+def test_register_when_a_spec_is_first_met_then_what_it_needs_is_declared_and_told_once(
+    sandbox: SandboxInfo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pools.yaml"
+    path.write_text(SPEC)
+    prepared = api.prepare(api.load([str(path)], environ={}))
+    Shelter(sandbox).register(prepared)
+    assert capsys.readouterr().err == DECLARED
+    Shelter(sandbox).register(prepared)
+    assert capsys.readouterr().err == ""
+    assert [cluster["name"] for cluster in daemon.status(sandbox)["clusters"]] == ["train"]  # type: ignore[union-attr] # a list of objects
+
+
+def test_register_when_a_cluster_is_named_by_its_address_then_nothing_is_declared(
+    sandbox: SandboxInfo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Shelter(sandbox).register(prepare_addresses(["eks:111122223333/us-east-1/train"]))
+    assert (daemon.status(sandbox)["clusters"], capsys.readouterr().err) == ([], "")
