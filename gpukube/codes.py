@@ -148,6 +148,7 @@ COMMANDS: Final[dict[str, str]] = {
     "fixed-size": "Bounds are given for a pool without autoscaling.",
     "autoscaled": "A count is given for a pool that the autoscaler sizes.",
     "sandbox-cluster": "The sandbox cannot make a cluster that the spec names.",
+    "sandbox-world": "An entry of a world file for the sandbox is not one.",
     "sandbox-fault": "A fault for the sandbox names something that does not exist.",
     "sandbox-gone": "The shell has the variables of a sandbox that has stopped.",
     "no-catalogue": "No installed package has a catalog of this cloud.",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from gpukube.cli.worldfile import Entry
     from gpukube.core.values import ClusterRef, Desired, Settings
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.sandbox.daemon import SandboxInfo
@@ -43,6 +44,11 @@ IdleOption = Annotated[
     typer.Option(
         "--idle-timeout", min=0, metavar="MINUTES", help="Stop after so many minutes without a request; 0: never."
     ),
+]
+
+WorldOption = Annotated[
+    str,
+    typer.Option("--world", metavar="PATH", help="Declare what this file says exists: clusters, roles, subnets ..."),
 ]
 
 
@@ -131,6 +137,25 @@ class Shelter:
             if made:
                 tell(f"sandbox: declared {', '.join(made)}")
 
+    def populate(self, entries: Iterable[Entry]) -> None:
+        """Declare what a world file says.
+
+        Raises:
+            SpecError: The sandbox does not take an entry.
+            MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
+        """
+        from gpukube.sandbox import daemon
+
+        for entry in entries:
+            try:
+                daemon.call(self._info, "POST", entry.part, entry.body)
+            except daemon.NotInstalled as error:
+                fix = f"pip install 'gpukube[{entry.body.get('provider')}]'"
+                raise MissingExtra(str(error), where=entry.where, fix=fix) from error
+            except daemon.SandboxError as error:
+                fix = "write what docs/sandbox.md lists"
+                raise SpecError(str(error), where=entry.where, fix=fix, code="sandbox-world") from error
+
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
         """Declare one cluster and what its pools name; gives what was not there, in words."""
         from gpukube.sandbox import daemon
@@ -171,14 +196,19 @@ def enter() -> Shelter:
 
 
 @app.command()
-@takes(*SPEC, "speed", "idle_timeout")
-def up(choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption = IDLE_MINUTES) -> None:
-    """Start the sandbox in the background; with -f, make the clusters of the spec too."""
+@takes(*SPEC, "speed", "idle_timeout", "world")
+def up(
+    choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption = IDLE_MINUTES, world: WorldOption = ""
+) -> None:
+    """Start the sandbox in the background; with -f or --world, declare what a spec or a world file needs too."""
+    from gpukube.cli.worldfile import read_world
     from gpukube.engine import offline
     from gpukube.engine.plan.prepare import prepare
 
+    entries = read_world(world) if world else []
     info = _up(speed, idle_timeout)
     shelter = Shelter(info)
+    shelter.populate(entries)
     if choices.files:
         shelter.register(prepare(offline.load(choices.files, sets=choices.sets)))
     typer.echo(f"the sandbox is running; its state is in {_state_dir()}")

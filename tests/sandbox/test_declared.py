@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
+from gpukube.cli.worldfile import read_world
 from gpukube.engine.plan.prepare import prepare_addresses
+from gpukube.errors import SpecError
 from gpukube.sandbox import daemon
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
     from gpukube.sandbox.daemon import SandboxInfo
 
+ROOT = Path(__file__).resolve().parents[2]
 SPEC = """
 apiVersion: gpukube.io/v1alpha1
 kind: GPUNodePools
@@ -50,3 +52,23 @@ def test_register_when_a_cluster_is_named_by_its_address_then_nothing_is_declare
 ) -> None:
     Shelter(sandbox).register(prepare_addresses(["eks:111122223333/us-east-1/train"]))
     assert (daemon.status(sandbox)["clusters"], capsys.readouterr().err) == ([], "")
+
+
+def test_populate_when_the_world_of_the_examples_then_all_of_it_is_there(sandbox: SandboxInfo) -> None:
+    entries = read_world(str(ROOT / "examples" / "sandbox" / "world.yaml"))
+    Shelter(sandbox).populate(entries)
+    clusters = daemon.status(sandbox)["clusters"]
+    assert [cluster["provider"] for cluster in clusters] == ["aks", "eks", "gke"]  # type: ignore[union-attr] # as above
+    again = [daemon.call(sandbox, "POST", "things", entry.body)["made"] for entry in entries if entry.part == "things"]
+    assert again == [[], [], []]
+
+
+def test_populate_when_the_sandbox_does_not_take_an_entry_then_told_with_its_place(
+    sandbox: SandboxInfo, tmp_path: Path
+) -> None:
+    path = tmp_path / "w.yaml"
+    path.write_text("clusters:\n  - {provider: eks, account: '1', region: us-east-1, name: train}\n")
+    with pytest.raises(SpecError, match="twelve digits") as caught:
+        Shelter(sandbox).populate(read_world(str(path)))
+    found = caught.value.diagnostics[0]
+    assert (found.code, str(found.where)) == ("sandbox-world", f"{path}:2:5")
