@@ -134,7 +134,9 @@ class World:
 
     def create(self, *documents: Document, adopt: bool = False) -> dict[str, api.PoolReport]:
         """Create what specs declare."""
-        return _by_pool(api.create(prepare(*documents), self.run(), adopt=adopt))
+        prepared = prepare(*documents)
+        Shelter(self.info).register(prepared)
+        return _by_pool(api.create(prepared, self.run(), adopt=adopt))
 
     def apply(
         self,
@@ -145,6 +147,7 @@ class World:
     ) -> dict[str, api.PoolReport]:
         """Apply specs; `confirm` sees the plans before anything is changed."""
         prepared, reach = prepare(*documents), api.Scope(**scope)
+        Shelter(self.info).register(prepared)
         return _by_pool(api.apply(prepared, self.run(), reach, consent, confirm=confirm))
 
     def nodes(self, cluster: str) -> dict[str, list[str]]:

@@ -167,7 +167,8 @@ def check_reservation(
     Args:
         pool: What it is to be.
         others: The other pools of the cluster.
-        reservations: Name -> zone, machineType and count, of those there are.
+        reservations: Name -> zone, machineType and count, of those there are; what is not said of one is as it is asked
+            for.
 
     Raises:
         Refusal: 404 or 429, as it was seen at creation.
@@ -175,17 +176,18 @@ def check_reservation(
     name = reservation_of(pool)
     if not name:
         return
-    found = reservations.get(name, {})
+    found = reservations.get(name)
     taken = sum(sum(count_per_zone(other)) for other in others if reservation_of(other) == name)
     for zone, count in zip(pool.locations, count_per_zone(pool), strict=True):
-        if found.get("zone") != zone:
+        if found is None or found.get("zone", zone) != zone:
             asked = pool.config.reservation_affinity.values[0]
             raise Refusal(
                 "NOT_FOUND",
                 f'Google Compute Engine: reservation "{asked}" not found for node pool "{pool.name}" at zone "{zone}".',
             )
-        is_like = found.get("machineType") == pool.config.machine_type
-        short = count - (max(0, int(str(found.get("count", 0))) - taken) if is_like else 0)
+        is_like = found.get("machineType", pool.config.machine_type) == pool.config.machine_type
+        size = int(str(found.get("count", taken + count)))
+        short = count - (max(0, size - taken) if is_like else 0)
         if short > 0:
             raise Refusal(
                 "RESOURCE_EXHAUSTED",

@@ -29,7 +29,7 @@ class Known:
 
     Attributes:
         accounts: Emails of its service accounts.
-        reservations: Name -> its zone, machineType and count.
+        reservations: Name -> its zone, machineType and count; what is not said is as it is asked for.
     """
 
     accounts: set[str] = field(default_factory=set)
@@ -47,22 +47,12 @@ def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
         raise bad(f'Service account "{name}" does not exist.')
 
 
-def things_of(pool: wire.NodePool, project: str, zone: str) -> list[Json]:
-    """What a pool needs, a project at a time, as `steering.declare` reads it.
-
-    Args:
-        pool: As it is sent.
-        project: Of its cluster.
-        zone: Where its machines are when it names no zones.
-    """
+def things_of(pool: wire.NodePool, project: str) -> list[Json]:
+    """What a pool of a project's cluster needs, a project at a time, as `steering.declare` reads it."""
     accounts = [pool.config.service_account] if pool.config.service_account not in ("", DEFAULT_ACCOUNT) else []
     found: list[Json] = [{"project": project, "serviceAccounts": accounts}]
     if name := reservation_of(pool):
-        scaling = pool.autoscaling
-        count = max(pool.initial_node_count, scaling.max_node_count, scaling.total_max_node_count, 1)
-        place = pool.locations[0] if pool.locations else zone
-        reservation: Json = {"name": name, "zone": place, "machineType": pool.config.machine_type, "count": count}
-        found.append({"project": owner_of(pool, project), "reservations": [reservation]})
+        found.append({"project": owner_of(pool, project), "reservations": [{"name": name}]})
     return found
 
 

@@ -20,7 +20,7 @@ from gpukube.sandbox.gke.nodes import retouch_node
 from gpukube.sandbox.gke.pools import Pool, clone, count_per_zone
 from gpukube.sandbox.gke.references import things_of
 from gpukube.sandbox.gke.service import GkeService, pool_place
-from gpukube.sandbox.gke.wire.names import is_zone, parse_name, zones_of
+from gpukube.sandbox.gke.wire.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,8 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
 
     Args:
         service: Where.
-        body: `{"project", "serviceAccounts"?: [email], "reservations"?: [{"name", "zone", "machineType", "count"}]}`.
+        body: `{"project", "serviceAccounts"?: [email], "reservations"?: [{"name", "zone"?, "machineType"?,
+            "count"?}]}`.
 
     Raises:
         ValueError: An unknown key, or a reservation that is no object.
@@ -65,8 +66,7 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
         _require(given, _RESERVATION)
         name = str(given["name"])
         if name not in known.reservations:
-            count = int(str(given["count"]))
-            known.reservations[name] = {"zone": given["zone"], "machineType": given["machineType"], "count": count}
+            known.reservations[name] = {key: value for key, value in given.items() if key != "name"}
             made.append(f"reservation {name}")
     return made
 
@@ -83,9 +83,7 @@ def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]
         json_format.ParseDict(request["nodePool"], message, ignore_unknown_fields=True)
     except json_format.ParseError as error:
         raise ValueError(str(error)) from error
-    place = parse_name(str(request["parent"]))
-    zone = place.location if is_zone(place.location) else zones_of(place.location)[0]
-    needed = things_of(wire.NodePool.wrap(message), place.project, zone)
+    needed = things_of(wire.NodePool.wrap(message), parse_name(str(request["parent"])).project)
     return [made for things in needed for made in declare(service, things)]
 
 

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     Connect = Callable[..., AksCloud]
 
 SPEED = 2000.0
+RESERVED = (
+    f"/subscriptions/{CLUSTER.identity['subscription']}/resourceGroups/ml/providers/Microsoft.Compute"
+    "/capacityReservationGroups/t4"
+)
+"""A reservation group that exists."""
 
 
 @pytest.fixture
@@ -28,6 +33,7 @@ def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
     """Give the test a sandbox that holds the cluster of the examples and nothing else."""
     emptied(running_sandbox, SPEED)
     daemon.add_cluster(running_sandbox, CLUSTER.identity["subscription"], "ml", "train")
+    daemon.declare(running_sandbox, "aks", resources=[RESERVED])
     return running_sandbox
 
 

@@ -242,6 +242,7 @@ def lab(running_sandbox: SandboxInfo) -> Iterator[Lab]:
     """Give the module a cluster whose pools stay from test to test."""
     info = emptied(running_sandbox, SPEED)
     daemon.add_cluster(info, CLUSTER.identity["subscription"], "ml", "train")
+    daemon.declare(info, "aks", resources=[GROUP.id])
     cloud = PROVIDER.connect(CLUSTER, Settings({"aks": info.arm_url}, sandbox=True))
     assert isinstance(cloud, AksCloud)
     with kube_client(cloud) as kube:

@@ -98,7 +98,10 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
-def test_pool_when_created_settles_and_has_no_differences(target: Target, cloud: GkeCloud, follow: Follow) -> None:
+def test_pool_when_created_settles_and_has_no_differences(
+    target: Target, sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow
+) -> None:
+    daemon.declare(sandbox, "gke", request=dict(desire(target).create.params))
     desired, progress = create(cloud, target, follow)
 
     assert progress.done, progress
