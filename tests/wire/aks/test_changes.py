@@ -133,7 +133,7 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
     ),
     "upgrade.maxUnavailable": (Edit("upgrade.maxUnavailable", changed(upgrade=Upgrade(None, "1"))),),
     "disk.sizeGiB": (Edit("disk.sizeGiB", changed(disk=Disk(512, None))),),
-    "disk.type": (Edit("disk.type", changed(disk=Disk(None, "Ephemeral"))),),
+    "disk.type": (Edit("disk.type", changed(disk=Disk(None, "Managed"))),),
     "sharing.mig.profile": (
         Edit("sharing.mig.profile", changed(sharing=Sharing(MigCut("2g.10gb", "single"))), base="mig"),
         Edit("sharing.mig.profile", changed(sharing=Sharing()), base="mig"),

@@ -67,6 +67,7 @@ def edited_world(running_sandbox: SandboxInfo) -> SandboxInfo:
     """Give the tests of one module that change pools a cluster on no release channel."""
     emptied(running_sandbox, EDITED_SPEED)
     daemon.add_gke_cluster(running_sandbox, "ml-prod", "us-central1", "train", options={"releaseChannel": ""})
+    daemon.declare(running_sandbox, "gke", project="ml-prod", reservations=[{"name": "ours"}])
     return running_sandbox
 
 
