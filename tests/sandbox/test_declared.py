@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -34,6 +34,12 @@ pools:
 DECLARED = "sandbox: declared cluster own, role arn:aws:iam::111122223333:role/nodes, subnet subnet-0a1b2c3d\n"
 
 
+def known(sandbox: SandboxInfo, field: str) -> list[str]:
+    """One field of every cluster that the sandbox has."""
+    clusters: Any = daemon.status(sandbox)["clusters"]
+    return [str(cluster[field]) for cluster in clusters]
+
+
 def test_register_when_a_spec_is_first_met_then_what_it_needs_is_declared_and_told_once(
     sandbox: SandboxInfo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -44,21 +50,20 @@ def test_register_when_a_spec_is_first_met_then_what_it_needs_is_declared_and_to
     assert capsys.readouterr().err == DECLARED
     Shelter(sandbox).register(prepared)
     assert capsys.readouterr().err == ""
-    assert [cluster["name"] for cluster in daemon.status(sandbox)["clusters"]] == ["train"]  # type: ignore[union-attr] # a list of objects
+    assert known(sandbox, "name") == ["train"]
 
 
 def test_register_when_a_cluster_is_named_by_its_address_then_nothing_is_declared(
     sandbox: SandboxInfo, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Shelter(sandbox).register(prepare_addresses(["eks:111122223333/us-east-1/train"]))
-    assert (daemon.status(sandbox)["clusters"], capsys.readouterr().err) == ([], "")
+    assert (known(sandbox, "name"), capsys.readouterr().err) == ([], "")
 
 
 def test_populate_when_the_world_of_the_examples_then_all_of_it_is_there(sandbox: SandboxInfo) -> None:
     entries = read_world(str(ROOT / "examples" / "sandbox" / "world.yaml"))
     Shelter(sandbox).populate(entries)
-    clusters = daemon.status(sandbox)["clusters"]
-    assert [cluster["provider"] for cluster in clusters] == ["aks", "eks", "gke"]  # type: ignore[union-attr] # as above
+    assert known(sandbox, "provider") == ["aks", "eks", "gke"]
     again = [daemon.call(sandbox, "POST", "things", entry.body)["made"] for entry in entries if entry.part == "things"]
     assert again == [[], [], []]
 

@@ -31,7 +31,7 @@ def filled(sent: Json) -> wire.NodePool:
 
 
 def t4(**config: object) -> Json:
-    return t4_pool("p", **config)
+    return t4_pool("p", 1, **config)
 
 
 def taint(key: str, value: str = "") -> Json:

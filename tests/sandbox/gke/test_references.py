@@ -41,7 +41,7 @@ def in_world(act: Callable[[World], T]) -> T:
 
 
 def create(world: World, **config: object) -> tuple[str, str]:
-    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, **config)
+    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 1, **config)
     try:
         world.gke.service().create_node_pool(wire.CreateNodePoolRequest(parent=CLUSTER, node_pool=pool))
     except Refusal as refusal:
