@@ -332,5 +332,6 @@ async def _cut(scope: Scope) -> None:
 async def _wait_for_release(fault: Fault, received: _Received) -> None:
     waits = [asyncio.ensure_future(fault.released.wait()), asyncio.ensure_future(received.wait_for_hang_up())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.sleep(0.01)  # lets uvicorn see who gave up before the release
     for task in waits:
         task.cancel()

@@ -166,6 +166,15 @@ class Started:
             except ProcessLookupError:
                 continue
         self.wait()
+        wait_for(lambda: not any(map(is_alive, doomed)))  # a request of theirs that is let go before that would be done
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended yet; one that only waits to be reaped has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def descendants(pid: int) -> list[int]:
