@@ -32,7 +32,7 @@ def pod_tolerations(desired: Desired, *, tolerates_resources: bool) -> tuple[Tol
     """
     resources = desired.promise.per_node.keys()
     return tuple(
-        _toleration(taint)
+        as_toleration(taint)
         for taint in desired.effective_taints
         if taint.effect != "PreferNoSchedule" and not (tolerates_resources and _is_added(taint, resources))
     )
@@ -43,7 +43,7 @@ def _is_added(taint: Taint, resources: Collection[str]) -> bool:
     return taint.effect == "NoSchedule" and all(taint.key == resource for resource in resources)
 
 
-def _toleration(taint: Taint) -> Toleration:
+def as_toleration(taint: Taint) -> Toleration:
     """Tolerate NVIDIA's keys whatever their value, as the admission plugin does: clouds and guides give them others."""
     if taint.key.startswith(_NVIDIA) or not taint.value:
         return Toleration(taint.key, "Exists", "", taint.effect)

@@ -71,6 +71,20 @@ def requested_names(spec: object) -> tuple[str, ...]:
     return tuple(sorted(filter(is_extended, found)))
 
 
+def most_devices(spec: object) -> int:
+    """Return the most devices of one kind that a single container requests."""
+    return max(
+        (
+            ceil(amount)
+            for part in ("containers", "initContainers")
+            for item in trees(spec, part)
+            for name, amount in _requests(item).items()
+            if is_extended(name)
+        ),
+        default=0,
+    )
+
+
 def is_extended(name: str) -> bool:
     """Return whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
     return (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
-from gpukube.workload.requests import pod_request, requested_names
+from gpukube.workload.requests import most_devices, pod_request, requested_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +65,7 @@ class Pod:
     Attributes:
         name: For people.
         names: Extended resources that it names, wanted or not: the admission goes by them.
+        largest: Most devices of one kind that one of its containers requests.
         selector: Its nodeSelector.
         terms: Alternatives of its required node affinity; None when it has none.
         liked: (weight, term) of its preferred node affinity.
@@ -77,6 +78,7 @@ class Pod:
     labels: Mapping[str, str]
     request: Request
     names: tuple[str, ...] = ()
+    largest: int = 0
     tolerations: tuple[Tree, ...] = ()
     selector: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[Tree, ...] | None = None
@@ -106,6 +108,7 @@ def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str =
         labels=labels,
         request=pod_request(spec),
         names=requested_names(spec),
+        largest=most_devices(spec),
         tolerations=tuple(trees(spec, "tolerations")),
         selector=texts(spec, "nodeSelector"),
         terms=None if required is None else tuple(trees(required, "nodeSelectorTerms")),

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from gpukube.workload.fit.nodes import Node
     from gpukube.workload.fit.pods import Pod
 
-Kind = Literal["taint", "selector", "affinity", "resource", "pods", "spread", "pod-affinity", "pod-anti-affinity"]
+Kind = Literal[
+    "taint", "selector", "affinity", "resource", "pods", "share", "spread", "pod-affinity", "pod-anti-affinity"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,9 @@ def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
             yield Obstacle("taint", seen, str(taint))
     yield from _selection(pod, node)
     yield from _room(pod, node)
+    if pod.largest > 1 and node.offer is not None and node.offer.single:
+        # The scheduler does not know: such a pod fails on the node (UnexpectedAdmissionError).
+        yield Obstacle("share", f"the device plugin refuses {pod.largest} shares for one container")
 
 
 def tolerates(pod: Pod, node: Node, taint: Taint) -> bool:

@@ -1,0 +1,178 @@
+"""What is said of each workload and each node: schedules now, after a scale-up, never; why, and what would change it.
+
+Pure. Lives here: reasons per pool, what binds a node. Must not live here: placing (`packing`), the search for the edit
+(`edits`), documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gpukube.core.autoscaler_template import devices_text
+from gpukube.workload.fit.edits import Edit, find_edits
+from gpukube.workload.fit.packing import pack
+from gpukube.workload.fit.predicates import obstacles, why_not
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.workload.fit.demand import Demand
+    from gpukube.workload.fit.filling import ClusterView, Filling
+    from gpukube.workload.fit.nodes import Node
+    from gpukube.workload.fit.packing import Packing, Placed
+    from gpukube.workload.fit.pods import Pod
+    from gpukube.workload.offers import PoolOffer
+
+State = Literal["now", "after-scale-up", "never", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolReason:
+    """Why pods have no place in a pool.
+
+    Attributes:
+        pool: Cluster key and pool.
+        texts: The reasons.
+    """
+
+    pool: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said of equal pods.
+
+    Attributes:
+        demand: The pods.
+        placed: What became of them.
+        reasons: Of those without a place, for each pool of their cluster; the pool that suits them best comes first.
+        edit: The one change with which all have a place; None where none was found, or needed.
+    """
+
+    demand: Demand
+    placed: Placed
+    reasons: tuple[PoolReason, ...] = ()
+    edit: Edit | None = None
+
+    @property
+    def state(self) -> State:
+        """The worst that is said of one of them."""
+        if self.placed.never:
+            return "never"
+        if self.placed.elsewhere:
+            return "elsewhere"
+        return "after-scale-up" if self.placed.later else "now"
+
+    @property
+    def rollout_blocked(self) -> bool:
+        """Whether a roll-out or an upgrade would never end, while the pods themselves have their places."""
+        whole = not (self.placed.never or self.placed.elsewhere)
+        return whole and self.placed.surge < self.demand.surge_needed
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """A node that has pods of the workloads.
+
+    Attributes:
+        node: As it is afterwards.
+        pods: Of the workloads.
+        others: Pods that were there before.
+        binds: What keeps one more of these pods away: a resource, or "pods"; "" when one more would fit.
+        stranded: Devices that are left and that no pod of the workloads can have.
+    """
+
+    node: Node
+    pods: Mapping[Demand, int]
+    others: int
+    binds: str
+    stranded: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """All that is said.
+
+    Attributes:
+        answers: In the order of the files.
+        nodes: Those with pods of the workloads, by cluster and pool.
+        packing: As it was found.
+    """
+
+    answers: tuple[Answer, ...]
+    nodes: tuple[NodeUse, ...]
+    packing: Packing
+
+    @property
+    def fits(self) -> bool:
+        """Whether every pod has a place now or after a scale-up, as far as the spec knows."""
+        return not any(answer.placed.never for answer in self.answers)
+
+
+def find_fit(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Fit:
+    """Place the pods of workloads, and explain those that have no place."""
+    packing = pack(views, demands)
+    edits = find_edits(views, demands, packing)
+    answers = tuple(
+        Answer(demand, placed, tuple(_reasons(demand.pod, placed.cluster)) if placed.never else (), edits.get(demand))
+        for demand, placed in packing.placed.items()
+    )
+    return Fit(answers, tuple(_uses(packing)), packing)
+
+
+def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
+    found = [
+        PoolReason(offer.name, tuple(dict.fromkeys(pool_reasons(pod, cluster, offer)))) for offer in cluster.view.offers
+    ]
+    return sorted(found, key=lambda reason: len(reason.texts))
+
+
+def pool_reasons(pod: Pod, cluster: Filling, offer: PoolOffer) -> Iterator[str]:
+    """Yield why one more pod has no place in a pool, as full as it is."""
+    fresh = cluster.fresh(offer)
+    lasting = [obstacle.text for obstacle in obstacles(pod, fresh)]
+    if lasting:
+        yield from lasting
+        return
+    if not cluster.is_expected(pod, offer):
+        expected = devices_text(offer.expected.devices)
+        yield f"while the pool is empty, the autoscaler expects {expected} of a node: such pods start none"
+        return
+    more = list(cluster.more(offer))
+    if more:
+        yield from (obstacle.text for node in more for obstacle in cluster.refusals(pod, node))
+        return
+    size, nodes = cluster.size(offer), offer.desired.target.nodes
+    full = next((obstacle.text for obstacle in cluster.rules_broken(pod, offer)), "")
+    full = full or (f"its {'node is' if size == 1 else f'{size} nodes are'} full" if size else "it has no nodes")
+    yield f"{full}, its {'maximum' if nodes.autoscaled else 'count'} is {nodes.maximum}"
+
+
+def _uses(packing: Packing) -> Iterator[NodeUse]:
+    of_pod = {demand.pod: demand for demand in packing.placed}
+    for cluster in packing.clusters:
+        for node in cluster.nodes:
+            pods = {of_pod[pod]: count for pod, count in node.pods.items() if pod in of_pod}
+            if not any(not demand.daemon for demand in pods):
+                continue
+            others = sum(count for pod, count in node.pods.items() if pod not in of_pod)
+            yield NodeUse(node, pods, others, _binding(pods, node), _stranded(of_pod, node))
+
+
+def _binding(pods: Mapping[Demand, int], node: Node) -> str:
+    """Return what keeps one more pod away, of the kind of pods that has most of the node."""
+    most = max((item for item in pods if not item.daemon), key=lambda item: pods[item])
+    found = (obstacle.subject for obstacle in obstacles(most.pod, node) if obstacle.kind in {"resource", "pods"})
+    return next(found, "")
+
+
+def _stranded(of_pod: Mapping[Pod, Demand], node: Node) -> dict[str, int]:
+    """Return the devices that are left and that no pod of the workloads can have."""
+    left = {name: count for name, count in node.free_devices().items() if count > 0}
+    return {
+        name: count
+        for name, count in left.items()
+        if not any(name in pod.request.devices and why_not(pod, node) is None for pod in of_pod)
+    }

@@ -1,0 +1,258 @@
+"""The nodes of one cluster while pods are placed on them, one after the other, as scheduler and autoscaler would.
+
+Pure and deterministic. Lives here: which node a pod gets, and which pool starts one for it. Must not live here: whether
+a pod may go to a node (`predicates`, `neighbours`), the order of the pods (`packing`).
+
+A pod goes to a node that is up, the one that the default scheduler prefers: no soft taint against it, preferred by its
+node affinity, most of its processors and memory free. Where none takes it, an autoscaled pool starts a node, the
+cheapest that takes the pod. The autoscaler judges a pool without nodes by one that it imagines (`PoolOffer.expected`).
+It is taken to start the node in the zone that the pod needs.
+
+Source: kubernetes/kubernetes pkg/scheduler/framework/plugins (tainttoleration, nodeaffinity, noderesources
+least_allocated.go); kubernetes/autoscaler cluster-autoscaler/FAQ.md ("How does scale-up work?").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from gpukube.workload.fit.neighbours import Neighbours
+from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
+from gpukube.workload.fit.predicates import tolerates, why_not
+from gpukube.workload.fit.selectors import matches_term
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube.workload.fit.pods import Pod
+    from gpukube.workload.fit.predicates import Obstacle
+    from gpukube.workload.offers import PoolOffer
+
+SOME_ZONE = "(any zone)"
+"""Zone of nodes whose pool leaves it open, while no pod names one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """A cluster before anything is placed.
+
+    Attributes:
+        key: In the spec.
+        offers: Its pools.
+        nodes: Live ones with what runs on them; None when they are not known: pools have their smallest size then.
+        namespaces: Name -> labels.
+    """
+
+    key: str
+    offers: tuple[PoolOffer, ...]
+    nodes: tuple[Node, ...] | None = None
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of all pods before the first is placed.
+
+    Attributes:
+        zones: Those that pods name: they stand for the zones of a pool that leaves them open.
+        discovered: Labels of GPU feature discovery that pods name, with the values they name: nodes that are up are
+            taken to have them, since nobody knows the values before.
+        daemons: Pods of DaemonSets: each node that they may go to has one.
+        rules: Whether any pod has rules about other pods.
+    """
+
+    zones: tuple[str, ...] = ()
+    discovered: Mapping[str, str] = field(default_factory=dict)
+    daemons: tuple[Pod, ...] = ()
+    rules: bool = False
+
+
+class Filling:
+    """A cluster that fills.
+
+    Args:
+        view: The cluster before it.
+        given: What is known of all pods.
+    """
+
+    def __init__(self, view: ClusterView, given: Circumstances) -> None:
+        self.view = view
+        self.nodes: list[Node] = []
+        self._given = given
+        self._sizes: Counter[str] = Counter()
+        self._spread: Counter[tuple[str, str]] = Counter()
+        self._open: dict[Pod, list[Node]] = {}
+        self._seen: Counter[Pod] = Counter()
+        self._placed: list[tuple[Pod, Node]] = []
+        if view.nodes is None:
+            for offer in view.offers:
+                for _ in range(offer.desired.target.nodes.minimum):
+                    self._add(replace(self.fresh(offer), new=False))
+        else:
+            for node in view.nodes:
+                self._add(replace(node, pods=Counter(node.pods), devices=Counter(node.devices)))
+                self._take_daemons(self.nodes[-1])
+
+    def place(self, pod: Pod, *, start: bool = True) -> Node | None:
+        """Give a pod to a node; None when there is none.
+
+        Args:
+            pod: It is on no node yet.
+            start: Whether a pool may start a node for it.
+        """
+        good = self._with_room(pod)
+        if self._given.rules:
+            around = Neighbours(pod, self.nodes, self.view.namespaces)
+            good = [node for node in good if not any(around.obstacles(node))]
+        chosen = min(good, key=lambda node: _rank(pod, node), default=None)
+        if chosen is None and start:
+            chosen = self._start(pod)
+        if chosen is not None:
+            chosen.take(pod)
+            self._placed.append((pod, chosen))
+        return chosen
+
+    def _with_room(self, pod: Pod) -> list[Node]:
+        """List the nodes that may take a pod; one that has refused it does so for good: its room only shrinks."""
+        nodes = [*self._open.get(pod, ()), *self.nodes[self._seen[pod] :]]
+        self._seen[pod] = len(self.nodes)
+        self._open[pod] = [node for node in nodes if why_not(pod, node) is None]
+        return self._open[pod]
+
+    def _start(self, pod: Pod) -> Node | None:
+        options = [node for offer in self.view.offers for node in [self.startable(pod, offer)] if node is not None]
+        chosen = min(options, key=_price, default=None)
+        if chosen is not None:
+            self._add(chosen)
+        return chosen
+
+    def mark(self) -> tuple[int, int]:
+        """Remember what is there, for `undo`."""
+        return len(self.nodes), len(self._placed)
+
+    def undo(self, mark: tuple[int, int]) -> None:
+        """Take back what was placed and started since a mark."""
+        nodes, placed = mark
+        for pod, node in self._placed[placed:]:
+            node.take(pod, -1)
+        for node in self.nodes[nodes:]:
+            self._count(node, -1)
+        del self._placed[placed:], self.nodes[nodes:]
+        self._open.clear()
+        self._seen.clear()
+
+    def startable(self, pod: Pod, offer: PoolOffer) -> Node | None:
+        """Return the node that a pool would start for a pod; None when it would not."""
+        if not self.is_expected(pod, offer):
+            return None
+        return next((node for node in self.more(offer) if not any(self.refusals(pod, node))), None)
+
+    def size(self, offer: PoolOffer) -> int:
+        """Return how many nodes a pool has, started ones included."""
+        return self._sizes[offer.name]
+
+    def is_expected(self, pod: Pod, offer: PoolOffer) -> bool:
+        """Return whether the autoscaler believes that a node of a pool would take a pod.
+
+        A pool that has nodes, or will have them whatever is pending, is judged by these.
+        """
+        if self.size(offer) or offer.desired.target.nodes.minimum:
+            return True
+        return why_not(pod, self.fresh(offer, expected=True)) is None
+
+    def refusals(self, pod: Pod, node: Node) -> Iterator[Obstacle]:
+        """Yield why a pod may not go to a node that is not up yet."""
+        if obstacle := why_not(pod, node):
+            yield obstacle
+        elif self._given.rules:
+            yield from Neighbours(pod, [*self.nodes, node], self.view.namespaces).obstacles(node)
+
+    def rules_broken(self, pod: Pod, offer: PoolOffer) -> Iterator[Obstacle]:
+        """Yield which rules about other pods keep a pod from a pool's nodes that have room for it."""
+        around = Neighbours(pod, self.nodes, self.view.namespaces) if self._given.rules else None
+        for node in self.nodes if around else ():
+            if node.offer is not None and node.offer.name == offer.name and why_not(pod, node) is None:
+                yield from around.obstacles(node) if around else ()
+
+    def more(self, offer: PoolOffer) -> Iterator[Node]:
+        """Yield the next node of a pool, for each zone where it may be; nothing when the pool is full."""
+        target = offer.desired.target
+        if self.size(offer) >= target.nodes.maximum:
+            return
+        zones = self._zones(offer)
+        most = target.nodes.maximum
+        if target.nodes.scope == "zone" and target.zones:
+            most = target.nodes.maximum // len(zones)
+        for zone in sorted(zones, key=lambda zone: self._spread[offer.name, zone]):
+            if self._spread[offer.name, zone] < most:
+                yield self.fresh(offer, zone=zone)
+
+    def fresh(self, offer: PoolOffer, *, zone: str = "", expected: bool = False) -> Node:
+        """Return one more node of a pool, without pods of users, whether the pool may have it or not.
+
+        Args:
+            offer: The pool.
+            zone: Its zone; "" for one with the fewest nodes of the pool.
+            expected: As the autoscaler imagines it of an empty pool.
+        """
+        if not zone:
+            zone = min(self._zones(offer), key=lambda name: self._spread[offer.name, name])
+        shape = offer.expected if expected else offer.real
+        found = self._given.discovered if offer.discovered and not expected else {}
+        name = f"{offer.desired.target.name}-{self.size(offer) + 1}"
+        node = Node(
+            name=name,
+            cluster=self.view.key,
+            shape=shape,
+            labels={**found, **shape.labels, HOSTNAME: name, ZONE: zone},
+            tolerates_resources=offer.tolerates_resources,
+            offer=offer,
+            new=True,
+        )
+        self._take_daemons(node)
+        return node
+
+    def _take_daemons(self, node: Node) -> None:
+        for pod in self._given.daemons:
+            if pod not in node.pods and why_not(pod, node) is None:
+                node.take(pod)
+
+    def _zones(self, offer: PoolOffer) -> list[str]:
+        """List a pool's zones as labels of nodes: "1" of a spec is the zone "eastus-1" that a pod names."""
+        named = self._given.zones
+        written = [
+            next((one for one in named if one.endswith(f"-{zone}")), zone) for zone in offer.desired.target.zones
+        ]
+        return written or list(named) or [SOME_ZONE]
+
+    def _add(self, node: Node) -> None:
+        self.nodes.append(node)
+        self._count(node, 1)
+
+    def _count(self, node: Node, count: int) -> None:
+        if node.offer is not None:
+            self._sizes[node.offer.name] += count
+            self._spread[node.offer.name, node.zone] += count
+
+
+def _rank(pod: Pod, node: Node) -> tuple[bool, int, int, int]:
+    """Order nodes as the scheduler would: up, without soft taints, liked, with most processors and memory free."""
+    soft = sum(taint.effect == "PreferNoSchedule" and not tolerates(pod, node, taint) for taint in node.shape.taints)
+    liked = sum(weight for weight, term in pod.liked if matches_term(term, node.labels, node.name))
+    shares = [
+        (has - used - requested) * 100 // has
+        for has, used, requested in (
+            (node.shape.cpu, node.cpu, pod.request.cpu),
+            (node.shape.memory, node.memory, pod.request.memory),
+        )
+        if has
+    ]
+    return node.new, soft, -liked, -sum(shares)
+
+
+def _price(node: Node) -> float:
+    price = node.offer.price if node.offer else None
+    return inf if price is None else price

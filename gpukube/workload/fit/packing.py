@@ -1,0 +1,206 @@
+"""Places all pods: in which order, on which cluster, and what is left without a place.
+
+Pure and deterministic. Lives here: the order. Must not live here: the node that a pod gets (`filling`), what to make of
+pods without one (`answers`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import strings, text, trees
+from gpukube.workload.fit.filling import Circumstances, Filling
+from gpukube.workload.fit.nodes import ZONE
+from gpukube.workload.fit.predicates import obstacles, selects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.workload.fit.demand import Demand
+    from gpukube.workload.fit.filling import ClusterView
+    from gpukube.workload.fit.nodes import Node
+    from gpukube.workload.fit.pods import Pod
+
+
+_FAR: Final = 99
+"""Of a cluster without pools."""
+
+
+@dataclass(slots=True, eq=False)
+class Placed:
+    """What became of equal pods.
+
+    Attributes:
+        cluster: Where they went.
+        nodes: On which nodes, and how many.
+        missing: Pods for which there is no place, of those that the workload always has.
+        beyond: The same, of those that an autoscaler may add.
+        elsewhere: Pods without devices that no known node takes: they need a node without GPUs.
+        surge: Pods of a roll-out that found a place.
+    """
+
+    cluster: Filling
+    nodes: Counter[Node] = field(default_factory=Counter)
+    missing: int = 0
+    beyond: int = 0
+    elsewhere: int = 0
+    surge: int = 0
+
+    @property
+    def now(self) -> int:
+        """Pods on nodes that are up."""
+        return sum(count for node, count in self.nodes.items() if not node.new)
+
+    @property
+    def later(self) -> int:
+        """Pods on nodes that an autoscaler starts."""
+        return self.nodes.total() - self.now
+
+    @property
+    def never(self) -> int:
+        """Pods for which there is no place."""
+        return self.missing + self.beyond
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Where everything went.
+
+    Attributes:
+        clusters: With their nodes as they are after it.
+        placed: By demand, in the order of the files.
+    """
+
+    clusters: tuple[Filling, ...]
+    placed: Mapping[Demand, Placed]
+
+
+def pack(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Packing:
+    """Place all pods, in the order of the files.
+
+    First what each workload always has, then what autoscalers may add; roll-outs are tried at the end, each by itself,
+    and take no room. A workload goes to the first cluster that has a place for all that it always has, else to the one
+    where the fewest of its pods have none. Pods that found no place are tried again after the others: their affinity
+    may have been to these.
+    """
+    given = _circumstances(views, demands)
+    clusters = tuple(Filling(view, given) for view in views)
+    workloads: dict[int, list[Demand]] = {}
+    for demand in demands:
+        workloads.setdefault(id(demand.workload), []).append(demand)
+    placed: dict[Demand, Placed] = {}
+    for own in workloads.values():
+        cluster = _best_cluster(clusters, own)
+        placed.update({demand: _place(cluster, demand) for demand in own})
+    _try_again(placed)
+    for demand, found in placed.items():
+        if not demand.daemon and demand.most is not None and not found.never:
+            found.beyond = _fill(found, demand, demand.most - demand.least)
+    _try_again(placed)
+    for own in workloads.values():
+        _try_roll_out(own, placed)
+    for demand, found in placed.items():
+        if demand.daemon:
+            _count_daemons(demand.pod, found)
+    return Packing(clusters, {demand: placed[demand] for demand in demands})
+
+
+def _best_cluster(clusters: Sequence[Filling], own: Sequence[Demand]) -> Filling:
+    if len(clusters) == 1:
+        return clusters[0]
+    tried: list[tuple[int, int, Filling]] = []
+    for cluster in clusters:
+        mark = cluster.mark()
+        missing = sum(_place(cluster, demand).missing for demand in own)
+        cluster.undo(mark)
+        if not missing:
+            return cluster
+        tried.append((missing, sum(_distance(cluster, demand.pod) for demand in own), cluster))
+    return min(tried, key=lambda item: item[:2])[2]
+
+
+def _distance(cluster: Filling, pod: Pod) -> int:
+    """Count what stands between a pod and the pool that suits it best."""
+    return min((len(list(obstacles(pod, cluster.fresh(offer)))) for offer in cluster.view.offers), default=_FAR)
+
+
+def _place(cluster: Filling, demand: Demand) -> Placed:
+    found = Placed(cluster)
+    if not demand.daemon:
+        left = _fill(found, demand, demand.least)
+        if demand.pod.request.devices or _is_bound(cluster, demand.pod):
+            found.missing = left
+        else:
+            found.elsewhere = left
+    return found
+
+
+def _fill(found: Placed, demand: Demand, count: int) -> int:
+    """Place equal pods until one has no place; returns how many are left."""
+    start = bool(demand.pod.request.devices) or _is_bound(found.cluster, demand.pod)
+    for done in range(count):
+        node = found.cluster.place(demand.pod, start=start)
+        if node is None:
+            return count - done
+        found.nodes[node] += 1
+    return 0
+
+
+def _is_bound(cluster: Filling, pod: Pod) -> bool:
+    """Return whether a pod chooses nodes of one of the pools; others without devices are at home on any node."""
+    if not pod.selector and pod.terms is None:
+        return False
+    return any(selects(pod, cluster.fresh(offer)) for offer in cluster.view.offers)
+
+
+def _try_again(placed: Mapping[Demand, Placed]) -> None:
+    """Try those without a place until none finds one: others may have come that their affinity is to."""
+    progress = True
+    while progress:
+        progress = False
+        for demand, found in placed.items():
+            if found.missing and (demand.pod.near or demand.pod.spreads):
+                before, found.missing = found.missing, _fill(found, demand, found.missing)
+                progress = progress or found.missing < before
+
+
+def _try_roll_out(own: Sequence[Demand], placed: Mapping[Demand, Placed]) -> None:
+    """See how many pods of a roll-out would find a place beside the old ones."""
+    cluster = placed[own[0]].cluster
+    mark = cluster.mark()
+    for demand in own:
+        found = placed[demand]
+        if demand.surge and not (found.never or found.elsewhere):
+            trial = Placed(cluster)
+            found.surge = demand.surge - _fill(trial, demand, demand.surge)
+    cluster.undo(mark)
+
+
+def _count_daemons(pod: Pod, found: Placed) -> None:
+    """Count the nodes that have a pod of a DaemonSet, and those that have no room for it."""
+    for node in found.cluster.nodes:
+        if pod in node.pods:
+            found.nodes[node] += 1
+
+
+def _circumstances(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Circumstances:
+    pods = [demand.pod for demand in demands]
+    running = (pod for view in views for node in view.nodes or () for pod in node.pods)
+    named = [pair for pod in pods for pair in _labels_named(pod)]
+    return Circumstances(
+        zones=tuple(dict.fromkeys(value for key, value in named if key == ZONE and value)),
+        discovered={key: value for key, value in reversed(named) if key.startswith("nvidia.com/")},
+        daemons=tuple(demand.pod for demand in demands if demand.daemon),
+        rules=any(pod.spreads or pod.near or pod.apart for pod in pods) or any(pod.apart for pod in running),
+    )
+
+
+def _labels_named(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yield the labels of nodes that a pod requires, with a value that it accepts, "" for any."""
+    yield from pod.selector.items()
+    for term in pod.terms or ():
+        for item in trees(term, "matchExpressions"):
+            if text(item, "operator") in {"In", "Exists"}:
+                yield from ((text(item, "key"), value) for value in strings(item, "values") or ("",))
