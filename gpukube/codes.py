@@ -49,6 +49,48 @@ POOLS: Final[dict[str, str]] = {
 }
 """What stands against pools on their clusters, before any call (`core.resolve`, `core.owners`, `engine.prepare`)."""
 
+WORKLOADS: Final[dict[str, str]] = {
+    "no-manifest": "No file has a Kubernetes object.",
+    "gpu-request-only": "A GPU is requested without a limit.",
+    "gpu-request-differs": "Request and limit of a GPU differ.",
+    "gpu-fraction": "The number of GPUs is not a whole number.",
+    "gpu-name-unqualified": "The name of the GPU resource has no prefix, or a wrong one.",
+    "gpu-misplaced": "Resources are not under limits or requests, or those are not under resources.",
+    "gpu-pod-level": "A GPU is among the resources of the whole pod.",
+    "gpu-in-containers": "Several containers of a pod request GPUs.",
+    "gpu-init-larger": "An init container requests more GPUs than the containers after it.",
+    "gpu-zero": "A container requests no GPU by name.",
+    "gpu-name-retired": "The GPU resource has its name from before device plugins.",
+    "gpu-without-cpu": "A container requests a GPU, and no cpu or no memory.",
+    "gpu-quota-name": "A ResourceQuota names GPUs in a way that counts nothing.",
+    "ray-value-type": "A value of KubeRay that must be a string is a number or a boolean.",
+    "ray-resources-twice": "A group has logical resources in two places.",
+    "ray-autoscaler-blind": "Ray's autoscaler does not count the GPUs of a group.",
+    "ray-operator-blind": "KubeRay does not count the GPUs of a group.",
+    "ray-container-order": "A container that does not run Ray requests the GPU.",
+    "ray-gpu-count": "Ray counts more GPUs than the container has.",
+    "ray-gpu-names": "The Ray container requests GPUs by several names.",
+    "ray-resource-key": "A logical resource is not spelled as Ray's autoscaler reads it.",
+    "ray-no-cpu": "Ray's autoscaler finds no number of processors.",
+    "ray-endless": "A group with GPUs has no maximum.",
+    "ray-bounds": "The bounds of a group contradict each other.",
+    "ray-never-starts": "A group with GPUs has no pod, and nothing adds one.",
+    "gpu-visible-without-request": "A container with a CUDA image may see all GPUs of its node.",
+    "gpu-visible-devices": "A container that requests a GPU sets the variable that the device plugin sets.",
+    "ray-image": "An image of Ray is outdated, unversioned, or has no CUDA.",
+    "cuda-image-latest": "The image nvidia/cuda has no version.",
+    "ray-version-old": "The version of KubeRay's API is deprecated.",
+    "ray-job-keeps-gpus": "A RayJob keeps its GPUs when it has ended.",
+    "ray-autoscaler-version": "A field of a group needs version 2 of Ray's autoscaler.",
+    "ray-name": "A name is too long, not allowed, or used twice.",
+    "ray-head-gpu": "The head of a Ray cluster requests a GPU.",
+    "ray-version-differs": "Image and rayVersion have different versions of Ray.",
+    "ignore-rule": "A comment or annotation ignores a rule that does not exist.",
+    "ignore-unused": "A comment or annotation ignores what is not there.",
+    "ignore-reason": "A comment or annotation ignores a rule without a reason.",
+}
+"""What `workload lint` finds in manifests (`gpukube.workload.lint`)."""
+
 LIVE_POOLS: Final[dict[str, str]] = {
     "foreign-pool": "A live pool with this name has another owner, or none.",
     "foreign-copy": "The labels of a pool with this name were replaced, and its tags name another owner or pool.",
@@ -132,7 +174,8 @@ STEPS: Final[dict[str, str]] = {
 
 COMMANDS: Final[dict[str, str]] = {
     "mig-question": "An argument of `catalog mig` cannot be read.",
-    "no-file": "No spec given with -f.",
+    "no-file": "No spec given with -f, or no manifest.",
+    "no-rule": "No rule has this number or name.",
     "output-format": "The command does not support the format after -o.",
     "confirmation": "A destructive command without a terminal needs --yes.",
     "address": "The value of --cluster is not a cluster address.",

@@ -1,14 +1,14 @@
-"""The numbers of all rules: what `gpukube validate` can say, each with a number that never changes.
+"""The numbers of all rules: what `gpukube validate` and `workload lint` can say, each with a number that never changes.
 
 Lives here: the one table, and looking things up in it. Must not live here: what a code means (the tables of codes) or
 how it is said. A code that only a live run can give has no number, nor has one of a provider that is not in this
 distribution: messages then show the name alone.
 
 To add a code: write it with its sentence into its room's table of codes, give it the next free number of its range
-here, add its page under tests/messages (bad.yaml, what is said by --update, good.yaml), and run
-`python -m tools.codes_docs`. The ranges: the spec GPK1xx, GPUs and machines GPK2xx, pools on their clusters GPK3xx, EKS
-GPK4xx, AKS GPK5xx, GKE GPK6xx. A number is never given to another code, nor a code another number: people write them
-into specs (`silence`) and search for them.
+here, add its page under tests/messages (bad.yaml, what is said by --update, good.yaml), of a workload under
+tests/workloads, and run `python -m tools.codes_docs`. The ranges: the spec GPK1xx, GPUs and machines GPK2xx, pools on
+their clusters GPK3xx, EKS GPK4xx, AKS GPK5xx, GKE GPK6xx, workloads GPK7xx. A number is never given to another code,
+nor a code another number: people write them into specs (`silence`) and search for them.
 """
 
 from __future__ import annotations
@@ -258,6 +258,45 @@ RULE_IDS: Final[dict[str, str]] = {
     "gke-cluster": "GPK648",
     "gke-reservation-only": "GPK649",
     "gke-mig-coherent": "GPK650",
+    # Workloads: gpukube.codes, WORKLOADS.
+    "no-manifest": "GPK700",
+    "gpu-request-only": "GPK701",
+    "gpu-request-differs": "GPK702",
+    "gpu-fraction": "GPK703",
+    "gpu-name-unqualified": "GPK704",
+    "gpu-misplaced": "GPK705",
+    "gpu-pod-level": "GPK706",
+    "gpu-in-containers": "GPK707",
+    "gpu-init-larger": "GPK708",
+    "gpu-zero": "GPK709",
+    "gpu-name-retired": "GPK710",
+    "gpu-without-cpu": "GPK711",
+    "gpu-quota-name": "GPK712",
+    "ray-value-type": "GPK740",
+    "ray-resources-twice": "GPK741",
+    "ray-autoscaler-blind": "GPK742",
+    "ray-operator-blind": "GPK743",
+    "ray-container-order": "GPK744",
+    "ray-gpu-count": "GPK745",
+    "ray-gpu-names": "GPK746",
+    "ray-resource-key": "GPK747",
+    "ray-no-cpu": "GPK748",
+    "ray-endless": "GPK749",
+    "ray-bounds": "GPK750",
+    "ray-never-starts": "GPK751",
+    "gpu-visible-without-request": "GPK752",
+    "gpu-visible-devices": "GPK753",
+    "ray-image": "GPK754",
+    "cuda-image-latest": "GPK755",
+    "ray-version-old": "GPK756",
+    "ray-job-keeps-gpus": "GPK757",
+    "ray-autoscaler-version": "GPK759",
+    "ray-name": "GPK760",
+    "ray-head-gpu": "GPK762",
+    "ray-version-differs": "GPK763",
+    "ignore-rule": "GPK775",
+    "ignore-unused": "GPK776",
+    "ignore-reason": "GPK777",
 }
 """Code -> number, by range."""
 

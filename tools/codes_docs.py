@@ -39,6 +39,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "EKS: what AWS answers": EKS_FAILURES,
     "GKE: what it would refuse": GKE_CODES,
     "GKE: what Google Cloud answers": GKE_FAILURES,
+    "Workloads": codes.WORKLOADS,
     "Live pools": codes.LIVE_POOLS,
     "The Kubernetes API": codes.CLUSTERS,
     "Helm and the chart": codes.HELM,

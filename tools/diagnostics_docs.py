@@ -1,7 +1,7 @@
-"""Write docs/diagnostics from the tables of codes and tests/messages; `python -m tools.codes_docs` runs it too.
+"""Write docs/diagnostics from the tables of codes and the cases; `python -m tools.codes_docs` runs it too.
 
-A page per family of rules, and an index. Every rule that validate can report: number, name, sentence, the difference
-between a wrong spec and a right one, and the message. A test compares: the pages cannot rot.
+A page per family of rules, and an index. Every rule that validate or workload lint can report: number, name, sentence,
+the difference between a wrong spec or manifest and a right one, and the message. A test compares: the pages cannot rot.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from gpukube import codes
 from gpukube.errors import SEVERITIES
 from gpukube.rule_ids import rule_id, rule_label
 from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube.workload.lint.registry import RULES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
-from tools.message_cases import message_cases
+from tools.message_cases import WORKLOADS, message_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,8 +37,9 @@ FAMILIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "eks": ("EKS", EKS_CODES),
     "aks": ("AKS", AKS_CODES),
     "gke": ("GKE", GKE_CODES),
+    "workloads": ("Workloads", codes.WORKLOADS),
 }
-"""What validate can report: the title and the codes of each page."""
+"""What validate and workload lint can report: the title and the codes of each page."""
 
 SHADOWED: Final = {
     "no-provider": "the spec names no cloud whose provider is not in this distribution",
@@ -56,7 +58,7 @@ How to read a message, how to silence one, and the other families: [README.md](R
 """
 
 HEAD: Final = (
-    f"# Rules of `gpukube validate`\n{NOTE}"
+    f"# Rules of `gpukube validate` and `gpukube workload lint`\n{NOTE}"
     """
 `gpukube validate` checks a spec without calling a cloud and reports every problem in one run:
 
@@ -74,7 +76,8 @@ number: [codes.md](../codes.md).
   `pool plan`, `pool plan diff`).
 - A **hint** works, and costs more than it has to. Shown by `validate`, `pool plan`, `plan diff`, `create` and `apply`.
 
-To accept a warning or hint, silence it in its pool or under `defaults`, with a reason. An error cannot be silenced.
+To accept a warning or hint of a spec, silence it in its pool or under `defaults`, with a reason. An error cannot be
+silenced. Findings of manifests are accepted in the manifests: [workloads.md](../workloads.md#lint).
 
 ```yaml
 pools:
@@ -104,10 +107,11 @@ def diagnostics_pages() -> dict[str, str]:
     pages = {}
     for family, (title, table) in FAMILIES.items():
         numbers = [rule_id(code) for code in table]
+        note = NOTE.replace("messages", "workloads") if table is codes.WORKLOADS else NOTE
         heading = f"{title} (GPK{numbers[0][3]}xx)"
         index.append(f"## [{heading}]({family}.md)\n\n{_table(table, f'{family}.md')}")
         parts = [
-            f"# {heading}\n{NOTE}{ABOUT}",
+            f"# {heading}\n{note}{ABOUT}",
             _table(table),
             *("\n".join(_section(code, meaning)) for code, meaning in table.items()),
         ]
@@ -136,7 +140,9 @@ def _section(code: str, meaning: str) -> Iterator[str]:
     yield f'<a id="{rule_id(code).lower()}"></a>\n\n## {rule_label(code)}\n\n{meaning}\n'
     if code in SHADOWED:
         yield f"No spec leads here: {SHADOWED[code]}.\n"
-    for case in message_cases():
+    if rule := RULES.get(code):
+        yield f"Why: {rule.why}. Source: <{rule.source}>\n"
+    for case in (*message_cases(), *message_cases(WORKLOADS)):
         if case.code == code:
             yield from _example(case)
 

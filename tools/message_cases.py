@@ -1,13 +1,14 @@
-"""The cases of tests/messages: what is wrong, what is said of it, and what is right, on a page each.
+"""The cases of tests/messages and tests/workloads: what is wrong, what is said of it, what is right, on a page each.
 
 A page is named by the code that it shows, or `code.case` for one more way to get there. Its blocks are files:
 
     ```yaml bad.yaml
     ```
 
-with the encoding behind the name where it is not UTF-8. `bad.yaml` and `good.yaml` are the specs, others stand beside
-them. Blocks that are no files: `said`, the exact text; `bad.json` and `good.json`, what the command line adds. Words
-between the blocks are for whoever reads the page.
+with the encoding behind the name where it is not UTF-8. `bad.yaml` and `good.yaml` are the specs, in tests/workloads
+the manifests, with `pools.yaml` as the spec where there is one; others stand beside them. Blocks that are no files:
+`said`, the exact text; `bad.json` and `good.json`, what the command line adds. Words between the blocks are for whoever
+reads the page.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAGES: Final = Path(__file__).parent.parent / "tests" / "messages"
+WORKLOADS: Final = Path(__file__).parent.parent / "tests" / "workloads"
 _BLOCK: Final = re.compile(
     r"^```\w+ (?P<name>\S+)(?: (?P<encoding>\S+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -82,9 +84,9 @@ class Case:
 
 
 @cache
-def message_cases() -> tuple[Case, ...]:
-    """Read all of them, by name."""
-    return tuple(sorted(map(_case, PAGES.glob("*.md")), key=lambda case: case.name))
+def message_cases(folder: Path = PAGES) -> tuple[Case, ...]:
+    """Read all of a folder, by name."""
+    return tuple(sorted(map(_case, folder.glob("*.md")), key=lambda case: case.name))
 
 
 def _case(page: Path) -> Case:

@@ -9,7 +9,7 @@ import pytest
 from gpukube.engine.documents.rules import rule_page
 from gpukube.rule_ids import RULE_IDS
 from tools.diagnostics_docs import FAMILIES, FOLDER, ROOT, SHADOWED, diagnostics_pages
-from tools.message_cases import message_cases
+from tools.message_cases import WORKLOADS, message_cases
 
 PAGES = diagnostics_pages()
 
@@ -41,7 +41,7 @@ def test_address_of_a_rule_when_it_has_no_number_then_is_the_index() -> None:
     assert (ROOT / rule_page("acme-odd")) == FOLDER / "README.md"
 
 
-@pytest.mark.parametrize("code", sorted({case.code for case in message_cases()}))
+@pytest.mark.parametrize("code", sorted({case.code for case in (*message_cases(), *message_cases(WORKLOADS))}))
 def test_section_when_read_then_shows_what_is_wrong_what_is_right_and_the_message(code: str) -> None:
     section = SECTIONS[RULE_IDS[code]]
     assert f"[{RULE_IDS[code]} {code}]: " in section

@@ -198,6 +198,36 @@ def test_validate_when_it_prints_a_line_then_nothing_that_makes_plans_or_draws_s
     assert loaded.frozen > len(modules)  # so that the interpreter frees nothing one by one at its end
 
 
+LINTING = {
+    "cli": {
+        "advice",
+        "app",
+        "bodies",
+        "commands",
+        "deferred",
+        "formats",
+        "lazy",
+        "options",
+        "output",
+        "rendering",
+        "stderr",
+    },
+    "cli.bodies": {"workload_lint"},
+    "cli.commands": {"workload"},
+    "engine": {"documents", "workloads"},
+    "engine.documents": {"lint", "parts", "summary"},
+    "spec": {"kubesyntax", "source", "wording"},
+    "workload": {"lint", "manifests", "quantity", "requests", "templates"},
+}
+
+
+def test_lint_when_no_spec_is_given_then_no_models_no_clouds_no_sdk(loaded: Loader) -> None:
+    modules = loaded("workload", "lint", str(ROOT / "examples" / "pods"))
+    assert beyond(modules, LINTING) == {}
+    assert not packages(modules) & {"pydantic", "rich", "msgspec", "lightkube", "httpx2", "concurrent", *SERVERS}
+    assert of_clouds(modules) == rules_of_clouds(modules) == dict.fromkeys(SDKS, False)
+
+
 def test_diff_when_no_cluster_is_looked_into_then_nothing_that_looks_there_or_changes_anything(loaded: Loader) -> None:
     spec = str(ROOT / "examples" / "eks-timeslicing.yaml")
     modules = loaded("pool", "plan", "diff", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)

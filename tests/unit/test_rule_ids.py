@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from gpukube.codes import GPUS, POOLS
+from gpukube.codes import GPUS, POOLS, WORKLOADS
 from gpukube.errors import Finding, Where
 from gpukube.rule_ids import RULE_IDS, code_of, rule_id, rule_label
 from gpukube.spec.codes import CODES as SPEC_CODES
@@ -22,6 +22,7 @@ RANGES = {
     "GPK4": EKS_CODES,
     "GPK5": AKS_CODES,
     "GPK6": GKE_CODES,
+    "GPK7": WORKLOADS,
 }
 
 

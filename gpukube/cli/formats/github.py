@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, Position
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
-    from gpukube.engine.documents.shapes.report import ValidationDocument
+    from gpukube.engine.documents.shapes.report import LintDocument, ValidationDocument
 
 SHOWN: Final = 10
 """Annotations of one level in one step; GitHub would drop what is more."""
@@ -55,9 +55,9 @@ class _Note:
     position: Position | None = None
 
 
-def github_lines(document: PlanDocument | ValidationDocument) -> Iterator[str]:
+def github_lines(document: PlanDocument | ValidationDocument | LintDocument) -> Iterator[str]:
     """Write what differs, or is found, as annotations, the gravest first, then the sum as plain text."""
-    if document["kind"] == "Validation":
+    if document["kind"] == "Validation" or document["kind"] == "Lint":
         found = (*document["errors"], *document["warnings"], *document["hints"])
         yield from _annotations([_diagnostic(one, "gpukube") for one in found])
         yield f"gpukube: {_data(validation_summary(document))}"

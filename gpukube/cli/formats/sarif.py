@@ -1,4 +1,4 @@
-"""Findings of `validate` as SARIF 2.1.0, which code scanning and editors read.
+"""Findings of `validate` and `workload lint` as SARIF 2.1.0, which code scanning and editors read.
 
 Source: OASIS SARIF 2.1.0 errata 01; what GitHub asks of a file beyond that (a location for every result, sentences for
 every rule): docs.github.com "SARIF support for code scanning". A finding that is in no file (an argument of --set, a
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.engine.documents.shapes.parts import Diagnostic
-    from gpukube.engine.documents.shapes.report import ValidationDocument
+    from gpukube.engine.documents.shapes.report import LintDocument, ValidationDocument
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
@@ -33,12 +33,12 @@ _LEVELS: Final = {"error": "error", "warning": "warning", "hint": "note"}
 _PRINT: Final = "gpukubeFinding/v1"
 
 
-def sarif_lines(document: ValidationDocument) -> Iterator[str]:
+def sarif_lines(document: ValidationDocument | LintDocument) -> Iterator[str]:
     """Write the log as JSON."""
     yield from quoted_json(sarif_log(document), indent=2).splitlines()
 
 
-def sarif_log(document: ValidationDocument) -> dict[str, object]:
+def sarif_log(document: ValidationDocument | LintDocument) -> dict[str, object]:
     """Describe a validation as a SARIF log of one run."""
     findings: list[tuple[Diagnostic, str | None]] = [
         *((one, None) for level in (document["errors"], document["warnings"], document["hints"]) for one in level),
@@ -59,7 +59,9 @@ def sarif_log(document: ValidationDocument) -> dict[str, object]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _invocation(document: ValidationDocument, apart: Sequence[Diagnostic], codes: Sequence[str]) -> dict[str, object]:
+def _invocation(
+    document: ValidationDocument | LintDocument, apart: Sequence[Diagnostic], codes: Sequence[str]
+) -> dict[str, object]:
     return {
         "executionSuccessful": True,
         "exitCode": int(ExitCode.DONE if document["valid"] else ExitCode.BAD_INPUT),

@@ -1,4 +1,4 @@
-"""What is found in specs, for people: one line; the findings themselves go to stderr."""
+"""What is found in specs and manifests, for people: one line; the findings themselves go to stderr."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.cli.rendering.view import View
-    from gpukube.engine.documents.shapes.report import ValidationDocument
+    from gpukube.engine.documents.shapes.report import LintDocument, ValidationDocument
 
 
-def render_validation(document: ValidationDocument, view: View) -> Iterator[str]:  # noqa: ARG001 - one line
-    """Say whether the spec is right."""
+def render_validation(document: ValidationDocument | LintDocument, view: View) -> Iterator[str]:  # noqa: ARG001 - one line
+    """Count what is found."""
     yield validation_summary(document)

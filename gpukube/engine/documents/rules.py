@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.codes import GPUS, POOLS
+from gpukube.codes import GPUS, POOLS, WORKLOADS
 from gpukube.provider import load_provider, provider_names
 from gpukube.rule_ids import rule_id
 from gpukube.spec.codes import CODES
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PAGES: Final = "docs/diagnostics"
-_FAMILIES: Final[Mapping[str, Mapping[str, str]]] = {"spec": CODES, "gpus": GPUS, "pools": POOLS}
+_FAMILIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "spec": CODES,
+    "gpus": GPUS,
+    "pools": POOLS,
+    "workloads": WORKLOADS,
+}
 """Tables of codes by the name of their page; a provider's page has the provider's name."""
 
 

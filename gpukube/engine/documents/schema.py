@@ -18,6 +18,7 @@ SCHEMA_NAMES: Final = {
     "Wait": "report",
     "Verify": "report",
     "Validation": "validation",
+    "Lint": "lint",
     "Event": "event",
     "Doctor": "doctor",
     "CatalogList": "catalog-list",

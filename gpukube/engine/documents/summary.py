@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.plan import PlanDocument
-    from gpukube.engine.documents.shapes.report import ValidationDocument
+    from gpukube.engine.documents.shapes.report import LintDocument, ValidationDocument
 
 _ACTIONS: Final = {
     "no-op": "unchanged",
@@ -38,11 +38,14 @@ def plan_summary(document: PlanDocument) -> str:
     return ", ".join(message) or "nothing declared"
 
 
-def validation_summary(document: ValidationDocument) -> str:
+def validation_summary(document: ValidationDocument | LintDocument) -> str:
     """Count what is found: "ok: 2 pools on 1 cluster, 1 finding silenced", "1 error, 2 warnings"."""
     silenced = [f"{_plural(len(document['silenced']), 'finding')} silenced"] if document["silenced"] else []
     if document["valid"]:
-        right = f"{_plural(document['pools'], 'pool')} on {_plural(document['clusters'], 'cluster')}"
+        if document["kind"] == "Lint":
+            right = f"{_plural(document['manifests'], 'object')}, {_plural(document['templates'], 'pod template')}"
+        else:
+            right = f"{_plural(document['pools'], 'pool')} on {_plural(document['clusters'], 'cluster')}"
         return f"ok: {', '.join([right, *silenced])}"
     levels = (("error", document["errors"]), ("warning", document["warnings"]), ("hint", document["hints"]))
     return ", ".join([*(_plural(len(found), name) for name, found in levels if found), *silenced])

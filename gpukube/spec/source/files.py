@@ -36,28 +36,35 @@ class Source:
     text: str
 
 
-def read_sources(paths: Sequence[str], stdin: TextIO | None) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
+def read_sources(
+    paths: Sequence[str], stdin: TextIO | None, *, most: int = MOST_BYTES
+) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
     """Read all paths.
 
     Files; directories (their *.yaml and *.yml, not deeper); patterns with * ? [] and ** (any depth), of which the
     files count; "-" for stdin. Directories and patterns leave hidden files out and give the others by name.
 
     At most one byte more than the limit is read of each; the YAML reader then refuses it.
+
+    Args:
+        paths: As written.
+        stdin: Read when a path is "-".
+        most: The limit, in bytes.
     """
     if not paths:
         return (), (Finding("file-missing", Where("-f"), "no spec given", fix="add -f FILE"),)
     seen: set[str] = set()
-    read = [entry for path in paths for entry in _read(path, stdin, seen)]
+    read = [entry for path in paths for entry in _read(path, stdin, seen, most)]
     return (
         tuple(entry for entry in read if isinstance(entry, Source)),
         tuple(entry for entry in read if isinstance(entry, Finding)),
     )
 
 
-def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | Finding]:
+def _read(path: str, stdin: TextIO | None, seen: set[str], most: int) -> Iterator[Source | Finding]:
     """Read one path; `seen` holds the files that were read before, whatever they were called."""
     if path == "-":
-        yield _read_stdin(stdin)
+        yield _read_stdin(stdin, most)
         return
     try:
         files = _files(path)
@@ -71,7 +78,7 @@ def _read(path: str, stdin: TextIO | None, seen: set[str]) -> Iterator[Source | 
         place = os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links into errors of their own
         if place not in seen:
             seen.add(place)
-            yield _read_file(file)
+            yield _read_file(file, most)
 
 
 def _files(path: str) -> list[str] | Finding:
@@ -102,25 +109,25 @@ def _is_spec(file: Path) -> bool:
     return file.suffix in _SUFFIXES and not file.name.startswith(".") and not file.is_dir()
 
 
-def _read_stdin(stdin: TextIO | None) -> Source | Finding:
+def _read_stdin(stdin: TextIO | None, most: int) -> Source | Finding:
     if stdin is None:
         return Finding("file-unreadable", Where("-"), "stdin is closed", fix="pass a file")
     try:
-        return Source("-", stdin.read(MOST_BYTES + 1))
+        return Source("-", stdin.read(most + 1))
     except UnicodeDecodeError as error:
         return _explain_encoding(error, "-")
     except OSError as error:
         return _explain(error, "-")
 
 
-def _read_file(name: str) -> Source | Finding:
+def _read_file(name: str, most: int) -> Source | Finding:
     try:
         with Path(name).open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+            raw = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         return _explain(error, name)
     try:
-        return Source(name, raw.decode("utf-8-sig", "ignore" if len(raw) > MOST_BYTES else "strict"))
+        return Source(name, raw.decode("utf-8-sig", "ignore" if len(raw) > most else "strict"))
     except UnicodeDecodeError as error:
         return _explain_encoding(error, name)
 

@@ -174,6 +174,29 @@ class ValidationDocument(TypedDict):
     """Warnings and hints that the spec accepts."""
 
 
+class LintDocument(TypedDict):
+    """What is found in manifests of workloads."""
+
+    schemaVersion: Literal[1]
+    """The meaning of a key never changes within a version; new keys may come."""
+    kind: Literal["Lint"]
+    """`workload lint`."""
+    valid: bool
+    """Whether there are no errors."""
+    manifests: int
+    """Kubernetes objects, those of lists included."""
+    templates: int
+    """Pod templates in them."""
+    errors: list[Diagnostic]
+    """What is refused or can never run; with --strict also what would be warnings."""
+    warnings: list[Diagnostic]
+    """What probably fails, or costs more than is meant."""
+    hints: list[Diagnostic]
+    """What works and could be better."""
+    silenced: list[SilencedPart]
+    """What comments and annotations of the manifests accept."""
+
+
 class EventDocument(TypedDict):
     """One line of the event log."""
 

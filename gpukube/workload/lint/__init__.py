@@ -1,0 +1,1 @@
+"""Rules for the manifests of GPU workloads. Must not live here: scheduling (`fit`), making manifests (`render`)."""

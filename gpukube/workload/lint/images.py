@@ -1,0 +1,162 @@
+"""Rules about images and variables of containers: what sees which GPUs, what is still published.
+
+Pure. Must not live here: what containers request (`resources`), the fields of KubeRay (`ray`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpukube.spec.wording import quoted
+from gpukube.workload.lint.edits import Insert
+from gpukube.workload.lint.rule import Hit, Rules
+from gpukube.workload.lint.views import Pod, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.workload.lint.views import Container, World
+
+PODS: Final[Rules[Pod]] = Rules()
+
+VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
+_CUDA_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+_RAY: Final = re.compile(r"rayproject/ray(-llm|-ml)?")
+_CUDA_TAG: Final = re.compile(r".*-(gpu|cu[0-9]+.*)")
+_VERSION: Final = re.compile(r"(\d+\.\d+\.\d+)(-.*)?")
+
+
+class Image(NamedTuple):
+    """The parts of an image's name.
+
+    Attributes:
+        repository: With the registry, where it is named: "nvidia/cuda".
+        tag: "" where it has none.
+        digest: "" where it has none.
+    """
+
+    repository: str
+    tag: str
+    digest: str
+
+    @property
+    def is_ray(self) -> bool:
+        """Whether it is one of Ray's own."""
+        return _RAY.fullmatch("/".join(self.repository.split("/")[-2:])) is not None
+
+    @property
+    def has_cuda(self) -> bool:
+        """Whether it is known to be made from a CUDA image, which shows all GPUs unless it is told otherwise."""
+        if self.repository.endswith("nvidia/cuda") or self.repository.endswith("rayproject/ray-llm"):
+            return True
+        return self.is_ray and _CUDA_TAG.fullmatch(self.tag) is not None
+
+    @property
+    def version(self) -> str:
+        """The version of Ray that its tag begins with; "" where it has none."""
+        found = _VERSION.fullmatch(self.tag)
+        return found[1] if found else ""
+
+
+def parse_image(name: str) -> Image:
+    """Take the name of an image apart."""
+    name, _, digest = name.partition("@")
+    repository, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:  # the colon is that of a registry's port
+        return Image(name, "", digest)
+    return Image(repository, tag, digest)
+
+
+def variable(container: Container, name: str) -> tuple[int, str] | None:
+    """Return index and value of a variable; the value is "" where it comes from elsewhere."""
+    return next(((index, text(value)) for index, found, value in container.environment() if found == name), None)
+
+
+@PODS.rule(
+    "gpu-visible-without-request",
+    severity="warning",
+    why="CUDA images ask for all GPUs: on a GPU node the container sees those of other pods, and Ray counts them",
+    fix=f"set {VISIBLE} to void in env",
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
+)
+def _sees_all(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.apps:
+        has_cuda = parse_image(container.image).has_cuda
+        if container.gpus or container.mentions_gpu or not has_cuda or variable(container, VISIBLE):
+            continue
+        yield Hit(
+            where=pod.at(*container.path, "image"),
+            seen=f"container {container.name} has a CUDA image and requests no GPU",
+            edits=(Insert(pod.at(*container.path), f"env: [{{name: {VISIBLE}, value: void}}]"),)
+            if "env" not in container.data
+            else (),
+        )
+
+
+@PODS.rule(
+    "gpu-visible-devices",
+    why="the device plugin sets the variable; what the pod sets itself bypasses the allocation, or is overwritten",
+    fix="remove it; limits decide what the container sees",
+    source="https://github.com/NVIDIA/nvidia-container-toolkit/issues/27",
+)
+def _visible_devices(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for index, name, value in container.environment() if container.gpus else ():
+            if name in (VISIBLE, _CUDA_VISIBLE):
+                yield Hit(
+                    where=pod.at(*container.path, "env", index, "name"),
+                    seen=f"container {container.name} requests a GPU and sets {name}"
+                    + (f" to {quoted(value)}" if isinstance(value, str) else ""),
+                    why=""
+                    if name == VISIBLE
+                    else "the devices of the container are numbered from 0, whichever they are on the node",
+                    severity="error" if name == VISIBLE else "warning",
+                )
+
+
+@PODS.rule(
+    "ray-image",
+    severity="warning",
+    why="the pod does not start, or Ray finds no CUDA",
+    fix="write rayproject/ray:VERSION-gpu with the version of rayVersion",
+    source="https://docs.ray.io/en/latest/ray-overview/installation.html#docker-images",
+)
+def _ray_image(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.apps:
+        image = parse_image(container.image)
+        if not image.is_ray:
+            continue
+        where = pod.at(*container.path, "image")
+        if image.repository.endswith("rayproject/ray-ml"):
+            yield Hit(
+                where=where,
+                seen=f"{container.image} is of a repository that has had no new image since Ray 2.50",
+                why="ray-ml was deprecated in Ray 2.31, and many of its tags are gone",
+                fix="write rayproject/ray:VERSION-gpu, and install libraries in an image of your own or a runtime env",
+            )
+        elif image.tag in ("", "latest") and not image.digest:
+            yield Hit(
+                where=where,
+                seen=f"{container.image} has no version",
+                why="head and workers that start at different times run different versions of Ray",
+            )
+        elif container.gpus and image.tag and not image.has_cuda:
+            yield Hit(where=where, seen=f"{container.image} has no CUDA, and the container requests a GPU")
+
+
+@PODS.rule(
+    "cuda-image-latest",
+    severity="warning",
+    why="nvidia/cuda has no tag latest: the image cannot be pulled",
+    fix="write a version, such as nvidia/cuda:12.6.3-base-ubuntu24.04",
+    source="https://hub.docker.com/r/nvidia/cuda",
+)
+def _cuda_latest(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        image = parse_image(container.image)
+        if image.repository.endswith("nvidia/cuda") and image.tag in ("", "latest") and not image.digest:
+            yield Hit(
+                where=pod.at(*container.path, "image"),
+                seen=f"container {container.name} has the image {container.image}",
+            )

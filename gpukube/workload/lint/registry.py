@@ -1,0 +1,26 @@
+"""All rules, in the order of their numbers.
+
+A new family is a module with its rules and a line here. Lists are by what a rule looks at: a pod, a Ray cluster, an
+object, or everything that is linted together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gpukube.rule_ids import rule_id
+from gpukube.workload.lint import images, ray, resources
+
+if TYPE_CHECKING:
+    from gpukube.workload.lint.rule import Rule
+    from gpukube.workload.lint.views import Pod, RayCluster, World
+    from gpukube.workload.manifests import Manifest
+
+POD_RULES: Final[tuple[Rule[Pod], ...]] = (*resources.PODS, *images.PODS)
+RAY_RULES: Final[tuple[Rule[RayCluster], ...]] = (*ray.CLUSTERS,)
+OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (*resources.OBJECTS, *ray.OBJECTS)
+WORLD_RULES: Final[tuple[Rule[World], ...]] = ()
+
+_ALL: Final[tuple[Rule[Any], ...]] = (*POD_RULES, *RAY_RULES, *OBJECT_RULES, *WORLD_RULES)
+RULES: Final[dict[str, Rule[Any]]] = {rule.code: rule for rule in sorted(_ALL, key=lambda rule: rule_id(rule.code))}
+"""Code -> rule."""

@@ -1,0 +1,297 @@
+"""Rules about what containers request: GPUs in limits, whole numbers, right names.
+
+Pure. Must not live here: where pods may run (`placement`), Ray (`ray`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.spec.source.positions import PositionedDict
+from gpukube.spec.wording import quoted
+from gpukube.workload.lint.edits import Insert, Move, Rewrite
+from gpukube.workload.lint.rule import Hit, Rules
+from gpukube.workload.lint.views import GPU, NOTHING, Pod, amount, is_gpu, mapping
+from gpukube.workload.quantity import whole
+from gpukube.workload.requests import is_extended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.spec.source.positions import Data
+    from gpukube.workload.lint.edits import Edit
+    from gpukube.workload.lint.views import Container, World
+    from gpukube.workload.manifests import Manifest
+
+PODS: Final[Rules[Pod]] = Rules()
+OBJECTS: Final[Rules[Manifest]] = Rules()
+
+_VALIDATION: Final = "https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/apis/core/v1/validation/validation.go"
+_GUIDE: Final = "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/"
+_RETIRED: Final = "alpha.kubernetes.io/nvidia-gpu"
+_STANDARD: Final = re.compile(r"cpu|memory|ephemeral-storage|storage|hugepages-.+")
+_MEANT: Final = re.compile(r".*(gpu|nvidia).*", re.IGNORECASE)
+_PARTS: Final = ("limits", "requests")
+
+
+def shown(value: object) -> str:
+    """Write a value as it would stand in JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@PODS.rule(
+    "gpu-request-only",
+    why="the API server refuses it: Limit must be set for non overcommitable resources",
+    fix="write it under limits; requests may be left out",
+    source=_VALIDATION,
+)
+def _request_only(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for name, value in container.requests.items():
+            if is_extended(name) and name not in container.limits:
+                yield Hit(
+                    where=pod.key_at(*container.path, "resources", "requests", name),
+                    seen=f"container {container.name} has {name} under requests and not under limits",
+                    fix=f"write {name}: {shown(value)} under limits; requests may be left out",
+                    edits=_add_limit(pod, container, name, value),
+                )
+
+
+def _add_limit(pod: Pod, container: Container, name: str, value: Data) -> tuple[Edit, ...]:
+    if whole(amount(value) or NOTHING + 1) is None:
+        return ()
+    path = (*container.path, "resources")
+    entry = f"{name}: {shown(value)}"
+    if isinstance(container.resources.get("limits"), PositionedDict):
+        return (Insert(pod.at(*path, "limits"), entry),) if container.limits else ()
+    return () if "limits" in container.resources else (Insert(pod.at(*path), f"limits: {{{entry}}}"),)
+
+
+@PODS.rule(
+    "gpu-request-differs",
+    why="a device cannot be overcommitted: the API server refuses a request that is not equal to the limit",
+    fix="write the same number, or leave the request out",
+    source=_VALIDATION,
+)
+def _request_differs(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for name, value in container.requests.items():
+            limit = container.limits.get(name)
+            request, most = amount(value), amount(limit)
+            if is_extended(name) and request is not None and most is not None and request != most:
+                where = pod.at(*container.path, "resources", "requests", name)
+                yield Hit(
+                    where=where,
+                    seen=f"container {container.name} requests {shown(value)} {name}, and its limit is {shown(limit)}",
+                    fix=f"write {shown(limit)}, or leave the request out",
+                    edits=(Rewrite(where, shown(limit)),),
+                )
+
+
+@PODS.rule(
+    "gpu-fraction",
+    why="devices are counted in whole pieces; the API server refuses the pod",
+    fix="write a whole number; to share a GPU, use a pool with MIG or time-slicing",
+    source=_GUIDE,
+)
+def _fraction(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for part, named in (("limits", container.limits), ("requests", container.requests)):
+            for name, value in named.items():
+                if not is_extended(name) or value is None:
+                    continue
+                count = amount(value)
+                if count is None or whole(count) is None or count < 0:
+                    yield Hit(
+                        where=pod.at(*container.path, "resources", part, name),
+                        seen=f"{name} is {shown(value)}, which is not a whole number of devices",
+                    )
+
+
+@PODS.rule(
+    "gpu-name-unqualified",
+    why="only cpu, memory, ephemeral-storage and hugepages have no prefix; the API server refuses the pod",
+    fix=f"write {GPU}",
+    source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources",
+)
+def _unqualified(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for part, named in (("limits", container.limits), ("requests", container.requests)):
+            for name in named:
+                bare = "/" not in name and not _STANDARD.fullmatch(name) and _MEANT.fullmatch(name)
+                if bare or name.startswith(f"requests.{GPU.partition('/')[0]}/"):
+                    where = pod.key_at(*container.path, "resources", part, name)
+                    right = name.removeprefix("requests.") if not bare else GPU
+                    yield Hit(
+                        where=where,
+                        seen=f"{quoted(name)} is not the name of a resource",
+                        fix=f"write {right}",
+                        edits=(Rewrite(where, right),) if right not in named else (),
+                    )
+
+
+@PODS.rule(
+    "gpu-misplaced",
+    why="kubectl refuses the unknown field; other clients drop it without a word, and the container gets none of it",
+    fix="write it under resources.limits",
+    source="https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
+)
+def _misplaced(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        resources = (*container.path, "resources")
+        outside = [part for part in _PARTS if isinstance(container.data.get(part), PositionedDict)]
+        # Where limits stand beside resources, what is directly under resources is meant as requests.
+        under = "requests" if "limits" in outside and "limits" not in container.resources else "limits"
+        for name in container.resources:
+            if is_extended(name) or _STANDARD.fullmatch(name):
+                key = pod.key_at(*resources, name)
+                yield Hit(
+                    where=key,
+                    seen=f"container {container.name} has {name} directly under resources",
+                    fix=f"write it under resources.{under}",
+                    edits=(Move(key, pod.at(*resources), under),) if name not in container.limits else (),
+                )
+        for part in outside:
+            key = pod.key_at(*container.path, part)
+            movable = part not in container.resources and isinstance(container.data.get("resources"), PositionedDict)
+            yield Hit(
+                where=key,
+                seen=f"container {container.name} has {part} beside resources, not under it",
+                fix=f"write {part} under resources",
+                edits=(Move(key, pod.at(*resources)),) if movable else (),
+            )
+
+
+@PODS.rule(
+    "gpu-pod-level",
+    why="resources of a whole pod are cpu, memory and hugepages; the API server refuses others",
+    fix="write it under resources.limits of a container",
+    source="https://github.com/kubernetes/component-helpers/blob/v0.34.0/resource/helpers.go",
+)
+def _pod_level(pod: Pod, _: World) -> Iterator[Hit]:
+    resources = mapping(pod.spec.get("resources"))
+    for part in _PARTS:
+        for name in mapping(resources.get(part)):
+            if is_extended(name):
+                yield Hit(
+                    where=pod.key_at("resources", part, name),
+                    seen=f"{name} is among the resources of the whole pod",
+                )
+
+
+@PODS.rule(
+    "gpu-in-containers",
+    severity="warning",
+    why="devices are not shared between the containers of a pod: one node must have all of them",
+    fix="request the GPU in the one container that uses it",
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/71",
+)
+def _several_containers(pod: Pod, _: World) -> Iterator[Hit]:
+    asking = [container for container in pod.apps if container.gpus]
+    for container in asking[1:2]:
+        names = ", ".join(one.name for one in asking)
+        total = ", ".join(f"{count} {name}" for name, count in pod.gpus.items())
+        yield Hit(
+            where=pod.at(*container.path, "resources"),
+            seen=f"{len(asking)} containers request GPUs ({names}), {total} in all",
+        )
+
+
+@PODS.rule(
+    "gpu-init-larger",
+    severity="warning",
+    why="the pod is placed by the larger of the two, and the difference is unused after the start",
+    fix="request fewer in the init container",
+    source="https://github.com/kubernetes/component-helpers/blob/v0.34.0/resource/helpers.go",
+)
+def _init_larger(pod: Pod, _: World) -> Iterator[Hit]:
+    running = {name: sum(one.gpus.get(name, 0) for one in pod.apps) for name in pod.gpus}
+    for container in pod.containers:
+        if container.is_init and not container.is_sidecar:
+            for name, count in container.gpus.items():
+                if count > running.get(name, 0):
+                    yield Hit(
+                        where=pod.at(*container.path, "resources"),
+                        seen=f"init container {container.name} requests {count} {name}, the containers after it "
+                        f"{running.get(name, 0)}",
+                    )
+
+
+@PODS.rule(
+    "gpu-zero",
+    severity="warning",
+    why="it hides no GPU from the container, and the admission plugin adds the toleration of GPU nodes for it",
+    fix="remove it; to hide GPUs set the variable NVIDIA_VISIBLE_DEVICES to void",
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
+)
+def _zero(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for name, value in container.limits.items():
+            if is_gpu(name) and amount(value) == 0:
+                yield Hit(
+                    where=pod.at(*container.path, "resources", "limits", name),
+                    seen=f"container {container.name} requests 0 {name}",
+                )
+
+
+@PODS.rule(
+    "gpu-name-retired",
+    why="it is the name from before device plugins, and nothing advertises it: no node can run the pod",
+    fix=f"write {GPU}",
+    source="https://github.com/kubernetes/kubernetes/issues/96506",
+)
+def _retired(pod: Pod, _: World) -> Iterator[Hit]:
+    for container in pod.containers:
+        for part, named in (("limits", container.limits), ("requests", container.requests)):
+            if _RETIRED in named:
+                where = pod.key_at(*container.path, "resources", part, _RETIRED)
+                yield Hit(
+                    where=where,
+                    seen=f"container {container.name} requests {_RETIRED}",
+                    edits=(Rewrite(where, GPU),) if GPU not in named else (),
+                )
+
+
+@PODS.rule(
+    "gpu-without-cpu",
+    severity="warning",
+    why="without them the scheduler places it on a node that is full, and it is evicted first",
+    fix="write requests for cpu and memory",
+    source="https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/",
+)
+def _without_cpu(pod: Pod, _: World) -> Iterator[Hit]:
+    whole_pod = mapping(pod.spec.get("resources"))
+    given = {name for part in _PARTS for name in mapping(whole_pod.get(part))}
+    for container in pod.apps:
+        lacking = [name for name in ("cpu", "memory") if not container.has(name) and name not in given]
+        if container.gpus and lacking:
+            yield Hit(
+                where=pod.key_at(*container.path, "resources"),
+                seen=f"container {container.name} requests a GPU, and no {' and no '.join(lacking)}",
+                fix=f"write requests for {' and '.join(lacking)}",
+            )
+
+
+@OBJECTS.rule(
+    "gpu-quota-name",
+    why="extended resources have the requests. form only: the quota is accepted and counts nothing",
+    fix=f"write requests.{GPU}",
+    source="https://kubernetes.io/docs/concepts/policy/resource-quotas/#resource-quota-for-extended-resources",
+)
+def _quota(manifest: Manifest, _: World) -> Iterator[Hit]:
+    if manifest.kind != "ResourceQuota":
+        return
+    hard = mapping(mapping(manifest.root.get("spec")).get("hard"))
+    for name in hard:
+        bare = name.removeprefix("limits.")
+        if is_gpu(bare):
+            where = manifest.positions.key_at(("spec", "hard", name))
+            right = f"requests.{bare}"
+            yield Hit(
+                where=where,
+                seen=f"{name} limits nothing",
+                fix=f"write {right}",
+                edits=(Rewrite(where, right),) if right not in hard else (),
+            )
