@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -166,15 +167,21 @@ class Started:
             except ProcessLookupError:
                 continue
         self.wait()
-        wait_for(lambda: not any(map(is_alive, doomed)))  # a request of theirs that is let go before that would be done
+        # A process that was killed gives its memory back before its connections: until then a request of it may go on.
+        wait_for(lambda: not any(is_alive(pid) for pid in doomed), lambda: f"still there: {doomed}")
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process has not ended yet; one that only waits to be reaped has."""
+    """Whether any thread of a process lives: its first one may have ended before the others, which hold its files."""
+    states: list[str] = []
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
     except OSError:
         return False
+    for task in tasks:
+        with suppress(OSError):  # ended while we look
+            states.append((task / "stat").read_text().rpartition(")")[2].split()[0])
+    return any(state not in ("Z", "X") for state in states)
 
 
 def descendants(pid: int) -> list[int]:

@@ -162,7 +162,7 @@ LOOKING = {
     "cli.bodies": {"pool_views"},
     "cli.commands": {"pool"},
     "cluster": {"helm", "kube", "names", "process", "proof", "release", "state"},
-    "cluster.helm": {"chart"},
+    "cluster.helm": {"chart", "servers"},
     "cluster.kube": {"draining", "limits"},
     "cluster.process": {"child", "scratch", "tether"},
     "cluster.proof": {"outcome"},

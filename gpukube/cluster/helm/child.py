@@ -1,6 +1,7 @@
-"""The child process that holds the embedded Helm: one request on standard input, one answer on standard output.
+"""The child process that holds the embedded Helm: requests and answers, a line of JSON each, on standard input.
 
-Lives here: calls of helm_python, and nothing of gpukube, so that it starts as a bare script. Must not live here:
+Standard input is a Unix socket. Open files that come with a request are held while it is worked on: the lock of a run's
+mark. Lives here: calls of helm_python, and nothing of gpukube, so that it starts as a bare script. Must not live here:
 decisions.
 
 Why a process: the library sets no time limit on HTTP, and a server that accepts and never answers holds a call for
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+import socket
 import threading
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -22,7 +23,7 @@ _OVERDUE: Final = 75  # EX_TEMPFAIL of sysexits.h: whoever should have ended it 
 
 
 class Request(TypedDict, total=False):
-    """What the parent asks for; which keys count depends on the verb."""
+    """What the starter asks for; which keys count depends on the verb."""
 
     verb: str
     deadline_s: float
@@ -47,21 +48,36 @@ class Request(TypedDict, total=False):
 
 
 def main() -> None:
-    """Answer one request, then end. Standard output is kept for the answer alone."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    request: Request = json.load(sys.stdin)
-    # The parent ends us at its deadline; should it be gone by then, we end ourselves.
-    watchdog = threading.Timer(request["deadline_s"] + 5.0, os._exit, (_OVERDUE,))
-    watchdog.daemon = True
-    watchdog.start()
-    json.dump(_answer(request), answers)
-    answers.flush()
+    """Answer one request after the other, until the starter has closed its end."""
+    channel = socket.socket(fileno=os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # whatever Helm starts, to log in, reads no request
+    import helm_python  # noqa: F401, PLC0415 -- 0.1 s and 64 MiB, while the starter writes
+
+    while (received := _receive(channel)) is not None:
+        request, keeps = received
+        # The starter ends us at its deadline; should it be gone by then, we end ourselves.
+        watchdog = threading.Timer(request["deadline_s"] + 5.0, os._exit, (_OVERDUE,))
+        watchdog.daemon = True
+        watchdog.start()
+        answer = _answer(request)
+        watchdog.cancel()
+        for handle in keeps:
+            os.close(handle)
+        channel.sendall(json.dumps(answer).encode() + b"\n")
     os._exit(0)  # the Go runtime's threads need no farewell
 
 
+def _receive(channel: socket.socket) -> tuple[Request, list[int]] | None:
+    """Read one line, and the open files that came with it; None at the end."""
+    line, keeps, _flags, _sender = socket.recv_fds(channel, 65536, 8, socket.MSG_CMSG_CLOEXEC)
+    while line and not line.endswith(b"\n"):
+        more = channel.recv(65536)
+        line = line + more if more else b""
+    return (json.loads(line), keeps) if line else None
+
+
 def _answer(request: Request) -> dict[str, object]:
-    import helm_python  # noqa: PLC0415 -- 0.2 s and 64 MiB, only in this process
+    import helm_python  # noqa: PLC0415 -- 0.1 s and 64 MiB, only in this process
 
     verbs: dict[str, Callable[[Request], dict[str, object]]] = {
         "version": lambda _request: {},

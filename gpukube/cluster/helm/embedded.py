@@ -1,24 +1,20 @@
-"""Helm by the embedded library, in a child process per call.
+"""Helm by the embedded library, in a process that answers one call after the other.
 
-Lives here: the parent's side of that process. Must not live here: the library itself (child).
-
-Nothing of the surroundings decides which cluster is meant: the library would mix a kubeconfig of the environment into
-what it is given, so the child gets a complete kubeconfig of ours and no Helm settings.
+Lives here: what that process is asked. Must not live here: the library itself (child), how many processes there are and
+when they end (servers).
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from gpukube.cluster.helm import child as helm_child
+from gpukube.cluster.helm import servers
 from gpukube.cluster.helm.chart import archive_in
 from gpukube.cluster.helm.engine import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm.failures import explain_helm, words_of
-from gpukube.cluster.process.child import DeadlinePassed, Ended, run_child
-from gpukube.cluster.process.scratch import Scratch
+from gpukube.cluster.process.child import DeadlinePassed
 from gpukube.core.jsontree import Tree, number, text, tree
 from gpukube.errors import HelmError, HelmTimeout, Where
 
@@ -30,17 +26,6 @@ if TYPE_CHECKING:
     from gpukube.cluster.process.child import Stop
 
 _CHANGES: Final = ("upgrade", "rollback", "uninstall")
-
-
-def embedded_environ(environ: Mapping[str, str], directory: str) -> dict[str, str]:
-    """Drop every Helm and kubeconfig setting; give Helm a directory of its own for cache and temporary files.
-
-    The child lives for a second or two: collecting garbage costs it a sixth of its time and gains nothing, unless a
-    chart is so large that its memory nears the limit (Go's runtime: GOGC, GOMEMLIMIT).
-    """
-    kept = {name: value for name, value in environ.items() if name != "KUBECONFIG" and not name.startswith("HELM_")}
-    homes = {f"HELM_{kind}_HOME": f"{directory}/{kind.lower()}" for kind in ("CACHE", "CONFIG", "DATA")}
-    return {**kept, **homes, "TMPDIR": directory, "GOGC": "off", "GOMEMLIMIT": "512MiB"}
 
 
 def _logins(environ: Mapping[str, str]) -> str:
@@ -125,41 +110,38 @@ class HelmSdk:
         where = Where(f"helm {verb}")
         message = json.dumps({"verb": verb, "deadline_s": self._deadline_s, "timeout_s": HOOKS_S, **request})
         changes = verb in _CHANGES and not request.get("dry_run")
-        # Cleaned up by us, whatever becomes of the child; the library leaves files behind when it is killed.
-        with Scratch("helm") as directory:
-            try:
-                ended = run_child(
-                    [sys.executable, "-P", str(Path(helm_child.__file__))],
-                    stdin=message,
-                    environ=embedded_environ(self._environ, str(directory)),
+        try:
+            answer = _read(
+                servers.ask(
+                    self._environ,
+                    message,
                     deadline_s=self._deadline_s,
                     keeps=keeps,
                     stop=self._stop if changes or self._stop is None else self._stop.at_once(),
-                )
-            except DeadlinePassed as error:
-                raise HelmTimeout(
-                    f"the embedded Helm did not finish its {verb} within {self._deadline_s:g} s and was stopped",
-                    where=where,
-                    fix="check that cluster and chart repository answer; then run again, which repairs the release",
-                ) from error
-        answer = _read(ended, where, request)
+                ),
+                where,
+                request,
+            )
+        except DeadlinePassed as error:
+            raise HelmTimeout(
+                f"the embedded Helm did not finish its {verb} within {self._deadline_s:g} s and was stopped",
+                where=where,
+                fix="check that cluster and chart repository answer; then run again, which repairs the release",
+            ) from error
+        except servers.Crashed as error:
+            raise HelmError(
+                f"the embedded Helm ended with code {error.code}",
+                where=where,
+                why=error.log,
+                fix="run again; if it stays, install the helm command: it is used instead",
+                code="helm-crash",
+            ) from error
         HelmSdk._said = text(answer, "helm")
         return answer
 
 
-def _read(ended: Ended, where: Where, request: Mapping[str, object]) -> Tree:
-    try:
-        answer = tree(json.loads(ended.out))
-    except ValueError:
-        answer = {}
-    if ended.code != 0 or not ended.out:
-        raise HelmError(
-            f"the embedded Helm ended with code {ended.code}",
-            where=where,
-            why=ended.err.strip()[-300:],
-            fix="run again; if it stays, install the helm command: it is used instead",
-            code="helm-crash",
-        )
+def _read(line: str, where: Where, request: Mapping[str, object]) -> Tree:
+    answer = tree(json.loads(line))
     if "error" in answer:
         raise explain_helm(text(answer, "error"), where, words_of(text(request, "name")))
     return answer

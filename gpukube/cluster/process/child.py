@@ -1,14 +1,16 @@
 """Child processes with a deadline: the one place that starts any.
 
-Lives here: running a command in a process group of its own, and ending the group. Must not live here: what it is for,
-how it ends when this process is killed (tether).
+Lives here: running a command in a process group of its own, once or for one request after the other, and ending the
+group. Must not live here: what it is for, how it ends when this process is killed (tether).
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -55,6 +57,32 @@ class Stop:
         return replace(self, grace_s=0.0, report=lambda: None)
 
 
+class ServerEnded(Exception):
+    """A child that serves has ended instead of answering; the argument is its exit code (negative: a signal)."""
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How long a child is waited for: until its deadline, which a stop of the run brings nearer."""
+
+    end: float
+    stop: Stop | None
+    hurried: bool = False
+
+    def look_s(self) -> float:
+        """Return the seconds until the next look at the stop, or the deadline."""
+        if self.stop and not self.hurried and self.stop.requested():
+            self.end, self.hurried = min(self.end, time.monotonic() + self.stop.grace_s), True
+            self.stop.report()
+        left = max(0.0, self.end - time.monotonic())
+        return left if self.stop is None or self.hurried else min(_LOOK_S, left)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic() >= self.end
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a child ended: its exit code (negative: a signal) and what it wrote."""
@@ -92,21 +120,95 @@ def run_child(  # noqa: PLR0913 -- what a child gets, by name
     """
     if not os.access(command[0], os.X_OK):
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    lifeline, ours = os.pipe()
-    try:
-        child = _start(command, environ, (lifeline, *keeps))
-    except BaseException:
-        os.close(ours)
-        raise
-    finally:
-        os.close(lifeline)
+    child, lifeline = _start(command, environ, keeps)
     try:
         with child:
             return _attend(child, stdin, deadline_s, stop)
     finally:
-        with _guard:
-            _living.discard(child)
-        os.close(ours)
+        _forget(child, lifeline)
+
+
+class Server:
+    """A child that answers one request after the other, each a line on its standard input, which is a Unix socket.
+
+    Used by one thread at a time. It ends with this process, as any child.
+
+    Args:
+        command: Program (a path) and arguments.
+        environ: Its whole environment.
+        log: File that gets what it writes to standard output and error.
+
+    Raises:
+        OSError: The program cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
+        self._channel, theirs = socket.socketpair()
+        with theirs, log.open("ab") as output:
+            self._child, self._lifeline = _start(command, environ, stdin=theirs.fileno(), output=output.fileno())
+        self._channel.settimeout(0.0)  # all waiting is by poll
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended by itself."""
+        return self._child.poll() is None
+
+    def ask(self, request: str, *, deadline_s: float, keeps: Sequence[int] = (), stop: Stop | None = None) -> str:
+        """Return the answer to a request. After any exception the server has ended.
+
+        Args:
+            request: One line.
+            deadline_s: Seconds after which the group is told to end, and soon after is killed.
+            keeps: Open files that it holds while it works on this request.
+            stop: Brings the deadline nearer when the user asks to stop.
+
+        Raises:
+            DeadlinePassed: The deadline passed; nothing of the group runs any more.
+            ServerEnded: It ended without an answer.
+        """
+        patience = _Patience(time.monotonic() + deadline_s, stop)
+        try:
+            answer = self._exchange(request.encode() + b"\n", keeps, patience)
+        except BaseException:  # Ctrl-C too: nothing of ours may be left running
+            _end(self._child)
+            self.end()
+            raise
+        if answer is None:
+            code = self._child.wait()
+            self.end()
+            raise ServerEnded(code)
+        return answer
+
+    def _exchange(self, line: bytes, keeps: Sequence[int], patience: _Patience) -> str | None:
+        """Write a line and read one; None when the server has ended."""
+        poll = select.poll()
+        answer = bytearray()
+        try:
+            # The files go with the first byte; what does not fit into the socket is written when there is room.
+            rest = memoryview(line)[socket.send_fds(self._channel, [line], keeps) :]
+            while not answer.endswith(b"\n"):
+                poll.register(self._channel, select.POLLIN | (select.POLLOUT if rest else 0))
+                for _, event in poll.poll(patience.look_s() * 1000):
+                    if event & ~select.POLLOUT:
+                        if not (part := self._channel.recv(1 << 16)):
+                            return None
+                        answer += part
+                    elif rest:
+                        rest = rest[self._channel.send(rest) :]
+                if not answer.endswith(b"\n") and patience.is_over:
+                    raise DeadlinePassed("no answer in time")
+        except ConnectionError:
+            return None
+        return answer.decode("utf-8", "replace")
+
+    def end(self) -> None:
+        """End it at once, with all it started: nothing that it does is waited for. More than once does no harm."""
+        if self._channel.fileno() < 0:
+            return
+        self._channel.close()
+        _kill(self._child)
+        self._child.wait()
+        _forget(self._child, self._lifeline)
 
 
 def kill_all() -> None:
@@ -114,32 +216,51 @@ def kill_all() -> None:
     with _guard:
         for child in _living:
             if child.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
+                _kill(child)
 
 
-def _start(command: Sequence[str], environ: Mapping[str, str], keeps: Sequence[int]) -> subprocess.Popen[str]:
-    """Start a command on a tether, whose end is the first of the files it keeps."""
-    child = subprocess.Popen(  # noqa: S603 -- the command is ours: helm, or this Python
-        [sys.executable, "-I", "-S", str(Path(tether.__file__)), str(keeps[0]), *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(environ),
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-        pass_fds=tuple(keeps),
-    )
+def _start(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    keeps: Sequence[int] = (),
+    *,
+    stdin: int = subprocess.PIPE,
+    output: int = subprocess.PIPE,
+) -> tuple[subprocess.Popen[str], int]:
+    """Start a command on a tether; return it and our end of the lifeline."""
+    theirs, lifeline = os.pipe()
+    try:
+        child = subprocess.Popen(  # noqa: S603 -- the command is ours: helm, or this Python
+            [sys.executable, "-I", "-S", str(Path(tether.__file__)), str(theirs), *command],
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            env=dict(environ),
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+            pass_fds=(theirs, *keeps),
+        )
+    except BaseException:
+        os.close(lifeline)
+        raise
+    finally:
+        os.close(theirs)
     with _guard:
         _living.add(child)
-    return child
+    return child, lifeline
+
+
+def _forget(child: subprocess.Popen[str], lifeline: int) -> None:
+    with _guard:
+        _living.discard(child)
+    os.close(lifeline)
 
 
 def _attend(child: subprocess.Popen[str], stdin: str, deadline_s: float, stop: Stop | None) -> Ended:
     try:
-        out, err = _follow(child, stdin, time.monotonic() + deadline_s, stop)
+        out, err = _follow(child, stdin, _Patience(time.monotonic() + deadline_s, stop))
     except subprocess.TimeoutExpired as error:
         _end(child)
         raise DeadlinePassed(f"no end after {deadline_s:g} s") from error
@@ -149,23 +270,22 @@ def _attend(child: subprocess.Popen[str], stdin: str, deadline_s: float, stop: S
     return Ended(child.returncode, out, err)
 
 
-def _follow(child: subprocess.Popen[str], stdin: str, end: float, stop: Stop | None) -> tuple[str, str]:
+def _follow(child: subprocess.Popen[str], stdin: str, patience: _Patience) -> tuple[str, str]:
     """Wait for the end; TimeoutExpired when it comes too late."""
     given: str | None = stdin
-    hurried = False
     # communicate() keeps what it has read when it times out, so it can be called again between looks at the stop.
     while True:
-        if stop and not hurried and stop.requested():
-            end, hurried = min(end, time.monotonic() + stop.grace_s), True
-            stop.report()
-        left = max(0.0, end - time.monotonic())
-        look_s = left if stop is None or hurried else min(_LOOK_S, left)
         try:
-            return child.communicate(given, timeout=look_s)
+            return child.communicate(given, timeout=patience.look_s())
         except subprocess.TimeoutExpired:
-            if time.monotonic() >= end:
+            if patience.is_over:
                 raise
         given = None  # it has been taken over by the first call
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _end(child: subprocess.Popen[str]) -> None:

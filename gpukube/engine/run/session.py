@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.helm import servers
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.engine.run.calls import BoundedCloud
 from gpukube.engine.run.shared import Shared
@@ -100,7 +101,7 @@ class Session:
 
 @contextmanager
 def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str, Session]]:
-    """Open a session per cluster, by key, and close them all afterwards; their calls end with the run.
+    """Open a session per cluster, by key, and close them all afterwards; their calls and Helm's end with the run.
 
     Raises:
         MissingExtra: A provider or its SDK is not installed.
@@ -111,7 +112,8 @@ def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str
             provider = load_provider(cluster.provider)
             cloud = BoundedCloud(provider.connect(cluster, run.settings), cluster.key, run.calls)
             sessions[cluster.key] = Session(cluster, provider, cloud, run.settings, calls=run.calls)
-        yield sessions
+        with servers.kept():
+            yield sessions
     finally:
         for session in sessions.values():  # those that were opened, also when a later provider is not installed
             session.close()

@@ -8,15 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.process.child import DeadlinePassed, Ended, Stop, kill_all, run_child
+from gpukube.cluster.process.child import DeadlinePassed, Ended, Server, ServerEnded, Stop, kill_all, run_child
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
 def python(code: str) -> list[str]:
@@ -138,3 +139,57 @@ def test_kill_all_when_a_child_runs_then_it_is_killed_at_once() -> None:
 
     wait_for(is_gone)
     assert ended[0].code == -signal.SIGKILL
+
+
+# A child that serves
+
+
+SERVES = """
+import os, socket, sys, time
+channel = socket.socket(fileno=0)
+lines = channel.makefile("rw", encoding="utf-8")
+for line in lines:
+    word = line.strip()
+    if word == "hang":
+        time.sleep(1000)
+    if word == "crash":
+        os.write(2, b"no memory")
+        os._exit(3)
+    lines.write(f"{os.getpid()} {len(word)}" + chr(10))
+    lines.flush()
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(python(SERVES), {}, tmp_path / "log")
+    yield made
+    made.end()
+
+
+def test_server_when_it_is_asked_twice_then_the_same_process_answers(server: Server) -> None:
+    first, second = (server.ask("x" * count, deadline_s=LONG_S).split() for count in (5, 3_000_000))
+    assert first[0] == second[0]
+    assert (first[1], second[1]) == ("5", "3000000")
+    assert server.is_running
+    server.end()
+    server.end()
+    stat = Path(f"/proc/{first[0]}/stat")
+    wait_for(lambda: not stat.exists() or ") Z " in stat.read_text())
+
+
+def test_server_when_its_time_is_up_then_it_is_ended(server: Server) -> None:
+    with pytest.raises(DeadlinePassed):
+        server.ask("hang", deadline_s=0.2)
+    assert not server.is_running
+
+
+def test_server_when_asked_to_stop_then_ended_after_the_grace(server: Server) -> None:
+    with pytest.raises(DeadlinePassed):
+        server.ask("hang", deadline_s=LONG_S, stop=Stop(lambda: True, 0.2))
+
+
+def test_server_when_it_crashes_then_its_code_and_what_it_wrote(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(ServerEnded) as caught:
+        server.ask("crash", deadline_s=LONG_S)
+    assert (caught.value.args, (tmp_path / "log").read_text()) == ((3,), "no memory")

@@ -9,7 +9,8 @@ import pytest
 from gpukube.cluster.helm import choice as helm_choice
 from gpukube.cluster.helm.choice import choose_engine
 from gpukube.cluster.helm.cli import HelmCli, cli_environ
-from gpukube.cluster.helm.embedded import HelmSdk, embedded_environ
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.helm.servers import embedded_environ
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -117,4 +118,4 @@ def test_embedded_environ_when_the_user_has_settings_then_none_of_helm_is_seen()
     }
     assert kept["TMPDIR"] == "/tmp/x"  # noqa: S108 -- a name
     assert all(kept[f"HELM_{kind}_HOME"].startswith("/tmp/x/") for kind in ("CACHE", "CONFIG", "DATA"))  # noqa: S108
-    assert {kept["GOGC"], kept["GOMEMLIMIT"]} == {"off", "512MiB"}
+    assert {kept["GOGC"], kept["GOMEMLIMIT"]} == {"off", "256MiB"}
