@@ -200,6 +200,7 @@ COMMANDS: Final[dict[str, str]] = {
     "memory": "The value is not an amount of memory.",
     "catalogue-cache": "The file of refreshed catalog data cannot be used; the embedded data is.",
     "catalogue-outdated": "Refreshed catalog data is older than the embedded table, which is used.",
+    "workload-option": "A pool cannot do what `workload render` is asked for, or the option is not for this kind.",
     "defect": "A bug in gpukube.",
     "system": "The local machine refuses something: a full disk, a directory that cannot be written.",
 }

@@ -75,8 +75,7 @@ class PoolOffer:
 def make_offers(desireds: Iterable[Desired], provider_of: Callable[[str], Provider]) -> tuple[PoolOffer, ...]:
     """Describe what translated pools offer, in their order.
 
-    A pool whose devices are handed out by DRA offers no extended resources. One whose plugin gpukube leaves to somebody
-    else (devicePlugin.owner: none) is taken to offer what its spec says.
+    A pool whose plugin gpukube leaves to somebody else (devicePlugin.owner: none) is taken to offer what its spec says.
 
     Args:
         desireds: Pools of a spec, translated by their providers.
@@ -89,12 +88,11 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
     target, facts = desired.target, provider.nodes
     diagnosis = provider.diagnosis
     foreseen = foreseen_devices(desired, diagnosis.autoscaler if diagnosis else None)
-    by_dra = desired.ownership.advertiser == "dra"
     room = facts.room(target)
 
     def shape(devices: Mapping[str, int]) -> NodeShape:
         return NodeShape(
-            devices={} if by_dra else devices,
+            devices=devices,
             cpu=room.cpu if room else None,
             memory=room.memory if room else None,
             pods=room.pods if room else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -46,3 +47,54 @@ def lint(
         body.show_rules(explain)
     else:
         body.lint(choices, manifests or ())
+
+
+_KINDS = ("pod", "job", "deployment", "statefulset", "jobset", "raycluster", "rayjob", "rayservice", "kueue")
+_CLUSTER = option(
+    "--cluster", default=(), metavar="KEY", help="Which cluster, where the pool is on several."
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderOptions:
+    """What `workload render` alone takes."""
+
+    pool: str = option("--pool", default="", metavar="NAME", help="Name of the pool in the spec.")
+    gpus: int = option("--gpus", default=1, min=1, help="GPUs, instances or shares of one pod (default 1).")
+    resource: str = option("--resource", default="", metavar="NAME", help="Which device, if nodes have several kinds.")
+    image: str = option("--image", default="", help="Image of the pods (default: a pinned CUDA or Ray image).")
+    name: str = option("--name", default="", help="Name of the object (default: the pool's).")
+    namespace: str = option("--namespace", "-n", default="", help="Namespace (default: the one of kubectl).")
+    replicas: int | None = option("--replicas", default=None, min=1, help="Pods, or Ray workers (default 1).")
+    least: int | None = option("--min", default=None, min=0, help="Least Ray workers (default: none).")
+    most: int | None = option("--max", default=None, min=1, help="Most Ray workers (default: what the pool takes).")
+    cpu: str = option("--cpu", default="", metavar="AMOUNT", help="Processors of a pod (default: a fair share).")
+    memory: str = option("--memory", default="", metavar="AMOUNT", help="Memory of a pod (default: a fair share).")
+
+
+@app.command()
+@takes(*SPEC, "clusters", "sandbox", clusters=_CLUSTER)
+def render(
+    choices: Choices,
+    options: RenderOptions,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            show_default=False,
+            autocompletion=lambda incomplete: [kind for kind in _KINDS if kind.startswith(incomplete)],
+            help=", ".join(_KINDS) + ".",
+        ),
+    ],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="What the pods run.")
+    ] = None,
+) -> None:
+    """Write a manifest for a pool, from the spec alone, as YAML for `kubectl apply -f -`.
+
+    Resource names, tolerations, selectors and sizes are those of the pool on its cloud; comments say why. For a
+    rayservice, COMMAND is the import path of the Serve application.
+    """
+    from gpukube.cli.bodies import workload_render as running
+
+    running.render(choices, options, kind, tuple(command or ()))

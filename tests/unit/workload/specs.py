@@ -59,3 +59,8 @@ def offers(tmp_path: Path, *pools: str) -> dict[str, PoolOffer]:
     assert prepared.desired, prepared
     found = [desired for cluster in prepared.desired.values() for desired in cluster]
     return {offer.name: offer for offer in make_offers(found, load_provider)}
+
+
+def all_offers(tmp_path: Path) -> dict[str, PoolOffer]:
+    """Describe all of them; a layout and MPS cannot be on one cluster of EKS."""
+    return offers(tmp_path, *(name for name in POOLS if name != "layout")) | offers(tmp_path, "layout")

@@ -1,0 +1,72 @@
+"""What `gpukube workload render` does: find the pool, write its manifest on stdout, notes on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from gpukube.catalog.learning import learn_refreshed
+from gpukube.cli.stderr import tell
+from gpukube.engine import offline
+from gpukube.engine.plan.prepare import Filters, prepare
+from gpukube.errors import SpecError, Where
+from gpukube.gpu.refusal import nearest, one_of
+from gpukube.provider import load_provider
+from gpukube.workload.offers import make_offers
+from gpukube.workload.render.intent import Intent
+from gpukube.workload.render.manifests import KINDS
+from gpukube.workload.render.manifests import render as render_intent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cli.commands.workload import RenderOptions
+    from gpukube.cli.options import Choices
+    from gpukube.workload.offers import PoolOffer
+
+
+def render(choices: Choices, options: RenderOptions, kind: str, command: tuple[str, ...]) -> None:
+    """Write a manifest.
+
+    Raises:
+        SpecError: The spec, the kind or the pool is wrong, or the pool cannot do it; nothing is written.
+    """
+    if kind not in KINDS:
+        close = nearest(kind, KINDS)[:3]
+        raise SpecError(f'"{kind}" is not a kind', where=Where("KIND"), fix=f"write {one_of(close)}", code="choice")
+    if not choices.files:
+        raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+    learn_refreshed(os.environ, sandbox=choices.sandbox)
+    specs = offline.load(choices.files, sets=choices.sets)
+    prepared = prepare(specs, Filters(clusters=tuple(choices.clusters)))
+    offers = make_offers((pool for pools in prepared.desired.values() for pool in pools), load_provider)
+    offer = _choose(offers, options.pool)
+    beside = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
+    chosen = {key: value for key, value in asdict(options).items() if key != "pool"}
+    made = render_intent(Intent(kind=kind, command=command, **chosen), offer, beside)
+    for note in made.notes:
+        tell(f"note: {note}\n")
+    sys.stdout.write(made.text)
+
+
+def _choose(offers: Sequence[PoolOffer], name: str) -> PoolOffer:
+    """Find the one pool that is meant; of a spec with one pool on one cluster it is that."""
+    names = dict.fromkeys(offer.desired.target.pool for offer in offers)
+    if not name and len(names) > 1:
+        raise SpecError(
+            f"the spec has {len(names)} pools",
+            where=Where("--pool"),
+            fix=f"add --pool {one_of(names)}",
+            code="no-match",
+        )
+    found = [offer for offer in offers if name in ("", offer.desired.target.pool)]
+    if not found:
+        fix = f"did you mean {nearest(name, names)[0]}?" if names else "add a pool to the spec"
+        raise SpecError(f'the spec has no pool "{name}"', where=Where("--pool"), fix=fix, code="no-match")
+    if len(found) > 1:
+        keys = one_of(offer.desired.target.cluster.key for offer in found)
+        message = f"pool {found[0].desired.target.pool} is on {len(found)} clusters"
+        raise SpecError(message, where=Where("--cluster"), fix=f"add --cluster {keys}", code="no-match")
+    return found[0]

@@ -1,0 +1,287 @@
+"""What somebody wants to run on a pool, brought together with what the pool has: device, room of a pod, how many fit.
+
+Lives here: the choices and their refusals. Must not live here: any manifest.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from gpukube.errors import SpecError, Where
+from gpukube.gpu.refusal import nearest, one_of
+from gpukube.workload.quantity import cpu_text, memory_text, parse_quantity
+
+if TYPE_CHECKING:
+    from gpukube.workload.offers import PoolOffer
+
+CUDA_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
+"""The one that `--probe` runs: small, pinned, for x86 and Arm."""
+NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+NAME_LENGTH: Final = 47
+"""KubeRay's limit for a RayJob or RayService; JobSet's names of pods need as much (kuberay utils/validation.go)."""
+_SHARE: Final = 0.9
+"""Of a node's room that pods get: the rest is for DaemonSets of one's own."""
+_GUESSED_CPU: Final = 1000
+_GUESSED_MEMORY: Final = 4 << 30
+_RAY_INIT: Final = (200, 256 << 20)
+"""What the init container requests that KubeRay puts before each worker (kuberay controllers/ray/common/pod.go)."""
+_GIB: Final = 1 << 30
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What somebody wants to run, as the command line has it.
+
+    Attributes:
+        kind: Of manifest.
+        gpus: Devices of a pod.
+        resource: Which, on nodes with several kinds; "" for the only one.
+        image: "" for the default of the kind.
+        name, namespace: "" for the pool's name, and for none.
+        replicas: Pods; None for the default of the kind.
+        least, most: Bounds of a Ray group; None for those of the pool.
+        cpu, memory: Of a pod, as quantities; "" for a fair share.
+        command: What runs; () for the default of the kind.
+    """
+
+    kind: str
+    gpus: int = 1
+    resource: str = ""
+    image: str = ""
+    name: str = ""
+    namespace: str = ""
+    replicas: int | None = None
+    least: int | None = None
+    most: int | None = None
+    cpu: str = ""
+    memory: str = ""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """An intent on its pool.
+
+    Attributes:
+        intent: As above, with a name.
+        offer: The pool.
+        resource: Name of the device that pods request.
+        cpu, memory: Of a pod, as quantities.
+        per_node: So many pods fill a node.
+        notes: What to know besides, for people.
+    """
+
+    intent: Intent
+    offer: PoolOffer
+    resource: str
+    cpu: str
+    memory: str
+    per_node: int
+    notes: tuple[str, ...]
+
+    @property
+    def capacity(self) -> int:
+        """So many pods fill the pool at its largest."""
+        return self.per_node * self.offer.desired.target.nodes.maximum
+
+    @property
+    def starts_empty(self) -> bool:
+        """Whether the autoscaler may have to start the first node."""
+        nodes = self.offer.desired.target.nodes
+        return nodes.autoscaled and nodes.minimum == 0
+
+    def replicas(self) -> int:
+        """Return the pods that run at the same time: one by default.
+
+        Raises:
+            SpecError: The pool has no room for them.
+        """
+        count = 1 if self.intent.replicas is None else self.intent.replicas
+        if count > self.capacity:
+            self.refuse("--replicas", count)
+        return count
+
+    def refuse(self, option: str, count: int) -> NoReturn:
+        """Refuse more pods than the pool ever has room for."""
+        nodes = self.offer.desired.target.nodes.maximum
+        refuse(
+            option,
+            f"{option} is {count}, but {self.offer.name} has room for {self.capacity} such pods: {self.per_node} on "
+            f"each of {nodes} node{'s' * (nodes != 1)}",
+            f"write {option} {self.capacity} or less, request less for a pod, or raise the nodes of the pool",
+        )
+
+
+def refuse(option: str, message: str, fix: str, why: str = "") -> NoReturn:
+    """Raise what is wrong with an option."""
+    raise SpecError(message, where=Where(option), fix=fix, why=why, code="workload-option")
+
+
+def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fitted:
+    """Choose what is open, and check what is written against the pool.
+
+    Args:
+        intent: What is wanted.
+        offer: The pool.
+        of_ray: Whether KubeRay makes the pods: Ray counts processors in whole numbers.
+
+    Raises:
+        SpecError: workload-option; the pool cannot do it.
+    """
+    _check_counts(intent)
+    resource = _resource(intent, offer)
+    notes = [*_check_devices(intent, offer, resource)]
+    real = offer.real
+    share = _SHARE * intent.gpus / sum(real.devices.values())
+    cpu = _quantity("--cpu", intent.cpu, 1000) or _tidy_cpu(real.cpu, share, whole=of_ray)
+    memory = _quantity("--memory", intent.memory) or _tidy_memory(real.memory, share)
+    if real.cpu is None and not (intent.cpu and intent.memory):
+        notes.append(
+            f"the catalog does not know processors and memory of {offer.desired.target.machine.name}: what a pod "
+            "requests is a guess; write --cpu and --memory"
+        )
+    limits = [real.devices[resource] // intent.gpus]
+    least_cpu, least_memory = _RAY_INIT if of_ray else (1, 1)
+    for option, requested, room, shown in (
+        ("--cpu", max(cpu, least_cpu), real.cpu, cpu_text),
+        ("--memory", max(memory, least_memory), real.memory, memory_text),
+    ):
+        if room is not None and requested > room:
+            refuse(
+                option,
+                f"{option} is {shown(requested)}, but a node of {offer.name} has {shown(room)} for pods",
+                f"write {option} {shown(int(room * _SHARE))} or less",
+                "cloud and kubelet keep part of a machine",
+            )
+        limits += [] if room is None else [room // requested]
+    limits += [] if real.pods is None else [real.pods]
+    return Fitted(
+        intent=intent,
+        offer=offer,
+        resource=resource,
+        cpu=intent.cpu or cpu_text(cpu),
+        memory=intent.memory or memory_text(memory),
+        per_node=min(limits),
+        notes=(*notes, *_about_pods(limits, offer), *_about_zero(intent, offer, resource)),
+    )
+
+
+def usual_name(pool: str) -> str:
+    """Make a name for manifests of a pool's name."""
+    name = re.sub(r"[^a-z0-9-]+", "-", pool.lower()).strip("-")
+    return (name if NAME.fullmatch(name) else f"gpu-{name}")[:NAME_LENGTH].rstrip("-")
+
+
+def _check_counts(intent: Intent) -> None:
+    for option, text in (("--name", intent.name), ("--namespace", intent.namespace)):
+        if text and not (NAME.fullmatch(text) and len(text) <= NAME_LENGTH):
+            refuse(
+                option,
+                f'"{text}" is not a name that Kubernetes takes for every kind',
+                f"write at most {NAME_LENGTH} lower-case letters, digits and dashes, a letter first",
+            )
+    for option, count in (("--gpus", intent.gpus), ("--replicas", intent.replicas), ("--max", intent.most)):
+        if count is not None and count < 1:
+            refuse(option, f"{option} is {count}", f"write {option} 1 or more")
+    if intent.least is not None and intent.most is not None and intent.least > intent.most:
+        refuse("--min", f"--min {intent.least} is more than --max {intent.most}", f"write --min {intent.most} or less")
+
+
+def _resource(intent: Intent, offer: PoolOffer) -> str:
+    devices = offer.real.devices
+    if intent.resource:
+        if intent.resource not in devices:
+            close = one_of(nearest(intent.resource, devices))
+            refuse("--resource", f'nodes of {offer.name} have no "{intent.resource}"', f"write --resource {close}")
+        return intent.resource
+    if len(devices) > 1:
+        shown = ", ".join(f"{count} {name}" for name, count in sorted(devices.items()))
+        refuse(
+            "--resource",
+            f"nodes of {offer.name} have several kinds of devices: {shown}",
+            f"add --resource {one_of(sorted(devices))}",
+        )
+    return next(iter(devices))
+
+
+def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]:
+    gpus, has, sharing = intent.gpus, offer.real.devices[resource], offer.desired.target.sharing
+    if gpus > has:
+        refuse(
+            "--gpus",
+            f"--gpus is {gpus}, but a node of {offer.name} has {has} {resource}",
+            f"write --gpus {has}{' or less' * (has > 1)}; for more, several pods or a pool of larger machines",
+            "the devices of a pod are on one node",
+        )
+    if gpus > 1 and offer.single:
+        refuse(
+            "--gpus",
+            f"--gpus is {gpus}, but {offer.name} gives a container one share at most",
+            "write --gpus 1, or choose a pool whose GPUs are not shared",
+            "the device plugin refuses the pod on the node, and it stays there as failed",
+        )
+    notes = []
+    if gpus > 1 and sharing.slicing:
+        notes.append(f"{gpus} shares may be of one GPU, and give no more compute than one")
+    elif gpus > 1 and sharing.mig:
+        notes.append(f"a CUDA process uses one of the {gpus} MIG instances; a larger profile gives it more")
+    if not offer.desired.managed:
+        notes.append(
+            f"devicePlugin.owner of {offer.name} is none: whether its nodes advertise {resource} depends on the plugin "
+            "that you install"
+        )
+    return notes
+
+
+def _about_pods(limits: list[int], offer: PoolOffer) -> list[str]:
+    """Say that the number of pods leaves devices idle, where nothing else does."""
+    if offer.real.pods is None or offer.desired.target.max_pods or offer.real.pods >= min(limits[:-1]):
+        return []
+    text = (
+        f"a node of {offer.name} is counted with room for {offer.real.pods} pods besides the cloud's own, as the "
+        "network of the cluster may allow no more; write maxPodsPerNode in the pool to use all its devices"
+    )
+    return [text]
+
+
+def _about_zero(intent: Intent, offer: PoolOffer, resource: str) -> list[str]:
+    nodes = offer.desired.target.nodes
+    if not nodes.autoscaled or nodes.minimum or offer.expected.devices.get(resource, 0) >= intent.gpus:
+        return []
+    text = (
+        f"while {offer.name} is empty, its autoscaler does not expect {intent.gpus} {resource} of a node, so these "
+        "pods do not start the first one; write nodes.autoscaling.min: 1 or more"
+    )
+    return [text]
+
+
+def _quantity(option: str, text: str, times: int = 1) -> int | None:
+    if not text:
+        return None
+    try:
+        amount = int(parse_quantity(text) * times)
+    except ValueError:
+        amount = 0
+    if amount <= 0:
+        example = "4 or 500m" if option == "--cpu" else "16Gi"
+        refuse(option, f'"{text}" is no amount', f"write {option} {example}")
+    return amount
+
+
+def _tidy_cpu(room: int | None, share: float, *, whole: bool) -> int:
+    if room is None:
+        return _GUESSED_CPU
+    cpu = int(room * share)
+    step = 10 if cpu < 1000 else 500 if cpu < 4000 and not whole else 1000  # noqa: PLR2004 - millicores
+    return max(10, cpu - cpu % step)
+
+
+def _tidy_memory(room: int | None, share: float) -> int:
+    if room is None:
+        return _GUESSED_MEMORY
+    memory = int(room * share)
+    step = _GIB if memory >= 4 * _GIB else 128 * _MIB if memory >= _GIB else 16 * _MIB
+    return max(16 * _MIB, memory - memory % step)

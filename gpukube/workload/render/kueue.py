@@ -1,0 +1,58 @@
+"""Kueue's objects for a pool: a flavor that brings workloads to it, and a queue with all that it can have.
+
+Written in kueue.x-k8s.io/v1beta2, which Kueue serves from 0.15 on; v1beta1 is deprecated since and announced to go
+(kubernetes-sigs/kueue CHANGELOG-0.15.md, CHANGELOG-0.16.md). The fields below are the same in both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.workload.quantity import cpu_text, memory_text
+from gpukube.workload.render.intent import refuse
+from gpukube.workload.render.pods import metadata, placement
+from gpukube.workload.render.text import Noted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.workload.offers import PoolOffer
+    from gpukube.workload.render.intent import Fitted
+
+_API: Final = "kueue.x-k8s.io/v1beta2"
+
+
+def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+    """Write ResourceFlavor, ClusterQueue and LocalQueue.
+
+    Raises:
+        SpecError: The catalog does not know what the pool's nodes have.
+    """
+    offer, name = fitted.offer, fitted.intent.name
+    real, nodes = offer.real, offer.desired.target.nodes.maximum
+    if real.cpu is None or real.memory is None:
+        machine = offer.desired.target.machine.name
+        refuse(
+            "--pool",
+            f"processors and memory of {machine} are not in the catalog, so there is no quota to write",
+            "choose another machine, or write the ClusterQueue by hand",
+        )
+    whole = f"{nodes} node{'s' * (nodes != 1)}"
+    quotas: dict[str, object] = {
+        "cpu": Noted(cpu_text(real.cpu * nodes), f"{whole}, less what cloud and kubelet keep"),
+        "memory": memory_text(real.memory * nodes),
+        **{resource: Noted(count * nodes, f"{whole} x {count}") for resource, count in sorted(real.devices.items())},
+    }
+    flavor = {"name": name, "resources": [{"name": key, "nominalQuota": quota} for key, quota in quotas.items()]}
+    placed = placement(fitted)
+    labels = placed.pop("nodeSelector")
+    group = {"coveredResources": list(quotas), "flavors": [flavor]}
+    return [
+        _object("ResourceFlavor", {"name": name}, {"nodeLabels": labels, **placed}),
+        _object("ClusterQueue", {"name": name}, {"namespaceSelector": {}, "resourceGroups": [group]}),
+        _object("LocalQueue", metadata(fitted), {"clusterQueue": name}),
+    ]
+
+
+def _object(kind: str, named: dict[str, object], spec: dict[str, object]) -> dict[str, object]:
+    return {"apiVersion": _API, "kind": kind, "metadata": named, "spec": spec}

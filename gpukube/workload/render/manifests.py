@@ -1,0 +1,135 @@
+"""An intent -> the text of its manifests.
+
+Lives here: which kinds there are, and the comment at the top. Must not live here: what one kind is made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.workload.render.batch import (
+    render_deployment,
+    render_job,
+    render_jobset,
+    render_pod,
+    render_statefulset,
+)
+from gpukube.workload.render.intent import fit_intent, refuse, usual_name
+from gpukube.workload.render.kueue import render_kueue
+from gpukube.workload.render.ray import render_raycluster, render_rayjob, render_rayservice
+from gpukube.workload.render.text import plain, write_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube.workload.offers import PoolOffer
+    from gpukube.workload.render.intent import Fitted, Intent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of manifest.
+
+    Attributes:
+        make: Writes it.
+        counts: Options on how many there are that it takes.
+        of_ray: Whether KubeRay makes its pods.
+        runs: Whether it has pods of its own, with an image and a command.
+        needs: What must be in the cluster, for people; "" for nothing.
+    """
+
+    make: Callable[[Fitted, Sequence[PoolOffer]], list[dict[str, object]]]
+    counts: tuple[str, ...] = ("--replicas",)
+    of_ray: bool = False
+    runs: bool = True
+    needs: str = ""
+
+
+_RAY: Final = ("--replicas", "--min", "--max")
+_KUBERAY: Final = "KubeRay 1.4 or newer"
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "pod": _Kind(make=render_pod, counts=()),
+    "job": _Kind(make=render_job),
+    "deployment": _Kind(make=render_deployment),
+    "statefulset": _Kind(make=render_statefulset),
+    "jobset": _Kind(make=render_jobset, needs="JobSet"),
+    "raycluster": _Kind(make=render_raycluster, counts=_RAY, of_ray=True, needs=_KUBERAY),
+    "rayjob": _Kind(make=render_rayjob, counts=_RAY, of_ray=True, needs=_KUBERAY),
+    "rayservice": _Kind(make=render_rayservice, counts=_RAY, of_ray=True, needs=_KUBERAY),
+    "kueue": _Kind(make=render_kueue, counts=(), runs=False, needs="Kueue 0.15 or newer"),
+}
+KINDS: Final = tuple(_KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Manifests.
+
+    Attributes:
+        text: YAML, with comments.
+        documents: The same as data.
+        notes: What to know besides, for people.
+    """
+
+    text: str
+    documents: tuple[Mapping[str, object], ...]
+    notes: tuple[str, ...]
+
+
+def render(intent: Intent, offer: PoolOffer, beside: Sequence[PoolOffer] = ()) -> Rendered:
+    """Write manifests for a pool.
+
+    Args:
+        intent: What is wanted; its kind is one of KINDS.
+        offer: The pool.
+        beside: The other pools of its cluster.
+
+    Raises:
+        SpecError: workload-option; the pool, or the kind, cannot do it.
+    """
+    kind = _KINDS[intent.kind]
+    _check_options(intent, kind)
+    if not kind.runs and not intent.resource:  # it is about the whole node, so any of its devices will do
+        intent = replace(intent, resource=min(offer.real.devices, default=""))
+    intent = replace(intent, name=intent.name or usual_name(offer.desired.target.pool))
+    fitted = fit_intent(intent, offer, of_ray=kind.of_ray)
+    documents = kind.make(fitted, (offer, *(other for other in beside if other is not offer)))
+    needs = (f"needs {kind.needs} in the cluster",) if kind.needs else ()
+    queue = (f"workloads go to it by the label kueue.x-k8s.io/queue-name: {intent.name}",) if not kind.runs else ()
+    return Rendered(
+        text=write_documents(documents, _head(fitted, kind)),
+        documents=tuple(plain(document) for document in documents),  # type: ignore[misc]  # mappings stay mappings
+        notes=(*fitted.notes, *needs, *queue, *_about_arch(intent, offer, kind)),
+    )
+
+
+def _check_options(intent: Intent, kind: _Kind) -> None:
+    given = {"--replicas": intent.replicas, "--min": intent.least, "--max": intent.most}
+    for option, value in given.items():
+        if value is not None and option not in kind.counts:
+            takers = ", ".join(name for name, other in _KINDS.items() if option in other.counts)
+            refuse(option, f"{option} is not for {intent.kind}", f"remove it, or render {takers}")
+    own = {"--image": intent.image, "--cpu": intent.cpu, "--memory": intent.memory, "COMMAND": intent.command}
+    for option, text in own.items():
+        if text and not kind.runs:
+            refuse(option, f"{option} is not for {intent.kind}", "remove it: a queue runs no pods of its own")
+
+
+def _head(fitted: Fitted, kind: _Kind) -> list[str]:
+    target = fitted.offer.desired.target
+    nodes = target.nodes
+    plural = "s" * (nodes.maximum != 1)
+    span = f"{nodes.minimum} to {nodes.maximum} node{plural}" if nodes.autoscaled else f"{nodes.count} node{plural}"
+    devices = ", ".join(f"{count} {name}" for name, count in sorted(fitted.offer.real.devices.items()))
+    lines = [f"{fitted.offer.name}: {span} of {target.machine.name}, each with {devices}."]
+    if kind.runs:
+        whole = f", the pool for {fitted.capacity}" if nodes.maximum > 1 else ""
+        lines.append(f"A node has room for {fitted.per_node} such pod{'s' * (fitted.per_node != 1)}{whole}.")
+    return lines
+
+
+def _about_arch(intent: Intent, offer: PoolOffer, kind: _Kind) -> list[str]:
+    if offer.desired.target.machine.arch != "arm64" or not kind.of_ray or intent.image:
+        return []
+    return ["the nodes are arm64: whether rayproject publishes the GPU image for it is not known; add --image"]

@@ -1,0 +1,197 @@
+"""KubeRay's kinds: a head without a GPU, and one group of workers on the pool.
+
+Lives here: RayCluster, RayJob, RayService. Sources: ray-project/kuberay v1.7.0, apis/ray/v1 and controllers/ray/common;
+Ray 2.60 autoscaler/_private/kuberay/autoscaling_config.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from gpukube.workload.render.intent import refuse
+from gpukube.workload.render.pods import away, metadata, placement, resources
+from gpukube.workload.render.text import Flow, Noted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.workload.offers import PoolOffer
+    from gpukube.workload.render.intent import Fitted
+
+_VERSION: Final = "2.58.0"
+_HEAD_IMAGE: Final = f"rayproject/ray:{_VERSION}-py312"
+_WORKER_IMAGE: Final = f"rayproject/ray:{_VERSION}-py312-gpu"
+"""Pinned; the head's without CUDA. rayproject/ray-ml is no longer published (ray-project/ray#46378)."""
+_IN_TAG: Final = re.compile(r":v?(\d+\.\d+\.\d+)(?![\d.])[^/]*$")
+_API: Final = "ray.io/v1"
+_IDLE_S: Final = 60
+_TTL_S: Final = 300
+_DEADLINE_S: Final = 24 * 3600
+_SAMPLES: Final = (
+    "https://github.com/ray-project/serve_config_examples/archive/b8af221bc0e5d6cc7daa0dd071295fd9e456e671.zip"
+)
+_STABLE_DIFFUSION: Final = "stable_diffusion.stable_diffusion:entrypoint"
+_ENTRYPOINT: Final = (
+    "python -c 'import ray; ray.init(); "
+    'print(ray.get(ray.remote(num_gpus=1)(lambda: __import__("subprocess").getoutput("nvidia-smi -L")).remote()))\''
+)
+
+
+def render_raycluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+    """Write a RayCluster.
+
+    Raises:
+        SpecError: A command is given.
+    """
+    if fitted.intent.command:
+        refuse("COMMAND", "a RayCluster runs no command", "submit a job to it, or render a rayjob")
+    return [_object("RayCluster", fitted, _cluster(fitted, beside))]
+
+
+def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+    """Write a RayJob that gives its GPUs back when it is done."""
+    command = fitted.intent.command
+    keep = away(fitted, beside)
+    submitter = {"restartPolicy": "Never", **keep, "containers": [_small("submitter", fitted, "500m", "512Mi")]}
+    spec = {
+        "entrypoint": _command_line(command) if command else _ENTRYPOINT,
+        "shutdownAfterJobFinishes": Noted(value=True, comment="the default keeps the cluster, and its GPUs"),
+        "ttlSecondsAfterFinished": _TTL_S,
+        "activeDeadlineSeconds": Noted(_DEADLINE_S, "a day; a job that hangs gives its GPUs back"),
+        **({"submitterPodTemplate": {"spec": submitter}} if keep else {}),
+        "rayClusterSpec": _cluster(fitted, beside),
+    }
+    return [_object("RayJob", fitted, spec)]
+
+
+def render_rayservice(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+    """Write a RayService; a second cluster at an upgrade only where the pool has room for both."""
+    _, _, most = _bounds(fitted)
+    twice = 2 * most <= fitted.capacity
+    upgrade = (
+        "NewCluster" if twice else Noted("None", f"an upgrade by a second cluster needs {2 * most} workers at once")
+    )
+    spec: dict[str, object] = {
+        "serveConfigV2": _serve_config(fitted),
+        "upgradeStrategy": {"type": upgrade},
+        "rayClusterConfig": _cluster(fitted, beside),
+    }
+    return [_object("RayService", fitted, spec)]
+
+
+def _object(kind: str, fitted: Fitted, spec: dict[str, object]) -> dict[str, object]:
+    return {"apiVersion": _API, "kind": kind, "metadata": metadata(fitted), "spec": spec}
+
+
+def _cluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
+    replicas, least, most = _bounds(fitted)
+    scaled = least < most
+    options = {"version": "v2", "idleTimeoutSeconds": _IDLE_S, "upscalingMode": "Default"}
+    head = {**_small("ray-head", fitted, "2", "8Gi")}
+    worker = {
+        "name": "ray-worker",
+        "image": fitted.intent.image or _WORKER_IMAGE,
+        "resources": resources(fitted, limit_cpu=True),
+    }
+    return {
+        "rayVersion": _ray_version(fitted),
+        **({"enableInTreeAutoscaling": True, "autoscalerOptions": options} if scaled else {}),
+        "headGroupSpec": {
+            "rayStartParams": {
+                "num-cpus": Noted("0", "no tasks on the head"),
+                "num-gpus": Noted("0", "else Ray counts every GPU that it sees"),
+            },
+            "template": {"spec": {**away(fitted, beside), "containers": [head]}},
+        },
+        "workerGroupSpecs": [
+            {
+                "groupName": "gpu",
+                "replicas": replicas,
+                "minReplicas": least,
+                "maxReplicas": _most(fitted, most),
+                "rayStartParams": _start_params(fitted),
+                "template": {"spec": {**placement(fitted), "containers": [worker]}},
+            }
+        ],
+    }
+
+
+def _bounds(fitted: Fitted) -> tuple[int, int, int]:
+    """Return workers at the beginning, at least and at most.
+
+    An autoscaled pool gets a group that grows with it, from none; a fixed one a group of a fixed size. --replicas and
+    --min, --max choose otherwise.
+    """
+    intent, grows = fitted.intent, fitted.offer.desired.target.nodes.autoscaled
+    if intent.least is None and intent.most is None and (intent.replicas is not None or not grows):
+        count = fitted.replicas()
+        return count, count, count
+    most = fitted.capacity if intent.most is None else intent.most
+    least = intent.least or 0
+    if most > fitted.capacity:
+        fitted.refuse("--max", most)
+    if least > most:
+        fitted.refuse("--min", least)
+    replicas = least if intent.replicas is None else intent.replicas
+    if not least <= replicas <= most:
+        refuse(
+            "--replicas",
+            f"--replicas is {replicas}, but the group has {least} to {most} workers",
+            f"write a number from {least} to {most}",
+            "KubeRay moves it into the bounds without a word",
+        )
+    return replicas, least, most
+
+
+def _most(fitted: Fitted, most: int) -> object:
+    nodes = fitted.offer.desired.target.nodes.maximum
+    whole = most == fitted.capacity and fitted.intent.most is None and most > 0
+    return Noted(most, f"{nodes} nodes x {fitted.per_node} workers") if whole and nodes > 1 else most
+
+
+def _start_params(fitted: Fitted) -> dict[str, object]:
+    """Tell Ray the GPUs where its autoscaler, or the operator, does not know the resource by its name.
+
+    Source:
+        The autoscaler knows names that end in "gpu", the operator mig-<n>g.<n>gb too (kuberay utils/resources.go).
+    """
+    if fitted.resource.endswith("gpu"):
+        return {}
+    return {"num-gpus": Noted(str(fitted.intent.gpus), f"Ray's autoscaler does not know {fitted.resource}")}
+
+
+def _small(name: str, fitted: Fitted, cpu: str, memory: str) -> dict[str, object]:
+    """A container without a GPU; CUDA images ask the runtime for all GPUs of the node where nothing else is said."""
+    amounts = {"cpu": cpu, "memory": memory}
+    void = Flow(name="NVIDIA_VISIBLE_DEVICES", value="void")
+    return {
+        "name": name,
+        "image": fitted.intent.image or _HEAD_IMAGE,
+        "env": [Noted(void, "no GPU, whatever image and node")],
+        "resources": {"requests": amounts, "limits": dict(amounts)},
+    }
+
+
+def _ray_version(fitted: Fitted) -> object:
+    found = _IN_TAG.search(fitted.intent.image)
+    if found or not fitted.intent.image:
+        return found[1] if found else _VERSION
+    return Noted(_VERSION, "must be the version of Ray in the image")
+
+
+def _command_line(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else shlex.join(words)
+
+
+def _serve_config(fitted: Fitted) -> str:
+    path = fitted.intent.command[0] if fitted.intent.command else _STABLE_DIFFUSION
+    lines = ["applications:", f"  - name: {fitted.intent.name}", f"    import_path: {path}"]
+    if not fitted.intent.command:
+        lines += [
+            "    runtime_env:",
+            f'      working_dir: "{_SAMPLES}"',
+            '      pip: ["torch", "diffusers==0.32.2", "transformers==4.48.2", "accelerate"]',
+        ]
+    return "\n".join(lines) + "\n"
