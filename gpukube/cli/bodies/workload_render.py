@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gpukube.catalog.learning import learn_refreshed
@@ -15,37 +14,42 @@ from gpukube.errors import SpecError, Where
 from gpukube.gpu.refusal import nearest, one_of
 from gpukube.provider import load_provider
 from gpukube.workload.offers import make_offers
-from gpukube.workload.render.intent import Intent
 from gpukube.workload.render.manifests import KINDS
 from gpukube.workload.render.manifests import render as render_intent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cli.commands.workload import RenderOptions
     from gpukube.cli.options import Choices
     from gpukube.workload.offers import PoolOffer
+    from gpukube.workload.render.intent import Intent
 
 
-def render(choices: Choices, options: RenderOptions, kind: str, command: tuple[str, ...]) -> None:
+def render(choices: Choices, pool: str, intent: Intent) -> None:
     """Write a manifest.
+
+    Args:
+        choices: The command line.
+        pool: Name of the pool in the spec; "" for the only one.
+        intent: What is wanted.
 
     Raises:
         SpecError: The spec, the kind or the pool is wrong, or the pool cannot do it; nothing is written.
     """
-    if kind not in KINDS:
-        close = nearest(kind, KINDS)[:3]
-        raise SpecError(f'"{kind}" is not a kind', where=Where("KIND"), fix=f"write {one_of(close)}", code="choice")
+    if intent.kind not in KINDS:
+        close = nearest(intent.kind, KINDS)[:3]
+        raise SpecError(
+            f'"{intent.kind}" is not a kind', where=Where("KIND"), fix=f"write {one_of(close)}", code="choice"
+        )
     if not choices.files:
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     learn_refreshed(os.environ, sandbox=choices.sandbox)
     specs = offline.load(choices.files, sets=choices.sets)
     prepared = prepare(specs, Filters(clusters=tuple(choices.clusters)))
-    offers = make_offers((pool for pools in prepared.desired.values() for pool in pools), load_provider)
-    offer = _choose(offers, options.pool)
+    offers = make_offers((desired for pools in prepared.desired.values() for desired in pools), load_provider)
+    offer = _choose(offers, pool)
     beside = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
-    chosen = {key: value for key, value in asdict(options).items() if key != "pool"}
-    made = render_intent(Intent(kind=kind, command=command, **chosen), offer, beside)
+    made = render_intent(intent, offer, beside)
     for note in made.notes:
         tell(f"note: {note}\n")
     sys.stdout.write(made.text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -95,6 +95,9 @@ def render(
     Resource names, tolerations, selectors and sizes are those of the pool on its cloud; comments say why. For a
     rayservice, COMMAND is the import path of the Serve application.
     """
-    from gpukube.cli.bodies import workload_render as running
+    from gpukube.cli.bodies import workload_render as body
+    from gpukube.workload.render.intent import Intent
 
-    running.render(choices, options, kind, tuple(command or ()))
+    chosen = asdict(options)
+    pool = chosen.pop("pool")
+    body.render(choices, pool, Intent(kind=kind, command=tuple(command or ()), **chosen))
