@@ -1,4 +1,4 @@
-"""The official commands that tests use where they are on PATH: those of the clouds, kubectl and helm.
+"""The official commands that tests use where they are on PATH: those of the clouds, kubectl, helm and terraform.
 
 Lives here: finding them, and how each is had where it is missing. Must not live here: what is asked of them.
 A test that uses one says so, `@pytest.mark.clients("aws")`, and is skipped where there is none (conftest).
@@ -24,6 +24,7 @@ ASKED_FOR_VERSION: Final[Mapping[str, tuple[str, ...]]] = {
     "gcloud": ("--version",),
     "helm": ("version",),
     "kubectl": ("version", "--client"),
+    "terraform": ("version",),
 }
 INSTALLED_BY: Final[Mapping[str, str]] = {
     "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
@@ -31,6 +32,7 @@ INSTALLED_BY: Final[Mapping[str, str]] = {
     "gcloud": "https://cloud.google.com/sdk/docs/install",
     "helm": "https://helm.sh/docs/intro/install",
     "kubectl": "https://kubernetes.io/docs/tasks/tools",
+    "terraform": "https://developer.hashicorp.com/terraform/install",
 }
 LONGEST_S: Final = 120.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -84,28 +83,3 @@ def test_control_when_the_cluster_is_there_then_it_stays(sandbox: SandboxInfo) -
     again = daemon.add_gke_cluster(sandbox, PROJECT, ZONE, NAME)
     assert (first["created"], again["created"]) == (True, False)
     assert first["id"] == again["id"] == CLUSTER
-
-
-def _gcloud(info: SandboxInfo, *words: str) -> object:
-    command = ["gcloud", "container", *words, "--format=json"]
-    run = subprocess.run(command, env=_clean(info), capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout or "null")
-
-
-@pytest.mark.clients("gcloud")
-def test_gcloud_when_it_creates_reads_and_deletes_then_as_on_gke(sandbox: SandboxInfo) -> None:
-    add_cluster(sandbox)
-    place = (f"--cluster={NAME}", f"--zone={ZONE}")
-    accelerator = "type=nvidia-tesla-a100,count=1,gpu-partition-size=1g.5gb,gpu-driver-version=default"
-    machine = ("--machine-type=a2-highgpu-1g", f"--accelerator={accelerator}", "--num-nodes=1")
-    _gcloud(sandbox, "node-pools", "create", "p-a", *place, *machine)
-    listed = _gcloud(sandbox, "node-pools", "list", *place)
-    assert isinstance(listed, list)
-    assert [pool["name"] for pool in listed] == ["default-pool", "p-a"]
-    shown = _gcloud(sandbox, "node-pools", "describe", "p-a", *place)
-    assert isinstance(shown, dict)
-    assert shown["config"]["accelerators"][0]["gpuPartitionSize"] == "1g.5gb"
-    assert shown["config"]["taints"] == [{"effect": "NO_SCHEDULE", "key": "nvidia.com/gpu", "value": "present"}]
-    assert shown["status"] == "RUNNING"
-    _gcloud(sandbox, "node-pools", "delete", "p-a", *place, "--quiet")
