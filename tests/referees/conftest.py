@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube.sandbox import daemon, guard
 from gpukube.sandbox.environment import env
+from gpukube.sandbox.kube.autoscaler.scaler import FASTEST
+from tests.cli.harness import Gpukube
 from tests.referees.asking import Referee
 from tests.sandbox.aks import arm as aks
 from tests.sandbox.eks import aws as eks
@@ -43,3 +45,13 @@ def referee(world: SandboxInfo, tmp_path: Path) -> Referee:
     """Give a referee that knows nothing of the machine but its commands."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     return Referee(world, kept | env(world), tmp_path)
+
+
+@pytest.fixture
+def gpukube(
+    running_sandbox: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Gpukube:
+    """Run gpukube in this process, in a sandbox that has nothing yet."""
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", running_sandbox.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)  # it would stay for the tests that follow
+    return Gpukube(emptied(running_sandbox, FASTEST), capsys)
