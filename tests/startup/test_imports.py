@@ -217,7 +217,8 @@ LINTING = {
     "engine": {"documents", "workloads"},
     "engine.documents": {"lint", "parts", "summary"},
     "spec": {"kubesyntax", "source", "wording"},
-    "workload": {"lint", "manifests", "quantity", "requests", "templates"},
+    "workload": {"fit", "lint", "manifests", "offers", "quantity", "requests", "templates"},
+    "workload.fit": {"nodes", "pods", "predicates", "selectors"},
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gpukube.errors import Finding, Where, in_order
 from gpukube.workload.lint.ignores import annotated, apply_ignores, comments
 from gpukube.workload.lint.registry import OBJECT_RULES, POD_RULES, RAY_RULES, WORLD_RULES
-from gpukube.workload.lint.views import World
+from gpukube.workload.lint.world import World
 from gpukube.workload.manifests import read_manifests
 
 if TYPE_CHECKING:

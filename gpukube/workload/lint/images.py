@@ -16,7 +16,8 @@ from gpukube.workload.lint.views import Pod, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.workload.lint.views import Container, World
+    from gpukube.workload.lint.views import Container
+    from gpukube.workload.lint.world import World
 
 PODS: Final[Rules[Pod]] = Rules()
 

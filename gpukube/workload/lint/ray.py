@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from gpukube.spec.source.positions import Data
     from gpukube.workload.lint.edits import Edit
-    from gpukube.workload.lint.views import RayGroup, World
+    from gpukube.workload.lint.views import RayGroup
+    from gpukube.workload.lint.world import World
     from gpukube.workload.manifests import Manifest
 
 CLUSTERS: Final[Rules[RayCluster]] = Rules()

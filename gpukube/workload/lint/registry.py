@@ -9,17 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.rule_ids import rule_id
-from gpukube.workload.lint import images, ray, resources
+from gpukube.workload.lint import capacity, images, placement, ray, resources, sharing
 
 if TYPE_CHECKING:
     from gpukube.workload.lint.rule import Rule
-    from gpukube.workload.lint.views import Pod, RayCluster, World
+    from gpukube.workload.lint.views import Pod, RayCluster
+    from gpukube.workload.lint.world import World
     from gpukube.workload.manifests import Manifest
 
-POD_RULES: Final[tuple[Rule[Pod], ...]] = (*resources.PODS, *images.PODS)
-RAY_RULES: Final[tuple[Rule[RayCluster], ...]] = (*ray.CLUSTERS,)
+POD_RULES: Final[tuple[Rule[Pod], ...]] = (
+    *resources.PODS,
+    *placement.PODS,
+    *sharing.PODS,
+    *images.PODS,
+    *capacity.PODS,
+)
+RAY_RULES: Final[tuple[Rule[RayCluster], ...]] = (*ray.CLUSTERS, *capacity.CLUSTERS)
 OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (*resources.OBJECTS, *ray.OBJECTS)
-WORLD_RULES: Final[tuple[Rule[World], ...]] = ()
+WORLD_RULES: Final[tuple[Rule[World], ...]] = (*placement.WORLDS, *sharing.WORLDS)
 
 _ALL: Final[tuple[Rule[Any], ...]] = (*POD_RULES, *RAY_RULES, *OBJECT_RULES, *WORLD_RULES)
 RULES: Final[dict[str, Rule[Any]]] = {rule.code: rule for rule in sorted(_ALL, key=lambda rule: rule_id(rule.code))}

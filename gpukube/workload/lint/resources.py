@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from gpukube.spec.source.positions import Data
     from gpukube.workload.lint.edits import Edit
-    from gpukube.workload.lint.views import Container, World
+    from gpukube.workload.lint.views import Container
+    from gpukube.workload.lint.world import World
     from gpukube.workload.manifests import Manifest
 
 PODS: Final[Rules[Pod]] = Rules()

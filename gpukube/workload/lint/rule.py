@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpukube.errors import Severity, Where
     from gpukube.workload.lint.edits import Edit
-    from gpukube.workload.lint.views import World
+    from gpukube.workload.lint.world import World
 
 Item = TypeVar("Item")
 

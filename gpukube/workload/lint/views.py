@@ -1,4 +1,4 @@
-"""What rules look at: a pod with its containers, a Ray cluster with its groups, and the pools of the spec.
+"""What rules look at: a pod with its containers, a Ray cluster with its groups.
 
 Pure. Lives here: reading manifests of any shape. Must not live here: what is wrong with them.
 """
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from gpukube.spec.source.positions import PositionedDict, PositionedList
 from gpukube.workload.quantity import parse_quantity
 from gpukube.workload.requests import is_extended, pod_request, requested_names
-from gpukube.workload.templates import pod_templates, ray_cluster_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
     from gpukube.spec.source.positions import Data, Path, Positions
     from gpukube.workload.manifests import Manifest
-    from gpukube.workload.offers import PoolOffer
     from gpukube.workload.requests import Request
     from gpukube.workload.templates import PodTemplate
 
@@ -313,30 +311,3 @@ class RayCluster:
             if isinstance(group, PositionedDict):
                 path = (*self.path, "workerGroupSpecs", index)
                 yield RayGroup(self, path, group, is_head=False, pod=pods.get((*path, "template")))
-
-
-@dataclass(frozen=True)
-class World:
-    """All that is linted in one run.
-
-    Attributes:
-        manifests: The objects.
-        offers: What the pools of the spec offer; None without a spec.
-    """
-
-    manifests: Sequence[Manifest]
-    offers: Sequence[PoolOffer] | None = None
-
-    @cached_property
-    def pods(self) -> tuple[Pod, ...]:
-        """All pod templates, as they stand in the objects."""
-        return tuple(Pod(template) for manifest in self.manifests for template in pod_templates(manifest))
-
-    @cached_property
-    def ray_clusters(self) -> tuple[RayCluster, ...]:
-        """All Ray clusters."""
-        owned: dict[int, list[Pod]] = {}
-        for pod in self.pods:
-            owned.setdefault(id(pod.manifest), []).append(pod)
-        found = ((manifest, ray_cluster_path(manifest)) for manifest in self.manifests)
-        return tuple(RayCluster(one, path, owned.get(id(one), ())) for one, path in found if path is not None)

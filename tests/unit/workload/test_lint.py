@@ -16,9 +16,13 @@ from gpukube.rule_ids import rule_id
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import Linted, lint
 from tests.manifests import objects
+from tests.unit.workload.specs import offers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpukube.errors import Finding
+    from gpukube.workload.offers import PoolOffer
 
 POD = """apiVersion: v1
 kind: Pod
@@ -77,7 +81,8 @@ IGNORES = {
     "above the object": f"# gpukube: ignore GPK709 - as a test\n# more\n---\n{POD}",
     "annotation": POD.replace("{name: a}", '{name: a, annotations: {gpukube.io/lint-ignore: "GPK709: as a test"}}'),
     "annotation of a template": (
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  template:\n    metadata:\n      annotations:\n"
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  activeDeadlineSeconds: 60\n"
+        "  template:\n    metadata:\n      annotations:\n"
         "        gpukube.io/lint-ignore: |\n          GPK711: as a test; GPK709: as a test\n"
         "    spec:\n      containers:\n"
         "        - {name: c, resources: {limits: {nvidia.com/gpu: 0}}}\n"
@@ -120,9 +125,15 @@ def test_sarif_when_written_then_has_the_rule_and_what_is_accepted() -> None:
     assert "docs/diagnostics/workloads.md#gpk709" in run[0]["tool"]["driver"]["rules"][0]["help"]["text"]
 
 
-def check(drawn: object) -> None:
-    """Lint anything: each finding has a place in the file, a known rule and, where it is ours, a reason."""
-    result = found("---\n".join(map(json.dumps, drawn)) if isinstance(drawn, list) else json.dumps(drawn))
+@pytest.fixture(scope="module")
+def pools(tmp_path_factory: pytest.TempPathFactory) -> tuple[PoolOffer, ...]:
+    directory = tmp_path_factory.mktemp("spec")
+    return tuple(offers(directory, "whole", "mixed", "sliced", "renamed", "spot", "tainted").values())
+
+
+def check(drawn: Sequence[object], pools: Sequence[PoolOffer]) -> None:
+    """Lint anything, against pools too: each finding has a place in the file, a rule and a fix."""
+    result = lint([Source("m.yaml", "\n---\n".join(map(json.dumps, drawn)))], offers=pools)
     for one in result.findings:
         assert one.where.source == "m.yaml"
         assert one.where.line or one.code == "no-manifest"
@@ -133,12 +144,16 @@ def check(drawn: object) -> None:
 
 @settings(max_examples=100)
 @given(st.lists(objects(), max_size=3))
-def test_manifests_when_they_are_anything_then_end_without_a_traceback(drawn: list[object]) -> None:
-    check(drawn)
+def test_manifests_when_they_are_anything_then_end_without_a_traceback(
+    pools: tuple[PoolOffer, ...], drawn: list[object]
+) -> None:
+    check(drawn, pools)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000)
 @given(objects())
-def test_ten_thousand_manifests_when_linted_then_end_without_a_traceback(drawn: object) -> None:
-    check(drawn)
+def test_ten_thousand_manifests_when_linted_then_end_without_a_traceback(
+    pools: tuple[PoolOffer, ...], drawn: object
+) -> None:
+    check([drawn], pools)

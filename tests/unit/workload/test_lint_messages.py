@@ -91,4 +91,13 @@ def test_rule_when_explained_then_has_a_source_and_the_house_form(rule: object) 
     for text in (why, fix):
         assert text
         assert not text.endswith(".")
-        assert text[0] == text[0].lower() or text.split()[0] in ("Ray", "Ray's", "KubeRay", "CUDA", "GKE", "EKS", "AKS")
+        assert text[0] == text[0].lower() or text.split()[0] in (
+            "GPU",
+            "Ray",
+            "Ray's",
+            "KubeRay",
+            "CUDA",
+            "GKE",
+            "EKS",
+            "AKS",
+        )

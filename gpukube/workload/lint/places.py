@@ -1,0 +1,176 @@
+"""Which pools of the spec a pod may go to, and what keeps it from each.
+
+Pure. Lives here: a pod and the offers of the spec put together, with the scheduler's predicates. Must not live here:
+what is said about it (the rules).
+
+A spec has the GPU pools of some clusters, not all nodes of them. So that no pool of the spec takes a pod is certain to
+be a mistake only where the pod chooses pools of the spec by their own labels ("bound").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import strings, text, trees
+from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
+from gpukube.workload.fit.pods import REQUIRED, read_pod
+from gpukube.workload.fit.predicates import tolerates
+from gpukube.workload.fit.selectors import holds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.values import Taint
+    from gpukube.workload.fit.pods import Pod as Demand
+    from gpukube.workload.lint.views import Pod
+    from gpukube.workload.offers import PoolOffer
+
+DISCOVERED: Final = ("nvidia.com/gpu.", "nvidia.com/mig", "nvidia.com/cuda.", "feature.node.kubernetes.io/")
+"""Labels of GPU feature discovery and of node feature discovery, which a node gets when its driver runs."""
+_NODE: Final = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One pool and what a pod meets there.
+
+    Attributes:
+        offer: The pool.
+        untolerated: Taints that keep the pod away.
+        lacking: Extended resources that the pool does not have at all.
+        short: Resources of which one empty node has too little: name -> what it has.
+    """
+
+    offer: PoolOffer
+    untolerated: tuple[Taint, ...]
+    lacking: tuple[str, ...]
+    short: dict[str, int]
+
+    @property
+    def nodes(self) -> int:
+        """Most nodes of the pool."""
+        return self.offer.desired.target.nodes.maximum
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether the pool can be empty, and its autoscaler has to start the first node."""
+        nodes = self.offer.desired.target.nodes
+        return nodes.autoscaled and not nodes.minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The pools of the spec for one pod.
+
+    Attributes:
+        every: All pools of the spec.
+        chosen: Those that its nodeSelector and required node affinity allow.
+        selects: Whether it has any of these.
+        bound: Whether it chooses them by the labels of pools of the spec, so that no other node can be meant.
+    """
+
+    every: tuple[Place, ...]
+    chosen: tuple[Place, ...]
+    selects: bool
+    bound: bool
+
+    @property
+    def offering(self) -> tuple[Place, ...]:
+        """The chosen ones that have the resources it names, in whichever number."""
+        return tuple(place for place in self.chosen if not place.lacking)
+
+    @property
+    def open(self) -> tuple[Place, ...]:
+        """Those of them whose taints it tolerates."""
+        return tuple(place for place in self.offering if not place.untolerated)
+
+    @property
+    def fitting(self) -> tuple[Place, ...]:
+        """Those of them where it fits an empty node."""
+        return tuple(place for place in self.open if not place.short)
+
+
+def find_places(pod: Pod, offers: Sequence[PoolOffer]) -> Places:
+    """Compare a pod with each pool."""
+    demand = read_pod(pod.template.metadata, pod.spec, namespace=pod.manifest.namespace)
+    every = tuple(_place(demand, offer) for offer in offers)
+    chosen = tuple(place for place in every if _chooses(demand, place.offer))
+    selects = bool(demand.selector) or demand.terms is not None
+    required = {(key, value) for key, value, _ in required_labels(pod)}
+    bound = any(
+        item in required and item[1] == offer.desired.target.name for offer in offers for item in offer.selector.items()
+    )
+    return Places(every, chosen, selects, bound)
+
+
+def per_node(pod: Pod, place: Place) -> int:
+    """Return how many of the pods fit an empty node."""
+    shape, request = place.offer.real, pod.request
+    counts = [shape.devices.get(name, 0) // count for name, count in request.devices.items() if count]
+    for has, needed in ((shape.cpu, request.cpu), (shape.memory, request.memory)):
+        if has is not None and needed:
+            counts.append(has // needed)
+    if shape.pods is not None:
+        counts.append(shape.pods)
+    return min(counts, default=0)
+
+
+def required_labels(pod: Pod) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+    """Yield what a pod requires of nodes: label, value ("" for more than one), and its path in the spec."""
+    demand = read_pod(pod.template.metadata, pod.spec)
+    for key, value in demand.selector.items():
+        yield key, value, ("nodeSelector", key)
+    above = ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+    for number, term in enumerate(demand.terms or ()):
+        for index, requirement in enumerate(trees(term, "matchExpressions")):
+            if text(requirement, "operator") in ("In", "Exists"):
+                values = strings(requirement, "values")
+                value = values[0] if len(values) == 1 else ""
+                yield text(requirement, "key"), value, (*above, number, "matchExpressions", index, "key")
+
+
+def _place(demand: Demand, offer: PoolOffer) -> Place:
+    shape, request = offer.real, demand.request
+    node = Node(
+        name=_NODE,
+        cluster=offer.desired.target.cluster.key,
+        shape=shape,
+        labels=shape.labels,
+        tolerates_resources=offer.tolerates_resources,
+    )
+    room = {**shape.devices, "cpu": shape.cpu, "memory": shape.memory}
+    needed = {**request.devices, "cpu": request.cpu, "memory": request.memory}
+    short = {name: has for name, count in needed.items() if (has := room.get(name)) and count > has}
+    return Place(
+        offer,
+        tuple(
+            taint for taint in shape.taints if taint.effect != "PreferNoSchedule" and not tolerates(demand, node, taint)
+        ),
+        tuple(name for name in request.devices if not shape.devices.get(name)),
+        short,
+    )
+
+
+def _chooses(demand: Demand, offer: PoolOffer) -> bool:
+    """Return whether nodes of a pool may have the labels that a pod requires, those included that are not known."""
+    labels = offer.real.labels
+    if any(labels.get(key) != value and not _is_open(key, value, offer) for key, value in demand.selector.items()):
+        return False
+    return demand.terms is None or any(_holds(term, offer) for term in demand.terms)
+
+
+def _holds(term: Tree, offer: PoolOffer) -> bool:
+    return all(
+        holds(requirement, offer.real.labels) or _is_open(text(requirement, "key"), "", offer)
+        for requirement in trees(term, "matchExpressions")
+    )
+
+
+def _is_open(key: str, value: str, offer: PoolOffer) -> bool:
+    """Return whether a label differs from node to node, or comes with the driver."""
+    zones = offer.desired.target.zones
+    if key == ZONE:
+        return not zones or not value or value in zones
+    return key == HOSTNAME or (offer.discovered and key.startswith(DISCOVERED))
