@@ -55,6 +55,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "CatalogType": _WIDE,
     "CatalogMig": _WIDE,
     "CatalogRefresh": _DATA,
+    "Fit": _WIDE,
 }
 """Kind of document -> formats it can be had in, the default first."""
 
@@ -80,6 +81,7 @@ RENDERERS: Final[Mapping[str, str]] = {
     "CatalogType": "catalog:render_type",
     "CatalogMig": "mig:render_mig",
     "CatalogRefresh": "catalog:render_refresh",
+    "Fit": "fit:render_fit",
 }
 """How each kind of document is shown to people: module of `rendering`, and its function."""
 

@@ -229,6 +229,15 @@ def test_lint_when_no_spec_is_given_then_no_models_no_clouds_no_sdk(loaded: Load
     assert of_clouds(modules) == rules_of_clouds(modules) == dict.fromkeys(SDKS, False)
 
 
+def test_fit_when_no_cluster_is_read_then_no_sdk_and_nothing_that_looks_there(loaded: Loader, tmp_path: Path) -> None:
+    pod = tmp_path / "pod.yaml"
+    pod.write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main}]}}")
+    modules = loaded("workload", "fit", str(pod), "-f", str(EXAMPLE))
+    assert not packages(modules) & {"rich", "lightkube", "httpx2", "helm_python", *SERVERS}
+    assert not {name for name in modules if name.startswith(("gpukube.cli.stage", "gpukube.cluster.kube"))}
+    assert of_clouds(modules) == dict.fromkeys(SDKS, False)
+
+
 def test_diff_when_no_cluster_is_looked_into_then_nothing_that_looks_there_or_changes_anything(loaded: Loader) -> None:
     spec = str(ROOT / "examples" / "eks-timeslicing.yaml")
     modules = loaded("pool", "plan", "diff", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)

@@ -16,19 +16,26 @@ _FINDINGS = option(
     help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
 )  # fmt: skip
 
+_PLACES = option(
+    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    help="table (default), wide, json, yaml.",
+)  # fmt: skip
+
+Manifests = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...",
+        show_default=False,
+        help="Manifests: files, directories, quoted patterns, or - for stdin (helm template . | ...).",
+    ),
+]
+
 
 @app.command()
 @takes(*SPEC, "clusters", "strict", "output", output=_FINDINGS)
 def lint(
     choices: Choices,
-    manifests: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            show_default=False,
-            help="Manifests: files, directories, quoted patterns, or - for stdin (helm template . | ...).",
-        ),
-    ] = None,
+    manifests: Manifests = None,
     *,
     list_rules: Annotated[bool, typer.Option("--list-rules", help="List all rules.")] = False,
     explain: Annotated[
@@ -47,6 +54,24 @@ def lint(
         body.show_rules(explain)
     else:
         body.lint(choices, manifests or ())
+
+
+@app.command()
+@takes(*SPEC, "clusters", "output", "parallelism", "sandbox", output=_PLACES)
+def fit(
+    choices: Choices,
+    manifests: Manifests = None,
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Read the nodes of the clusters, and what runs there.")] = False,
+) -> None:
+    """Show where the pods of manifests go on the pools of a spec: now, after a scale-up, or never.
+
+    For pods without a place it shows why, and the one change with which they get one.
+    Exit codes: 0 every pod has a place, 1 some have none, 4 a file is wrong.
+    """
+    from gpukube.cli.bodies import workload_fit as body
+
+    body.fit(choices, manifests or (), live=live)
 
 
 _KINDS = ("pod", "job", "deployment", "statefulset", "jobset", "raycluster", "rayjob", "rayservice", "kueue")

@@ -29,6 +29,7 @@ SCHEMA_NAMES: Final = {
     "CatalogRefresh": "catalog-refresh",
     "OwnerExplanation": "owner",
     "FieldExplanation": "field",
+    "Fit": "fit",
 }
 """Kind of a document -> name of its schema."""
 

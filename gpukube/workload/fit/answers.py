@@ -7,7 +7,7 @@ Pure. Lives here: reasons per pool, what binds a node. Must not live here: placi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.autoscaler_template import devices_text
 from gpukube.workload.fit.edits import Edit, find_edits
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gpukube.workload.fit.packing import Packing, Placed
     from gpukube.workload.fit.pods import Pod
     from gpukube.workload.offers import PoolOffer
+
+_MISSING: Final = "the pool does not exist yet: `gpukube pool create` makes it"
 
 State = Literal["now", "after-scale-up", "never", "elsewhere"]
 
@@ -126,6 +128,7 @@ def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
     found = [
         PoolReason(offer.name, tuple(dict.fromkeys(pool_reasons(pod, cluster, offer)))) for offer in cluster.view.offers
     ]
+    found += [PoolReason(offer.name, (_MISSING,)) for offer in cluster.view.missing]
     return sorted(found, key=lambda reason: len(reason.texts))
 
 

@@ -43,12 +43,14 @@ class ClusterView:
         key: In the spec.
         offers: Its pools.
         nodes: Live ones with what runs on them; None when they are not known: pools have their smallest size then.
+        missing: Pools of the spec that were not made yet, where that is known.
         namespaces: Name -> labels.
     """
 
     key: str
     offers: tuple[PoolOffer, ...]
     nodes: tuple[Node, ...] | None = None
+    missing: tuple[PoolOffer, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 

@@ -1,0 +1,54 @@
+"""What `gpukube workload fit` does: read manifests and pools, place one on the other, choose the exit code."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpukube.catalog.learning import learn_refreshed
+from gpukube.cli import output as out
+from gpukube.engine import offline
+from gpukube.engine.documents.fit import fit_document, fit_exit_code
+from gpukube.engine.fitting import declared_clusters, read_workloads
+from gpukube.engine.plan.prepare import Filters, prepare
+from gpukube.errors import SpecError, Where
+from gpukube.workload.fit.answers import find_fit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cli.options import Choices
+
+
+def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
+    """Place the pods of manifests on the pools of a spec.
+
+    Args:
+        choices: Of the command line.
+        paths: As written.
+        live: Whether to read the clusters.
+
+    Raises:
+        SpecError: No manifest or no spec is named, or one of them is wrong.
+    """
+    out.require_format(choices.output, "Fit")
+    if not paths:
+        raise SpecError("no manifest given", where=Where("FILE"), fix="add a file, or - for stdin", code="no-file")
+    if not choices.files:
+        raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+    demands = read_workloads(paths)
+    if live:
+        from gpukube.cli.stage import open_job  # sessions and progress, and the Kubernetes client
+        from gpukube.engine.live_fitting import live_clusters
+
+        with open_job(choices, "Fit") as job:
+            views = live_clusters(job.prepared, job.run, demands)
+    else:
+        learn_refreshed(os.environ, sandbox=choices.sandbox)
+        specs = offline.load(choices.files, sets=choices.sets)
+        views = declared_clusters(prepare(specs, Filters(tuple(choices.clusters))))
+    found = find_fit(views, demands)
+    out.show(fit_document(found, live=live), choices.output, verbose=choices.verbose)
+    raise typer.Exit(fit_exit_code(found))

@@ -1,0 +1,119 @@
+"""Where workloads go -> their document. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.engine.documents.parts import position_of
+from gpukube.errors import ExitCode
+from gpukube.workload.fit.filling import SOME_ZONE
+from gpukube.workload.quantity import cpu_text, memory_text
+
+if TYPE_CHECKING:
+    from gpukube.engine.documents.shapes.fit import (
+        FilledNodePart,
+        FitDocument,
+        FittedPart,
+        RollOutPart,
+    )
+    from gpukube.workload.fit.answers import Answer, Fit, NodeUse
+
+_FIXES = {
+    "replica": "write maxSurge: 0 and maxUnavailable: 1 in its rollingUpdate, or strategy.type: Recreate",
+    "ray-head": "write upgradeStrategy.type: None",
+    "ray-worker": "write upgradeStrategy.type: None",
+}
+"""Role -> what lets a roll-out end without further pods (apps/v1 DeploymentStrategy; KubeRay RayServiceUpgradeType)."""
+
+
+def fit_document(fit: Fit, *, live: bool) -> FitDocument:
+    """Describe where workloads go.
+
+    Args:
+        fit: What was found.
+        live: Whether live nodes were read.
+    """
+    nodes = [_node(use) for use in fit.nodes]
+    prices = [node["usdPerHour"] for node in nodes]
+    known = [price for price in prices if price is not None]
+    return {
+        "schemaVersion": 1,
+        "kind": "Fit",
+        "exitCode": int(fit_exit_code(fit)),
+        "live": live,
+        "fits": fit.fits,
+        "workloads": [_workload(answer) for answer in fit.answers],
+        "nodes": nodes,
+        "usdPerHour": round(sum(known), 4) if len(known) == len(prices) else None,
+    }
+
+
+def fit_exit_code(fit: Fit) -> ExitCode:
+    """0 when every pod has a place now or after a scale-up, 1 when some never will."""
+    return ExitCode.DONE if fit.fits else ExitCode.ERROR
+
+
+def _workload(answer: Answer) -> FittedPart:
+    demand, placed, template = answer.demand, answer.placed, answer.demand.template
+    request = demand.pod.request
+    return {
+        "object": str(template.manifest),
+        "group": template.group,
+        "namespace": template.manifest.namespace,
+        "role": template.role,
+        "position": position_of(template.manifest.positions.within(template.path).at("")),
+        "cluster": placed.cluster.view.key,
+        "requests": {
+            "cpu": cpu_text(request.cpu),
+            "memory": memory_text(request.memory),
+            "devices": dict(request.devices),
+        },
+        "least": demand.least,
+        "most": demand.most,
+        "state": answer.state,
+        "now": placed.now,
+        "afterScaleUp": placed.later,
+        "never": placed.never,
+        "elsewhere": placed.elsewhere,
+        "places": [{"node": node.name, "pods": count} for node, count in placed.nodes.items()],
+        "reasons": [{"pool": reason.pool, "why": list(reason.texts)} for reason in answer.reasons],
+        "edit": {"where": answer.edit.where, "text": answer.edit.text} if answer.edit else None,
+        "rollOut": _roll_out(answer),
+    }
+
+
+def _roll_out(answer: Answer) -> RollOutPart | None:
+    if not answer.demand.surge or answer.placed.never or answer.placed.elsewhere:
+        return None
+    return {
+        "pods": answer.demand.surge,
+        "places": answer.placed.surge,
+        "blocked": answer.rollout_blocked,
+        "fix": _FIXES.get(answer.demand.template.role, "") if answer.rollout_blocked else "",
+    }
+
+
+def _node(use: NodeUse) -> FilledNodePart:
+    node, offer = use.node, use.node.offer
+    cpu, memory = node.free_cpu(), node.free_memory()
+    return {
+        "name": node.name,
+        "cluster": node.cluster,
+        "pool": offer.desired.target.pool if offer else "",
+        "zone": "" if node.zone == SOME_ZONE else node.zone,
+        "new": node.new,
+        "pods": [
+            {"object": str(demand.template.manifest), "group": demand.template.group, "pods": count}
+            for demand, count in use.pods.items()
+        ],
+        "others": use.others,
+        "left": {
+            "cpu": None if cpu is None else cpu_text(cpu),
+            "memory": None if memory is None else memory_text(memory),
+            "pods": node.free_pods(),
+            "devices": node.free_devices(),
+        },
+        "binds": use.binds,
+        "stranded": dict(use.stranded),
+        "usdPerHour": offer.price if offer else None,
+    }

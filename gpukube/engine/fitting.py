@@ -1,0 +1,54 @@
+"""What `gpukube workload fit` is made of beyond the pure rules: reading the files and the spec. Calls nothing.
+
+Lives here: manifests and pools, as they are placed. Must not live here: placing (gpukube.workload.fit), live clusters
+(`live_fitting`), what is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from gpukube.errors import Finding, SpecError, Where
+from gpukube.provider import load_provider
+from gpukube.spec.source.files import read_sources
+from gpukube.workload.fit.demand import read_demands
+from gpukube.workload.fit.filling import ClusterView
+from gpukube.workload.manifests import LIMITS, read_manifests
+from gpukube.workload.offers import make_offers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.workload.fit.demand import Demand
+
+
+def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
+    """Read the pods of manifests.
+
+    Args:
+        paths: Files, directories, patterns, or "-" for stdin.
+
+    Raises:
+        SpecError: What cannot be read, or none of them has an object.
+    """
+    sources, unreadable = read_sources(paths, sys.stdin, most=LIMITS.size)
+    readings = [read_manifests(source.text, source.name) for source in sources]
+    wrong = [*unreadable, *(found for reading in readings for found in reading.findings if found.severity == "error")]
+    manifests = [manifest for reading in readings for manifest in reading.manifests]
+    if not wrong and not manifests:
+        fix = "pass manifests: documents with apiVersion and kind"
+        wrong = [Finding("no-manifest", Where(paths[0]), "no Kubernetes object found", fix=fix)]
+    if wrong:
+        raise SpecError.of(wrong)
+    return read_demands(manifests)
+
+
+def declared_clusters(prepared: Prepared) -> tuple[ClusterView, ...]:
+    """Describe the clusters of a spec as they are before anything runs there; calls nothing."""
+    return tuple(
+        ClusterView(key=key, offers=make_offers(pools, load_provider))
+        for key, pools in prepared.desired.items()
+        if pools
+    )
