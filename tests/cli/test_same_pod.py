@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
 
 MANIFEST = EXAMPLES / "pods" / "one-slice.yaml"
-CONTEXTS = ("train", "arn:aws:eks:us-east-1:111122223333:cluster/train", "gke_ml-prod_us-central1_train")
+CONTEXTS = {
+    "train-aks": "train",
+    "train-eks": "arn:aws:eks:us-east-1:111122223333:cluster/train",
+    "train-gke": "gke_ml-prod_us-central1_train",
+}
 
 
 @pytest.fixture
@@ -45,23 +50,42 @@ def cluster_of(info: SandboxInfo, context: str) -> Iterator[Client]:
         client.close()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("cluster", CONTEXTS)
 def test_pod_when_the_manifest_is_the_same_then_every_cloud_places_it_on_the_pool(
-    created: Gpukube, context: str
+    created: Gpukube, cluster: str
 ) -> None:
-    with cluster_of(created.info, context) as client:
-        pod = Pod.from_dict(yaml.safe_load(MANIFEST.read_text()))
-        assert isinstance(pod, Pod)
-        client.create(pod, namespace="default")
+    """So it does with the first pod of each pool, by the command that the creation ends with."""
+    pods = {"a100slices": yaml.safe_load(MANIFEST.read_text()), **first_pods(created, cluster)}
+    assert [*pods] == ["a100slices", "first-a100slices", "first-t4slices"]
+    with cluster_of(created.info, CONTEXTS[cluster]) as client:
+        for name, body in pods.items():
+            pod = Pod.from_dict(body)
+            assert isinstance(pod, Pod)
+            client.create(pod, namespace="default")
+            assert_runs(client, body["metadata"]["name"], name.removeprefix("first-"))
 
-        def runs() -> bool:
-            status = client.get(Pod, "one-slice", namespace="default").status
-            return status is not None and status.phase in ("Running", "Succeeded")
 
-        wait_for(runs)
-        placed = client.get(Pod, "one-slice", namespace="default").spec
-        assert placed is not None
-        pool = {
-            node.metadata.name for node in client.list(Node, labels={"gpukube.io/pool": "a100slices"}) if node.metadata
-        }
-        assert placed.nodeName in pool
+def first_pods(created: Gpukube, cluster: str) -> dict[str, dict[str, Any]]:
+    """Run the commands for one cluster that the creation told."""
+    found = {}
+    for line in created.log[0].err.splitlines():
+        words, _, rest = line.removeprefix("first pod: gpukube ").partition(" | ")
+        if line.startswith("first pod: ") and cluster in words:
+            assert rest == "kubectl apply -f -"
+            shown = created(*shlex.split(words), sandbox=False)
+            assert shown.code == 0, shown.err
+            body = yaml.safe_load(shown.out)
+            found[f"first-{body['metadata']['name']}"] = body
+    return found
+
+
+def assert_runs(client: Client, name: str, pool: str) -> None:
+    def runs() -> bool:
+        status = client.get(Pod, name, namespace="default").status
+        return status is not None and status.phase in ("Running", "Succeeded")
+
+    wait_for(runs)
+    placed = client.get(Pod, name, namespace="default").spec
+    assert placed is not None
+    nodes = {node.metadata.name for node in client.list(Node, labels={"gpukube.io/pool": pool}) if node.metadata}
+    assert placed.nodeName in nodes

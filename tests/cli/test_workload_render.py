@@ -9,6 +9,7 @@ import yaml
 
 from gpukube.cli.commands.workload import _KINDS
 from gpukube.workload.render.manifests import KINDS
+from tests.cli.harness import EXAMPLES
 from tests.unit.workload.specs import CLUSTERS, POOLS
 
 if TYPE_CHECKING:
@@ -62,3 +63,14 @@ def test_render_when_it_cannot_be_then_nothing_on_stdout(gpukube: Gpukube, spec:
 
 def test_kinds_when_completed_then_those_that_are_rendered() -> None:
     assert _KINDS == KINDS
+
+
+def test_plan_when_pools_will_be_made_then_ends_with_the_command_for_a_first_pod(gpukube: Gpukube) -> None:
+    options = ("-f", EXAMPLES / "aks-mig-single.yaml", "--set", "pools[0].nodes.count=2")
+    shown = gpukube("pool", "plan", *options)
+    (line,) = [line for line in shown.err.splitlines() if line.startswith("first pod")]
+    assert line == (
+        f"first pod: gpukube workload render pod -f {options[1]} --set 'pools[0].nodes.count=2' --pool a100mig "
+        "--cluster train-aks | kubectl apply -f -"
+    )
+    assert "first pod" not in gpukube("pool", "plan", *options, "-o", "json").err

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gpukube.cli import output as out
+from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import confirm, open_job
 from gpukube.cli.stderr import tell
@@ -30,10 +31,10 @@ from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, 
 from gpukube.errors import SpecError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpukube.cli.stage import Job
-    from gpukube.core.values import PoolPlan
+    from gpukube.core.values import Desired, PoolPlan
     from gpukube.engine.run.report import ClusterReport
 
 
@@ -53,6 +54,8 @@ def plan(choices: Choices) -> None:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)
         tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
+    new = {(plan.cluster.key, pool.pool) for plan in plans for pool in plan.pools if pool.action == "create"}
+    tell_first_pods(choices, _desired(job), new)
     raise typer.Exit(looking.plan_exit_code(plans))
 
 
@@ -208,7 +211,16 @@ def _report(
     if run.clock.stopped:
         tell(f"stopped waiting; the cloud keeps working. To resume: {run.resume}")
         raise typer.Exit(job.ending.exit_code)
+    if kind == "Create":
+        made = {
+            (report.cluster.key, pool.pool) for report in reports for pool in report.pools if pool.outcome == "done"
+        }
+        tell_first_pods(choices, _desired(job), made)
     raise typer.Exit(exit_code(reports))
+
+
+def _desired(job: Job) -> Iterator[Desired]:
+    return (pool for pools in job.prepared.desired.values() for pool in pools)
 
 
 def _named(pool: PoolPlan) -> str:

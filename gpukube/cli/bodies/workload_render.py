@@ -51,7 +51,7 @@ def render(choices: Choices, pool: str, intent: Intent) -> None:
     beside = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
     made = render_intent(intent, offer, beside)
     for note in made.notes:
-        tell(f"note: {note}\n")
+        tell(f"note: {note}")
     sys.stdout.write(made.text)
 
 
