@@ -37,9 +37,9 @@ def test_fit_when_a_manifest_is_rendered_then_it_has_a_place_and_lints(
     kind = data.draw(st.sampled_from(sorted(KINDS)))
     gpus = data.draw(st.sampled_from((1, 2, 3, 7, 8, 56)))
     resource = data.draw(st.sampled_from(sorted(offer.real.devices)))
-    counts = {"replicas": data.draw(st.sampled_from((None, 1, 2, 5)))} if kind not in {"pod", "kueue"} else {}
+    replicas = None if kind in {"pod", "kueue"} else data.draw(st.sampled_from((None, 1, 2, 5)))
     try:
-        made = render(Intent(kind=kind, gpus=gpus, resource=resource, **counts), offer)
+        made = render(Intent(kind=kind, gpus=gpus, resource=resource, replicas=replicas), offer)
     except SpecError:
         return
     here = [other for other in pools.values() if other.desired.target.cluster.key == offer.desired.target.cluster.key]
