@@ -165,9 +165,10 @@ class Shelter:
         try:
             answer = daemon.call(self._info, "POST", "clusters", {"provider": provider, "name": cluster.name, **place})
             made = [f"cluster {cluster.key}"] if answer["created"] else []
+            place["cluster"] = cluster.name
             for pool in pools:
-                request = dict(pool.create.params)
-                made += daemon.declare(self._info, provider, **place, cluster=cluster.name, request=request)
+                request, zones = dict(pool.create.params), list(pool.target.zones)
+                made += daemon.declare(self._info, provider, **place, zones=zones, request=request)
         except daemon.NotInstalled as error:
             fix = f"pip install 'gpukube[{provider}]'"
             raise MissingExtra(str(error), where=cluster.where, fix=fix) from error

@@ -15,7 +15,6 @@ from gpukube.sandbox.eks.references import Known
 
 if TYPE_CHECKING:
     from gpukube.sandbox.eks.groups import NodeGroup
-    from gpukube.sandbox.eks.reservations import Reservation
     from gpukube.sandbox.eks.wire.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
@@ -58,9 +57,7 @@ class ClusterOptions:
             1.29 to 1.31; unconfirmed for later ones).
         roles: Names of further IAM roles in the account.
         tags: Of the cluster.
-        reservations: Capacity reservations and Capacity Blocks of the account, as
-            `{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?}`; None for a block of two p5.48xlarge in
-            zone a, cr-0123456789abcdef0, and a reservation of four p4d.24xlarge in zone b, cr-0fedcba9876543210.
+        reservations: Further capacity reservations of the account, as `reservations.read_reservations` takes them.
     """
 
     node_groups: list[Json] | None = None
@@ -76,7 +73,7 @@ class ClusterOptions:
     extended_tolerations: bool = True
     roles: tuple[str, ...] = ()
     tags: dict[str, str] = field(default_factory=dict)
-    reservations: list[Json] | None = None
+    reservations: list[Json] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -104,7 +101,6 @@ class EksCluster:
     status: str = "ACTIVE"
     groups: dict[str, NodeGroup] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
-    reservations: list[Reservation] = field(default_factory=list)
     known: Known = field(default_factory=Known)
 
     @property

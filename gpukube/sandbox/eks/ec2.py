@@ -162,13 +162,10 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
 
 
 def _describe_reservations(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    found = [
-        reservation_json(cluster, entry)
-        for cluster in service.in_region(caller.account, caller.region)
-        for entry in cluster.reservations
-    ]
-    ids, known = numbered(params, "CapacityReservationId"), {str(entry["capacityReservationId"]) for entry in found}
-    if unknown := [name for name in ids if name not in known]:
+    known = service.known(caller.account, caller.region)
+    found = [reservation_json(caller.account, caller.region, known, entry) for entry in known.reservations.values()]
+    ids = numbered(params, "CapacityReservationId")
+    if unknown := [name for name in ids if name not in known.reservations]:
         message = f"The capacity reservation ID '{unknown[0]}' does not exist"
         raise Refusal("InvalidCapacityReservationId.NotFound", message)
     if ids:

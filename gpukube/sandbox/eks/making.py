@@ -86,9 +86,8 @@ async def make_cluster(
         tags=dict(wanted.options.tags),
         known=service.known(wanted.account, wanted.region),
     )
-    _add_roles(cluster)
+    _add_things(cluster)
     cluster.subnets = default_subnets(cluster, wanted.options.subnets)
-    cluster.reservations = read_reservations(wanted.options.reservations)
     given = wanted.options.node_groups
     for body in [_SYSTEM] if given is None else objects_in(given):
         await _seed_group(service, cluster, body)
@@ -98,8 +97,11 @@ async def make_cluster(
     return cluster
 
 
-def _add_roles(cluster: EksCluster) -> None:
-    """The roles that came with the cluster, and those of its options."""
+def _add_things(cluster: EksCluster) -> None:
+    """What came with the cluster, and what its options say."""
+    cluster.known.clusters.append(cluster)
+    cluster.known.groups.add(cluster.security_group)
+    cluster.known.reservations |= {entry.id: entry for entry in read_reservations(cluster.options.reservations)}
     cluster.known.add_role(Role(cluster.role_arn, cluster.created, (CONTROL_PLANE,)))
     own = [f"arn:aws:iam::{cluster.account}:role/{name}" for name in cluster.options.roles]
     for arn in (cluster.node_role_arn, *own):

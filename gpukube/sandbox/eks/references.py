@@ -1,21 +1,28 @@
-"""What a node group names and somebody else has made: roles, key pairs, subnets. Only what was declared exists.
+"""What a node group and its launch template name and somebody else has made. Only what was declared exists.
 
 Lives here: what exists in an account, and the refusal of what does not. Must not live here: other rules (`rules`), how
-things are declared (`steering`).
+things are declared (`steering`), what a reservation allows (`reservations`).
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from gpukube.sandbox.eks.instances import TYPES, ZONES
+from gpukube.sandbox.eks.reservations import is_block, reservation_asked
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, strings_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from gpukube.sandbox.eks.clusters import EksCluster
+    from gpukube.sandbox.eks.reservations import Reservation
 
 NODES, CONTROL_PLANE = "ec2.amazonaws.com", "eks.amazonaws.com"
-Kind = Literal["role", "keyPair", "subnet"]
+Kind = Literal["roles", "keyPairs", "securityGroups", "subnets"]
+"""As `steering.declare` calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +49,17 @@ class Known:
 
     Attributes:
         roles: By name; the same object in all regions of the account.
-        keys: Names of key pairs, of this region alone.
+        keys: Names of key pairs, of this region alone, as all that follows.
+        groups: Ids of security groups.
+        reservations: Capacity reservations and Capacity Blocks by id.
+        clusters: Clusters, whose nodes fill reservations.
     """
 
     roles: dict[str, Role] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    clusters: list[EksCluster] = field(default_factory=list)
 
     def add_role(self, role: Role) -> bool:
         """Add a role unless there is one of that name; whether it was added."""
@@ -63,7 +76,7 @@ class Reference:
     """One member that names a thing.
 
     Attributes:
-        member: Where it is in the body of CreateNodegroup.
+        member: Where it is: in "nodegroup", the body of CreateNodegroup, or in "template", the data of its template.
         code: Error code where the thing does not exist.
         text: Its sentence; {name} stands for the thing.
     """
@@ -73,71 +86,125 @@ class Reference:
     code: str
     text: str
 
-    def names_in(self, body: Json) -> list[str]:
-        """What a body names; () for nothing."""
-        value: object = body
-        for key in self.member:
-            value = value.get(key) if isinstance(value, dict) else None
-        return [value] if isinstance(value, str) else strings_in(value)
+    def names_in(self, request: Json) -> list[str]:
+        """What `{"nodegroup", "template"}` names here."""
+        return list(_strings_at(request, self.member))
 
 
+_NO_KEY = "The key pair '{name}' does not exist"
+_NO_GROUP = "The security group '{name}' does not exist"
 REFERENCES = (
     # code and sentence unconfirmed; the sentence is IAM's own of GetRole
-    Reference(("nodeRole",), "role", "InvalidParameterException", "The role with name {name} cannot be found."),
-    # terraform-aws-modules/terraform-aws-eks#2208
-    Reference(("remoteAccess", "ec2SshKey"), "keyPair", "InvalidParameterException", "KeyPair {name} not found"),
-    # unconfirmed
     Reference(
-        ("subnets",),
-        "subnet",
+        ("nodegroup", "nodeRole"), "roles", "InvalidParameterException", "The role with name {name} cannot be found."
+    ),
+    # terraform-aws-modules/terraform-aws-eks#2208
+    Reference(
+        ("nodegroup", "remoteAccess", "ec2SshKey"),
+        "keyPairs",
+        "InvalidParameterException",
+        "KeyPair {name} not found",
+    ),
+    # unconfirmed, as the subnet
+    Reference(
+        ("nodegroup", "remoteAccess", "sourceSecurityGroups"), "securityGroups", "InvalidParameterException", _NO_GROUP
+    ),
+    Reference(
+        ("nodegroup", "subnets"),
+        "subnets",
         "InvalidRequestException",
         "The subnet ID '{name}' does not exist (Service: AmazonEC2; Code: InvalidSubnetID.NotFound)",
     ),
+    # What EC2 says of a template, EKS passes on as InvalidRequestException: cloudposse/terraform-aws-eks-node-group#77.
+    # EC2's sentence of a key pair: eksctl-io/eksctl#1989; of a group: unconfirmed.
+    Reference(("template", "KeyName"), "keyPairs", "InvalidRequestException", _NO_KEY),
+    Reference(("template", "SecurityGroupIds"), "securityGroups", "InvalidRequestException", _NO_GROUP),
+    Reference(("template", "NetworkInterfaces", "Groups"), "securityGroups", "InvalidRequestException", _NO_GROUP),
 )
 
 
-def check_references(body: Json, cluster: EksCluster) -> None:
-    """Refuse a body that names what does not exist, or a role that nodes cannot have.
+def check_references(request: Json, cluster: EksCluster) -> None:
+    """Refuse a request that names what does not exist, or a role that nodes cannot have.
+
+    Args:
+        request: `{"nodegroup", "template"}`; either may be absent.
+        cluster: Where the group is.
 
     Raises:
         Refusal: 400 by the table; InvalidParameterException for a role whose trust lacks EC2 (sentence unconfirmed).
     """
     for reference in REFERENCES:
-        for name in reference.names_in(body):
+        for name in reference.names_in(request):
             if not _exists(reference.kind, name, cluster):
-                shown = name.rpartition("/")[2] if reference.kind == "role" else name
+                shown = name.rpartition("/")[2] if reference.kind == "roles" else name
                 raise Refusal(reference.code, reference.text.format(name=shown))
-    arn = str(body["nodeRole"])
-    if NODES not in cluster.known.roles[arn.rpartition("/")[2]].services:
-        message = (
-            f"Following required service principals [{NODES}] were not found in the trust relationships of nodeRole "
-            f"{arn}"
-        )
-        raise bad_parameter(message)
+    for arn in _strings_at(request, ("nodegroup", "nodeRole")):
+        if NODES not in cluster.known.roles[arn.rpartition("/")[2]].services:
+            message = (
+                f"Following required service principals [{NODES}] were not found in the trust relationships of "
+                f"nodeRole {arn}"
+            )
+            raise bad_parameter(message)
 
 
-def things_of(request: Json, place: Json, zones: str) -> Json:
+def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -> Json:
     """What the request of a node group needs, as `steering.declare` reads it.
 
     Args:
-        request: `{"nodegroup": members of CreateNodegroup}`; other keys do not matter.
-        place: `{"account", "region", "cluster"}`.
-        zones: Letters of the zones that its subnets are in, in turn.
+        group: Members of CreateNodegroup.
+        template: Data of its launch template.
+        cluster: Name of the cluster.
+        zones: Letters of the zones that it shall be in; none if it does not matter.
     """
-    group = request.get("nodegroup")
-    named: dict[Kind, list[str]] = {"role": [], "keyPair": [], "subnet": []}
+    named: dict[str, list[str]] = {}
     for reference in REFERENCES:
-        named[reference.kind] += reference.names_in(group if isinstance(group, dict) else {})
-    subnets: list[Json] = [
-        {"cluster": place["cluster"], "id": name, "zone": zones[at % len(zones)]}
-        for at, name in enumerate(named["subnet"])
+        named.setdefault(reference.kind, []).extend(reference.names_in({"nodegroup": group, "template": template}))
+    turn = zones or ZONES
+    subnets = [
+        {"cluster": cluster, "id": name, "zone": turn[at % len(turn)]} for at, name in enumerate(named["subnets"])
     ]
-    roles: list[Json] = [{"arn": arn} for arn in named["role"]]
-    own = {key: value for key, value in place.items() if key != "cluster"}
-    return {**own, "roles": roles, "keyPairs": named["keyPair"], "subnets": subnets}
+    return {
+        **named,
+        "roles": [{"arn": arn} for arn in named["roles"]],
+        "subnets": subnets,
+        "reservations": _reservations_of(group, template, zones),
+    }
+
+
+def _reservations_of(group: Json, template: Json, zones: Sequence[str]) -> list[Json]:
+    """The reservation that a template targets, of the type and in the zone that are asked for, as large as needed."""
+    identity, arn = reservation_asked(template)
+    if not identity and not arn:
+        return []
+    types = [str(template.get("InstanceType") or ""), *strings_in(group.get("instanceTypes"))]
+    kind = next(filter(None, types), "")
+    offered = TYPES[kind].zones if kind in TYPES else "".join(ZONES)
+    return [
+        {
+            "id": identity or f"cr-0{hashlib.sha256(arn.encode()).hexdigest()[:16]}",
+            "type": kind,
+            "zone": next((zone for zone in zones if zone in offered), offered[0]),
+            "block": is_block(template),
+            "groups": [arn] if arn else [],
+        }
+    ]
 
 
 def _exists(kind: Kind, name: str, cluster: EksCluster) -> bool:
-    if kind == "role":
-        return cluster.known.has_role(name)
-    return name in cluster.known.keys if kind == "keyPair" else bool(cluster.zone(name))
+    known = cluster.known
+    if kind == "roles":
+        return known.has_role(name)
+    if kind == "subnets":
+        return bool(cluster.zone(name))
+    return name in (known.keys if kind == "keyPairs" else known.groups)
+
+
+def _strings_at(value: object, path: tuple[str, ...]) -> Iterator[str]:
+    """All strings at a path, through lists of objects too."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _strings_at(item, path)
+    elif path:
+        yield from _strings_at(value.get(path[0]) if isinstance(value, dict) else None, path[1:])
+    elif isinstance(value, str):
+        yield value

@@ -1,7 +1,7 @@
 """Capacity reservations and Capacity Blocks: machines that were set aside, and whether a launch may take them.
 
 Lives here: their state, their rules, their wire form. Must not live here: the XML itself (`query`), when groups launch
-(`lifecycle`).
+(`lifecycle`), which there are (`references`).
 
 Sources: botocore ec2/2016-11-15 CapacityReservation; docs: eks/capacity-blocks-mng, AWSEC2 capacity-reservations-using.
 A sentence without a source is unconfirmed.
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.eks.clusters import EksCluster
     from gpukube.sandbox.eks.groups import NodeGroup
+    from gpukube.sandbox.eks.references import Known
 
 _BLOCK = "capacity-block"
-_USUAL: list[Json] = [
-    {"id": "cr-0123456789abcdef0", "type": "p5.48xlarge", "zone": "a", "count": 2, "block": True},
-    {"id": "cr-0fedcba9876543210", "type": "p4d.24xlarge", "zone": "b", "count": 4},
-]
 _KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups"})
 
 
@@ -36,7 +33,7 @@ class Reservation:
     Attributes:
         type: Instance type.
         zone: Letter of its Availability Zone.
-        count: Machines that it holds.
+        count: Machines that it holds; None for as many as are asked for.
         block: It is a Capacity Block.
         state: As EC2 calls it: active, scheduled, expired ...
         groups: ARNs of resource groups that it is in.
@@ -45,22 +42,20 @@ class Reservation:
     id: str
     type: str
     zone: str
-    count: int = 1
+    count: int | None = None
     block: bool = False
     state: str = "active"
     groups: tuple[str, ...] = ()
 
 
-def read_reservations(option: list[Json] | None) -> list[Reservation]:
-    """Read the option of a cluster.
-
-    Args:
-        option: None for the usual ones.
+def read_reservations(option: object) -> list[Reservation]:
+    """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?}]`.
 
     Raises:
         Refusal: An unknown key.
+        KeyError: A key is missing.
     """
-    given = _USUAL if option is None else objects_in(option)
+    given = objects_in(option)
     unknown = sorted({key for entry in given for key in entry} - _KEYS)
     if unknown:
         raise bad_parameter(f"no key {', '.join(unknown)} of a reservation; there are {', '.join(sorted(_KEYS))}")
@@ -69,7 +64,7 @@ def read_reservations(option: list[Json] | None) -> list[Reservation]:
             str(entry["id"]),
             str(entry["type"]),
             str(entry["zone"])[-1:],
-            whole(entry.get("count", 1)),
+            whole(entry["count"]) if "count" in entry else None,
             bool(entry.get("block", False)),
             str(entry.get("state", "active")),
             tuple(strings_in(entry.get("groups"))),
@@ -78,18 +73,20 @@ def read_reservations(option: list[Json] | None) -> list[Reservation]:
     ]
 
 
-def reservation_json(cluster: EksCluster, found: Reservation) -> Json:
-    """As DescribeCapacityReservations gives it."""
+def reservation_json(account: str, region: str, known: Known, found: Reservation) -> Json:
+    """As DescribeCapacityReservations gives it; one of any size has room for one more."""
+    used = _used(known, found)
+    total = used + 1 if found.count is None else found.count
     return {
         "capacityReservationId": found.id,
-        "ownerId": cluster.account,
-        "capacityReservationArn": f"arn:aws:ec2:{cluster.region}:{cluster.account}:capacity-reservation/{found.id}",
-        "availabilityZone": f"{cluster.region}{found.zone}",
+        "ownerId": account,
+        "capacityReservationArn": f"arn:aws:ec2:{region}:{account}:capacity-reservation/{found.id}",
+        "availabilityZone": f"{region}{found.zone}",
         "instanceType": found.type,
         "instancePlatform": "Linux/UNIX",
         "tenancy": "default",
-        "totalInstanceCount": found.count,
-        "availableInstanceCount": max(0, found.count - _used(cluster, found)),
+        "totalInstanceCount": total,
+        "availableInstanceCount": max(0, total - used),
         "ebsOptimized": True,
         "ephemeralStorage": False,
         "state": found.state,
@@ -105,8 +102,8 @@ def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None
     Raises:
         Refusal: 400 (docs: eks/capacity-blocks-mng: only the subnet in the Availability Zone of the reservation).
     """
-    (identity, _) = _asked(data)
-    found = next((entry for entry in cluster.reservations if entry.id == identity), None)
+    (identity, _) = reservation_asked(data)
+    found = cluster.known.reservations.get(identity)
     if found is None:
         raise Refusal("InvalidRequestException", f"The capacity reservation {identity} does not exist.")
     if any(cluster.zone(name) != found.zone for name in subnets):
@@ -124,34 +121,40 @@ def refused_launch(cluster: EksCluster, group: NodeGroup, wanted: int) -> Failur
         group: Whose template may name a reservation, or a resource group of some.
         wanted: Machines that shall come.
     """
-    identity, arn = _asked(group.data or {})
+    identity, arn = reservation_asked(group.data or {})
     if not identity and not arn:
         return None
     zones = {cluster.zone(name) for name in strings_in(group.members.get("subnets"))}
     fit = [
         entry
-        for entry in cluster.reservations
+        for entry in cluster.known.reservations.values()
         if (entry.id == identity or arn in entry.groups)
         and entry.state == "active"
         and entry.type == group.types[0].name
         and entry.zone in zones
     ]
-    if fit and sum(entry.count - _used(cluster, entry) for entry in fit) >= wanted:
+    rooms = [None if entry.count is None else entry.count - _used(cluster.known, entry) for entry in fit]
+    if fit and (None in rooms or sum(filter(None, rooms)) >= wanted):
         return None
-    known = bool(arn) or any(entry.id == identity for entry in cluster.reservations)
+    known = bool(arn) or identity in cluster.known.reservations
     code = "ReservationCapacityExceeded" if known else "InvalidCapacityReservationId.NotFound"
     return launch_failure(code, group.types[0].name, "")
 
 
-def _used(cluster: EksCluster, found: Reservation) -> int:
-    return sum(
-        len(group.nodes)
-        for group in cluster.groups.values()
-        if found.id in _asked(group.data or {}) or set(_asked(group.data or {})) & set(found.groups)
-    )
+def is_block(data: Json) -> bool:
+    """Whether a template asks for the market of Capacity Blocks."""
+    market = data.get("InstanceMarketOptions")
+    return isinstance(market, dict) and market.get("MarketType") == _BLOCK
 
 
-def _asked(data: Json) -> tuple[str, str]:
+def _used(known: Known, found: Reservation) -> int:
+    """Machines of all clusters that are in a reservation."""
+    names = {found.id, *found.groups}
+    groups = [group for cluster in known.clusters for group in cluster.groups.values()]
+    return sum(len(group.nodes) for group in groups if names & {*reservation_asked(group.data or {})})
+
+
+def reservation_asked(data: Json) -> tuple[str, str]:
     """Id and resource group that a template targets; "" for none."""
     specification = data.get("CapacityReservationSpecification")
     target = specification.get("CapacityReservationTarget") if isinstance(specification, dict) else None

@@ -16,7 +16,7 @@ from gpukube.sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube.sandbox.eks.instances import TYPES
 from gpukube.sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
 from gpukube.sandbox.eks.references import check_references
-from gpukube.sandbox.eks.reservations import check_block
+from gpukube.sandbox.eks.reservations import check_block, is_block, reservation_asked
 from gpukube.sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
     _check_role(str(body["nodeRole"]), cluster)
     if not strings_in(body["subnets"]):
         raise bad_parameter("subnets cannot be empty")  # sentence unconfirmed
-    check_references(body, cluster)
+    check_references({"nodegroup": body, "template": data}, cluster)
     _check_types(body, data, cluster)
     _check_capacity(body, data, cluster)
     _check_version(body, data, cluster)
@@ -214,11 +214,9 @@ def _check_capacity(body: Json, data: Json | None, cluster: EksCluster) -> None:
     if body.get("capacityType") != "CAPACITY_BLOCK":
         return
     inside = data or {}
-    market, reservation = inside.get("InstanceMarketOptions"), inside.get("CapacityReservationSpecification")
-    target = reservation.get("CapacityReservationTarget") if isinstance(reservation, dict) else None
-    if not (isinstance(market, dict) and market.get("MarketType") == "capacity-block"):
+    if not is_block(inside):
         raise bad_parameter("CAPACITY_BLOCK needs a launch template with market type capacity-block.")
-    if not (isinstance(target, dict) and target.get("CapacityReservationId")):
+    if not reservation_asked(inside)[0]:
         raise bad_parameter("CAPACITY_BLOCK needs a launch template with a capacity reservation id.")
     if not inside.get("InstanceType") or body.get("instanceTypes"):
         raise bad_parameter("CAPACITY_BLOCK needs exactly one instance type, in the launch template.")

@@ -19,7 +19,7 @@ from gpukube.sandbox.eks.groups import NodeGroup, Update, type_names, with_defau
 from gpukube.sandbox.eks.images import check_release, release_version
 from gpukube.sandbox.eks.keys import check_tags, check_taints
 from gpukube.sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
-from gpukube.sandbox.eks.references import Known, Role
+from gpukube.sandbox.eks.references import Known, Role, check_references
 from gpukube.sandbox.eks.rules import (
     check_group,
     check_labels_update,
@@ -246,6 +246,7 @@ class EksService:
         template = self.find_template(cluster, *template_asked(sent))
         if template is not None:
             data = _checked_template(before, template, group)
+            check_references({"template": data}, cluster)
             members["launchTemplate"] = _read_back(*template)
             params.append(("LaunchTemplateVersion", str(template[1].number)))
         custom = bool((data or {}).get("ImageId"))

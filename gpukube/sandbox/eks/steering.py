@@ -10,11 +10,11 @@ import base64
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.clusters import ClusterOptions, Subnet
-from gpukube.sandbox.eks.instances import ZONES
 from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube.sandbox.eks.making import EksRequest
 from gpukube.sandbox.eks.references import NODES, Role, things_of
+from gpukube.sandbox.eks.reservations import read_reservations
 from gpukube.sandbox.eks.service import EksService, eks_key
 from gpukube.sandbox.eks.wire.answers import objects_in, strings_in
 
@@ -42,7 +42,7 @@ _OPTIONS: dict[str, tuple[str, type]] = {
 }
 _KNOWN = frozenset({"provider", "account", "region", "name", "kubernetesVersion", "options"})
 _ACCOUNT_DIGITS = 12
-_THINGS = frozenset({"account", "region", "roles", "keyPairs", "subnets"})
+_THINGS = frozenset({"account", "region", "roles", "keyPairs", "securityGroups", "subnets", "reservations"})
 _ROLE = frozenset({"arn", "name", "trust"})
 _SUBNET = frozenset({"cluster", "id", "zone", "public"})
 
@@ -80,12 +80,13 @@ def cluster_request(body: Json) -> EksRequest:
 
 
 def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
-    """Let roles, key pairs and subnets of an account exist; gives those that did not yet, in words.
+    """Let things of an account exist; gives those that did not yet, in words.
 
     Args:
         service: Where.
         body: `{"account", "region", "roles"?: [{"arn" or "name", "trust"?: [service]}], "keyPairs"?: [name],
-            "subnets"?: [{"cluster", "id", "zone", "public"?}]}`.
+            "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?}], "reservations"?: [as
+            `read_reservations` takes them]}`.
 
     Raises:
         ValueError: An unknown key, or a cluster that does not exist.
@@ -100,10 +101,9 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
         trust = tuple(strings_in(given["trust"])) if "trust" in given else (NODES,)
         if known.add_role(Role(arn, service.clock.now(), trust)):
             made.append(f"role {arn}")
-    for key in strings_in(body.get("keyPairs")):
-        if key not in known.keys:
-            known.keys.add(key)
-            made.append(f"key pair {key}")
+    for key, there, what in (("keyPairs", known.keys, "key pair"), ("securityGroups", known.groups, "security group")):
+        made += [f"{what} {name}" for name in strings_in(body.get(key)) if name not in there]
+        there.update(strings_in(body.get(key)))
     for given in objects_in(body.get("subnets")):
         _require(given, _SUBNET)
         cluster = service.clusters.get(eks_key(account, region, str(given["cluster"])))
@@ -115,14 +115,30 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
             zone = str(given["zone"])[-1:]
             cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{at}.0/24", listed=False))
             made.append(f"subnet {given['id']}")
+    found = read_reservations(body.get("reservations"))
+    made += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
     return made
 
 
 def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:
-    """Let exist what the request of a group names: `{"account", "region", "cluster", "request"}`; as `declare`."""
+    """Let exist what the request of a group names; as `declare`.
+
+    Args:
+        service: Where.
+        body: `{"account", "region", "cluster", "request", "zones"?}`: the arguments of CreateNodegroup and
+            CreateLaunchTemplate as gpukube keeps them, and the names of the zones that the group shall be in.
+    """
     request = body["request"]
-    place: Json = {key: body[key] for key in ("account", "region", "cluster")}
-    return declare(service, things_of(request if isinstance(request, dict) else {}, place, "".join(ZONES)))
+    given = request if isinstance(request, dict) else {}
+    template = _inside(_inside(given, "launchTemplate"), "LaunchTemplateData")
+    zones = [name[-1:] for name in strings_in(body.get("zones"))]
+    named = things_of(_inside(given, "nodegroup"), template, str(body["cluster"]), zones)
+    return declare(service, {"account": body["account"], "region": body["region"], **named})
+
+
+def _inside(body: Json, key: str) -> Json:
+    value = body.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _require(body: Mapping[str, object], known: frozenset[str]) -> None:

@@ -293,7 +293,9 @@ def test_version_when_the_group_is_behind_then_its_own_and_the_clusters_are_take
 
 
 def test_version_when_a_capacity_block_is_in_use_then_refused_until_it_is_empty(aws: Aws) -> None:
-    target = {"CapacityReservationId": "cr-0123456789abcdef0"}  # that of every cluster that names none
+    block = {"id": "cr-1", "type": "p5.48xlarge", "zone": "a", "block": True}
+    daemon.declare(aws.info, "eks", account=ACCOUNT, region=REGION, reservations=[block])
+    target = {"CapacityReservationId": "cr-1"}
     data: dict[str, Any] = {
         "InstanceMarketOptions": {"MarketType": "capacity-block"},
         "CapacityReservationSpecification": {"CapacityReservationTarget": target},

@@ -28,6 +28,8 @@ DECLARED: Json = {
     "region": REGION,
     "roles": [{"name": "nodes"}, {"arn": f"{ROLE}/team/gpu"}, {"name": "lambda", "trust": ["lambda.amazonaws.com"]}],
     "keyPairs": ["ops"],
+    "securityGroups": ["sg-1"],
+    "reservations": [{"id": "cr-1", "type": "p4d.24xlarge", "zone": "b", "count": 4}],
     "subnets": [{"cluster": NAME, "id": "subnet-0abc", "zone": "us-east-1b"}],
 }
 
@@ -90,7 +92,18 @@ REFUSED: dict[str, tuple[Json, str, str]] = {
         "InvalidRequestException",
         "The subnet ID 'subnet-0' does not exist (Service: AmazonEC2; Code: InvalidSubnetID.NotFound)",
     ),
+    "a source group that does not exist": (
+        {"remoteAccess": {"ec2SshKey": "ops", "sourceSecurityGroups": ["sg-1", "sg-2"]}},
+        PARAMETER,
+        "The security group 'sg-2' does not exist",
+    ),
 }  # fmt: skip
+TEMPLATES: dict[str, tuple[Json, str]] = {
+    "a key pair": ({"KeyName": "mine"}, "The key pair 'mine' does not exist"),
+    "a security group": ({"SecurityGroupIds": ["sg-1", "sg-2"]}, "The security group 'sg-2' does not exist"),
+    "a card's group": ({"NetworkInterfaces": [{"Groups": ["sg-3"]}]}, "The security group 'sg-3' does not exist"),
+}
+"""What a launch template names and is not there -> what is said."""
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -120,6 +133,49 @@ def test_template_when_its_type_does_not_exist_then_its_group_is_refused() -> No
         return caught.value.code, caught.value.message
 
     assert in_world(act) == (PARAMETER, "The following supplied instance types do not exist: [zz.big]")
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_template_when_it_names_what_is_not_there_then_its_group_is_refused(case: str) -> None:
+    data, text = TEMPLATES[case]
+
+    def act(world: World) -> tuple[str, str]:
+        world.eks.templates(ACCOUNT, REGION).create("named", "", data, {}, "")
+        with pytest.raises(Refusal) as caught:
+            create(world, launchTemplate={"name": "named"})
+        return caught.value.code, caught.value.message
+
+    assert in_world(act) == ("InvalidRequestException", text)
+
+
+def test_template_when_it_names_what_was_declared_then_its_group_is_made_and_a_later_version_looked_at_too() -> None:
+    def act(world: World) -> tuple[object, str]:
+        cluster, store = world.eks.require_cluster(ACCOUNT, REGION, NAME), world.eks.templates(ACCOUNT, REGION)
+        groups = ["sg-1", cluster.security_group]
+        template = store.create("named", "", {"KeyName": "ops", "SecurityGroupIds": groups}, {}, "")
+        made = create(world, launchTemplate={"name": "named"})
+        cluster.groups["p"].status = "ACTIVE"
+        store.add_version(template, "", {"KeyName": "gone"}, "")
+        with pytest.raises(Refusal) as caught:
+            world.eks.update_version(cluster, "p", {"launchTemplate": {"name": "named", "version": "2"}})
+        return made["status"], caught.value.message
+
+    assert in_world(act) == ("CREATING", "The key pair 'gone' does not exist")
+
+
+def test_reservation_when_asked_for_then_only_those_that_were_declared_and_how_much_is_free() -> None:
+    anything = {"id": "cr-2", "type": "p5.48xlarge", "zone": "a", "block": True}
+
+    def act(world: World) -> list[object]:
+        before = ec2(world, "DescribeCapacityReservations")["capacityReservationSet"]["item"]
+        declare(world.eks, {"account": ACCOUNT, "region": REGION, "reservations": [anything]})
+        after = ec2(world, "DescribeCapacityReservations")["capacityReservationSet"]["item"]
+        elsewhere = ec2(world, "DescribeCapacityReservations", _Who("eu-west-1"))["capacityReservationSet"]["item"]
+        keys = ("capacityReservationId", "availabilityZone", "totalInstanceCount", "reservationType")
+        return [len(before), len(elsewhere), *(tuple(entry[key] for key in keys) for entry in after)]
+
+    first, second = ("cr-1", "us-east-1b", 4, "default"), ("cr-2", "us-east-1a", 1, "capacity-block")
+    assert in_world(act) == [1, 0, first, second]
 
 
 def test_role_when_asked_for_then_only_those_that_were_declared_in_every_region() -> None:
@@ -165,12 +221,47 @@ def test_request_when_declared_for_then_it_is_accepted() -> None:
     place = {"account": ACCOUNT, "region": REGION, "cluster": NAME}
 
     def act(world: World) -> tuple[list[str], list[str], Json]:
-        request = {**place, "request": {"launchTemplate": {}, "nodegroup": members}}
+        request = {**place, "request": {"nodegroup": members}}
         return declare_for(world.eks, request), declare_for(world.eks, request), create(world, **members)
 
     made, again, group = in_world(act)
     assert made == [f"role {ROLE}/mine", "key pair k", "subnet subnet-1", "subnet subnet-2"]
     assert (again, group["status"], group["subnets"]) == ([], "CREATING", ["subnet-1", "subnet-2"])
+
+
+GROUP = "arn:aws:resource-groups:us-east-1:111122223333:group/gpus"
+BLOCK = {"MarketType": "capacity-block"}
+TARGETS: dict[str, tuple[Json, list[str], tuple[object, ...]]] = {
+    "its zone": ({"CapacityReservationId": "cr-9"}, ["us-east-1b"], ("cr-9", "p4d.24xlarge", "b", False, ())),
+    "no zone": ({"CapacityReservationId": "cr-9"}, [], ("cr-9", "p4d.24xlarge", "a", False, ())),
+    "no zone that has the type": (
+        {"CapacityReservationId": "cr-9"}, ["us-east-1c"], ("cr-9", "p4d.24xlarge", "a", False, ()),
+    ),
+    "a group": (
+        {"CapacityReservationResourceGroupArn": GROUP},
+        ["us-east-1b"],
+        ("cr-06fca4f24bd35482d", "p4d.24xlarge", "b", False, (GROUP,)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TARGETS)
+@pytest.mark.parametrize("block", [False, True])
+def test_request_when_it_targets_a_reservation_then_that_is_declared_as_it_is_needed(case: str, *, block: bool) -> None:
+    target, zones, wanted = TARGETS[case]
+    data: Json = {"CapacityReservationSpecification": {"CapacityReservationTarget": target}, "KeyName": "k"}
+    data |= {"InstanceMarketOptions": BLOCK, "InstanceType": "p4d.24xlarge"} if block else {}
+    members = {} if block else {"instanceTypes": ["p4d.24xlarge"]}
+    place = {"account": ACCOUNT, "region": REGION, "cluster": NAME, "zones": zones}
+
+    def act(world: World) -> tuple[list[str], tuple[object, ...]]:
+        request = {"launchTemplate": {"LaunchTemplateData": data}, "nodegroup": members}
+        made = declare_for(world.eks, {**place, "request": request})
+        found = world.eks.known(ACCOUNT, REGION).reservations[str(wanted[0])]
+        return made, (found.id, found.type, found.zone, found.block, found.groups, found.count)
+
+    made = ["key pair k", f"capacity reservation {wanted[0]}"]
+    assert in_world(act) == (made, (*wanted[:3], block, wanted[4], None))
 
 
 def test_request_when_it_names_nothing_then_nothing_is_declared() -> None:

@@ -11,13 +11,15 @@ from gpukube.core.fields import ZONES
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Nodes, Reservation
 from gpukube.errors import CapacityError, GpukubeError
+from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
-from tests.unit.gpukube_eks.samples import desired_of, eks_target
+from tests.unit.gpukube_eks.samples import ACCOUNT, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpukube.core.values import Desired, Observed, Operation, Progress, Target
+    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_eks.live.client import EksCloud
 
     Follow = Callable[[EksCloud, Operation], Progress]
@@ -40,7 +42,15 @@ def reserved(form: str, identity: str) -> Capacity:
 
 BLOCK = reserved("capacityBlock", "cr-0123456789abcdef0")
 ODCR = reserved("capacityReservation", "cr-0fedcba9876543210")
-"""Those that every emulated account has: two p5.48xlarge in zone a, four p4d.24xlarge in zone b."""
+RESERVATIONS: list[dict[str, object]] = [
+    {"id": "cr-0123456789abcdef0", "type": "p5.48xlarge", "zone": "a", "count": 2, "block": True},
+    {"id": "cr-0fedcba9876543210", "type": "p4d.24xlarge", "zone": "b", "count": 4},
+]
+
+
+@pytest.fixture(autouse=True)
+def _declared(sandbox: SandboxInfo) -> None:
+    daemon.declare(sandbox, "eks", account=ACCOUNT, region=REGION, reservations=RESERVATIONS)
 
 
 @pytest.mark.parametrize(
