@@ -48,7 +48,11 @@ IdleOption = Annotated[
 
 WorldOption = Annotated[
     str,
-    typer.Option("--world", metavar="PATH", help="Declare what this file says exists: clusters, roles, subnets ..."),
+    typer.Option(
+        "--world",
+        metavar="PATH",
+        help="Declare what this file says exists: clusters, roles, subnets ... (docs/sandbox.md, What exists).",
+    ),
 ]
 
 
@@ -151,10 +155,10 @@ class Shelter:
                 daemon.call(self._info, "POST", entry.part, entry.body)
             except daemon.NotInstalled as error:
                 fix = f"pip install 'gpukube[{entry.body.get('provider')}]'"
-                raise MissingExtra(str(error), where=entry.where, fix=fix) from error
+                raise MissingExtra(str(error), where=entry.places.at(), fix=fix) from error
             except daemon.SandboxError as error:
-                fix = "write what docs/sandbox.md lists"
-                raise SpecError(str(error), where=entry.where, fix=fix, code="sandbox-world") from error
+                where, fix = entry.places.key_at(error.at), "write it as docs/sandbox.md says under What exists"
+                raise SpecError(str(error), where=where, fix=fix, code="sandbox-world") from error
 
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
         """Declare one cluster and what its pools name; gives what was not there, in words."""

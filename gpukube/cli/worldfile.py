@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.errors import Finding, SpecError, Where
 from gpukube.spec.source.document import load_documents
 from gpukube.spec.source.files import read_sources
-from gpukube.spec.source.positions import PositionedDict, PositionedList
+from gpukube.spec.source.positions import PositionedDict, PositionedList, Positions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +32,12 @@ class Entry:
     Attributes:
         part: Under which key it is; clusters come before what is in them.
         body: What it says.
-        where: Its place.
+        places: Where it says that.
     """
 
     part: Part
     body: dict[str, object]
-    where: Where
+    places: Positions
 
 
 def read_world(path: str) -> list[Entry]:
@@ -76,7 +76,7 @@ def _entries(document: Document) -> Iterator[Finding | Entry]:
         else:
             for item, mark in zip(value, value.value_marks, strict=True):
                 if isinstance(item, PositionedDict):
-                    yield Entry(part, dict(item), origin.where(mark))
+                    yield Entry(part, dict(item), Positions(item, origin, mark))
                 else:
                     yield _wrong(origin.where(mark), f"an entry of {key} must be a mapping")
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
 from gpukube.sandbox.aks.lifecycle import Pace
-from gpukube.sandbox.aks.references import ids_in
+from gpukube.sandbox.aks.references import ids_in, read_resources, short_id
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
@@ -33,6 +33,7 @@ from gpukube.sandbox.eks.steering import tamper_group
 from gpukube.sandbox.eks.wire.answers import Refusal as AwsRefusal
 from gpukube.sandbox.faults import parse_fault
 from gpukube.sandbox.saving import load_world, save_world
+from gpukube.sandbox.shapes import Keys, WrongEntry, check_entry
 from gpukube.sandbox.tampering import tamper_pool
 from gpukube.sandbox.throttle import Limit
 from gpukube.sandbox.world import ClusterRequest, World
@@ -53,6 +54,11 @@ _OPTION_NAMES = {
     "foreignPlugin": "foreign_plugin",
 }
 
+_CLOUDS = ("aks", "eks", "gke")
+_CLUSTER = Keys(
+    {"provider": str, "subscription": str, "resourceGroup": str, "name": str},
+    {"kubernetesVersion": str, "location": str, "options": dict},
+)
 _OF_NO_ACCOUNT = ("reset", "stop", "save", "load")
 """Calls that are no part of how a world came about."""
 
@@ -104,6 +110,8 @@ def _guarded(
             if request.method != "GET" and request.url.path.rpartition("/")[2] not in _OF_NO_ACCOUNT:
                 origin.append(f"{request.method} {request.url.path} {(await request.body()).decode()}")
             return JSONResponse(answer)
+        except WrongEntry as error:
+            return JSONResponse({"error": str(error), "at": error.at}, 400)
         except (ValueError, KeyError, TypeError, AwsRefusal) as error:
             return JSONResponse({"error": str(error)}, 400)
         except ModuleNotFoundError as error:
@@ -238,6 +246,7 @@ class _Control:
         body = await _object(request)
         provider, sent = body.pop("provider", ""), body.get("request")
         pool = sent if isinstance(sent, dict) else None
+        _check_provider(provider)
         if provider == "gke":
             service = self._world.gke.service()  # says what is not installed
             from gpukube.sandbox.gke import steering  # noqa: PLC0415 - loads google-cloud-container
@@ -245,15 +254,8 @@ class _Control:
             return {"made": steering.declare_for(service, pool) if pool else steering.declare(service, body)}
         if provider == "eks":
             return {"made": (declare_eks_for if pool else declare_eks)(self._world.eks, body)}
-        if provider == "aks" and pool:
-            properties = pool["body"]["properties"]
-            return {"made": [f"resource {made}" for made in self._world.aks.declare(ids_in(properties))]}
-        _require_keys(body, {"resources"})
-        resources = body["resources"]
-        if provider != "aks" or not isinstance(resources, list):
-            message = f"provider is {provider!r}, resources are {resources!r}"
-            raise ValueError(message)
-        return {"made": self._world.aks.declare([str(identity) for identity in resources])}
+        found = ids_in(pool["body"]["properties"]) if pool else read_resources(body)
+        return {"made": [short_id(made) for made in self._world.aks.declare(found)]}
 
     async def kubeconfig(self, _: Request) -> Json:
         """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""
@@ -379,11 +381,8 @@ def _is_ready(node: Json) -> bool:
 
 
 def _cluster_request(body: Json) -> ClusterRequest:
-    known = {"provider", "subscription", "resourceGroup", "name", "kubernetesVersion", "location", "options"}
-    _require_keys(body, known)
-    if body.get("provider") != "aks":
-        message = f"provider is {body.get('provider')!r}; the sandbox has aks, eks, gke"
-        raise ValueError(message)
+    _check_provider(body.get("provider"))
+    check_entry(body, _CLUSTER)
     options: dict[str, object] = {}
     for name, value in _items(body, "options"):
         if name not in _OPTION_NAMES:
@@ -398,6 +397,11 @@ def _cluster_request(body: Json) -> ClusterRequest:
         kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
         options=ClusterOptions(**options),  # type: ignore[arg-type] # names were checked; values are a test's own
     )
+
+
+def _check_provider(name: object) -> None:
+    if name not in _CLOUDS:
+        raise WrongEntry(f"provider is {name or 'missing'}; there are {', '.join(_CLOUDS)}", "provider")
 
 
 def _clusters_named(world: World, name: str) -> list[Cluster]:

@@ -63,7 +63,13 @@ _children: list[subprocess.Popen[bytes]] = []
 
 
 class SandboxError(Exception):
-    """The sandbox did not start, does not answer, or refused a control call."""
+    """The sandbox did not start, does not answer, or refused a control call.
+
+    Attributes:
+        at: Keys and indexes that lead to what is wrong in the body of the call; () where it is not said.
+    """
+
+    at: tuple[str | int, ...] = ()
 
 
 class NotInstalled(SandboxError):
@@ -228,8 +234,9 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
     if response.status == http.client.NOT_IMPLEMENTED and isinstance(answer, dict):
         raise NotInstalled(str(answer.get("error")))
     if response.status != http.client.OK or not isinstance(answer, dict):
-        message = f"the sandbox refused {method} {path}: {answer}"
-        raise SandboxError(message)
+        refusal = SandboxError(str(answer.get("error") if isinstance(answer, dict) else answer))
+        refusal.at = tuple(answer.get("at") or ()) if isinstance(answer, dict) else ()
+        raise refusal
     return answer
 
 

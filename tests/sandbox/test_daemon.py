@@ -202,9 +202,9 @@ def test_ports_when_a_request_names_this_machine_then_answered(sandbox: SandboxI
 @pytest.mark.parametrize(
     ("path", "body", "text"),
     [
-        ("clusters", {"provider": "oke", "name": "x"}, "provider is 'oke'"),
-        ("clusters", {"provider": "aks", "name": "x"}, "subscription"),
-        ("clusters", {"provider": "aks", "region": "x"}, "unknown keys region"),
+        ("clusters", {"provider": "oke", "name": "x"}, "provider is oke; there are aks, eks, gke"),
+        ("clusters", {"provider": "aks", "name": "x"}, "subscription is missing"),
+        ("clusters", {"provider": "aks", "region": "x"}, 'there is no key "region"; there are kubernetesVersion,'),
         ("settings", {"speed": 0}, "above 0"),
         ("settings", {"limits": {"none": [1, 1]}}, "no limit 'none'"),
         ("settings", {"pace": {"none": 1}}, "no pace 'none'"),

@@ -68,12 +68,33 @@ def test_populate_when_the_world_of_the_examples_then_all_of_it_is_there(sandbox
     assert again == [[], [], []]
 
 
+WRONG = {
+    "clusters:\n  - {provider: eks, account: '1', region: us-east-1, name: train}\n": (
+        "2:21: account is '1'; it must have twelve digits"
+    ),
+    "clusters:\n  - {provider: gke, name: train}\n": "2:5: project is missing",
+    "clusters:\n  - {provider: oke, name: train}\n": "2:6: provider is oke; there are aks, eks, gke",
+    "things:\n  - resources: []\n": "2:5: provider is missing; there are aks, eks, gke",
+    "things:\n  - {provider: aks, resources: [x]}\n": (
+        "2:33: x is not the id of a resource that a pool can name; of those there are "
+        "Microsoft.Compute/capacityReservationGroups, Microsoft.Compute/hostGroups, "
+        "Microsoft.Compute/proximityPlacementGroups, Microsoft.Network/publicIPPrefixes, "
+        "Microsoft.Network/virtualNetworks"
+    ),
+    "things:\n  - provider: gke\n    project: p\n    reservations:\n      - {name: r, size: 2}\n": (
+        '5:19: there is no key "size"; there are count, machineType, name, zone'
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
 def test_populate_when_the_sandbox_does_not_take_an_entry_then_told_with_its_place(
-    sandbox: SandboxInfo, tmp_path: Path
+    sandbox: SandboxInfo, tmp_path: Path, text: str
 ) -> None:
     path = tmp_path / "w.yaml"
-    path.write_text("clusters:\n  - {provider: eks, account: '1', region: us-east-1, name: train}\n")
-    with pytest.raises(SpecError, match="twelve digits") as caught:
+    path.write_text(text)
+    with pytest.raises(SpecError) as caught:
         Shelter(sandbox).populate(read_world(str(path)))
-    found = caught.value.diagnostics[0]
-    assert (found.code, str(found.where)) == ("sandbox-world", f"{path}:2:5")
+    (found,) = caught.value.diagnostics
+    assert (found.code, f"{found.where}: {found.seen}") == ("sandbox-world", f"{path}:{WRONG[text]}")
+    assert found.fix == "write it as docs/sandbox.md says under What exists"

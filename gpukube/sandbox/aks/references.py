@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Json, Refusal, bad_parameter, refuse
+from gpukube.sandbox.shapes import Keys, WrongEntry, check_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -66,6 +67,29 @@ REFERENCES = (
 def ids_in(pool: Json) -> list[str]:
     """Ids that the properties of a pool name."""
     return [str(pool[reference.property]) for reference in REFERENCES if pool.get(reference.property)]
+
+
+def short_id(identity: str) -> str:
+    """What an id says of its resource to a reader: type and name."""
+    return identity.rpartition("/providers/")[2].partition("/")[2] or identity
+
+
+def read_resources(entry: Json) -> list[str]:
+    """The ids of `{"resources": [id]}`.
+
+    Raises:
+        WrongEntry: It has other keys, or something in it is not the id of what a pool may name.
+    """
+    check_entry(entry, Keys({"resources": [str]}))
+    given = entry["resources"]
+    ids = [str(item) for item in given] if isinstance(given, list) else []
+    kinds = sorted({reference.kind for reference in REFERENCES})
+    for at, identity in enumerate(ids):
+        found = _ID.fullmatch(identity)
+        if not found or found["kind"].lower() not in map(str.lower, kinds):
+            text = f"{identity} is not the id of a resource that a pool can name; of those there are {', '.join(kinds)}"
+            raise WrongEntry(text, "resources", at)
+    return ids
 
 
 def check_references(pool: Json, resources: Collection[str]) -> None:

@@ -174,15 +174,14 @@ def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -
 def _reservations_of(group: Json, template: Json, zones: Sequence[str]) -> list[Json]:
     """The reservation that a template targets, of the type and in the zone that are asked for, as large as needed."""
     identity, arn = reservation_asked(template)
-    if not identity and not arn:
+    types = [*_strings_at(template, ("InstanceType",)), *strings_in(group.get("instanceTypes"))]
+    if not (identity or arn) or not types or types[0] not in TYPES:
         return []
-    types = [str(template.get("InstanceType") or ""), *strings_in(group.get("instanceTypes"))]
-    kind = next(filter(None, types), "")
-    offered = TYPES[kind].zones if kind in TYPES else "".join(ZONES)
+    offered = TYPES[types[0]].zones
     return [
         {
             "id": identity or f"cr-0{hashlib.sha256(arn.encode()).hexdigest()[:16]}",
-            "type": kind,
+            "type": types[0],
             "zone": next((zone for zone in zones if zone in offered), offered[0]),
             "block": is_block(template),
             "groups": [arn] if arn else [],

@@ -10,6 +10,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.clusters import ClusterOptions, Subnet
+from gpukube.sandbox.eks.instances import TYPES, ZONES
 from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube.sandbox.eks.making import EksRequest
@@ -17,6 +18,7 @@ from gpukube.sandbox.eks.references import NODES, Role, things_of
 from gpukube.sandbox.eks.reservations import read_reservations
 from gpukube.sandbox.eks.service import EksService, eks_key
 from gpukube.sandbox.eks.wire.answers import objects_in, strings_in
+from gpukube.sandbox.shapes import Keys, WrongEntry, check_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,38 +42,39 @@ _OPTIONS: dict[str, tuple[str, type]] = {
     "tags": ("tags", dict),
     "reservations": ("reservations", list),
 }
-_KNOWN = frozenset({"provider", "account", "region", "name", "kubernetesVersion", "options"})
+_CLUSTER = Keys(
+    {"provider": str, "account": str, "region": str, "name": str}, {"kubernetesVersion": str, "options": dict}
+)
 _ACCOUNT_DIGITS = 12
-_THINGS = frozenset({"account", "region", "roles", "keyPairs", "securityGroups", "subnets", "reservations"})
-_ROLE = frozenset({"arn", "name", "trust"})
-_SUBNET = frozenset({"cluster", "id", "zone", "public"})
+_RESERVATION = Keys({"id": str, "type": str, "zone": str}, {"count": int, "block": bool, "state": str, "groups": [str]})
+_THINGS = Keys(
+    {"account": str, "region": str},
+    {
+        "roles": [Keys({}, {"arn": str, "name": str, "trust": [str]})],
+        "keyPairs": [str],
+        "securityGroups": [str],
+        "subnets": [Keys({"cluster": str, "id": str, "zone": str}, {"public": bool})],
+        "reservations": [_RESERVATION],
+    },
+)
 
 
 def cluster_request(body: Json) -> EksRequest:
     """Read POST /_sandbox/clusters.
 
     Raises:
-        ValueError: An unknown key or option, an option of the wrong type, or no account id.
-        KeyError: Account, region or name is missing.
+        ValueError: An unknown or missing key, an unknown option, a value of the wrong type, or no account id.
     """
-    unknown = sorted(set(body) - _KNOWN)
-    given = body.get("options") or {}
-    if unknown or not isinstance(given, dict):
-        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(_KNOWN))}"
-        raise ValueError(message)
+    check_entry(body, _CLUSTER)
     options: dict[str, object] = {}
-    for name, value in given.items():
+    for name, value in _inside(body, "options").items():
         field, kind = _OPTIONS.get(name, ("", object))
         if not field or not isinstance(value, kind):
             message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"
             raise ValueError(message)
         options[field] = tuple(value) if field == "roles" and isinstance(value, list) else value
-    account = str(body["account"])
-    if not (account.isdigit() and len(account) == _ACCOUNT_DIGITS):
-        message = f"account is {account!r}; it must have twelve digits"
-        raise ValueError(message)
     return EksRequest(
-        account=account,
+        account=_account(body),
         region=str(body["region"]),
         name=str(body["name"]),
         kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
@@ -89,14 +92,14 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
             `read_reservations` takes them]}`.
 
     Raises:
-        ValueError: An unknown key, or a cluster that does not exist.
-        KeyError: A key is missing.
+        WrongEntry: An unknown or missing key, a value of the wrong type, or something that AWS does not have.
     """
-    _require(body, _THINGS)
-    account, region = str(body["account"]), str(body["region"])
+    check_entry(body, _THINGS)
+    account, region = _account(body), str(body["region"])
     known, made = service.known(account, region), []
-    for given in objects_in(body.get("roles")):
-        _require(given, _ROLE)
+    for at, given in enumerate(objects_in(body.get("roles"))):
+        if "arn" not in given and "name" not in given:
+            raise WrongEntry("a role has a name or an arn", "roles", at)
         arn = str(given.get("arn") or f"arn:aws:iam::{account}:role/{given['name']}")
         trust = tuple(strings_in(given["trust"])) if "trust" in given else (NODES,)
         if known.add_role(Role(arn, service.clock.now(), trust)):
@@ -104,20 +107,38 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
     for key, there, what in (("keyPairs", known.keys, "key pair"), ("securityGroups", known.groups, "security group")):
         made += [f"{what} {name}" for name in strings_in(body.get(key)) if name not in there]
         there.update(strings_in(body.get(key)))
-    for given in objects_in(body.get("subnets")):
-        _require(given, _SUBNET)
+    for at, given in enumerate(objects_in(body.get("subnets"))):
+        _check_zone(given, region, "subnets", at)
         cluster = service.clusters.get(eks_key(account, region, str(given["cluster"])))
         if cluster is None:
-            message = f"no cluster {given['cluster']} in {account} {region}"
-            raise ValueError(message)
+            message = f"there is no cluster {given['cluster']} in account {account} and region {region}"
+            raise WrongEntry(message, "subnets", at, "cluster")
         if not cluster.zone(str(given["id"])):
-            at, public = len(cluster.subnets), bool(given.get("public", False))
+            number, public = len(cluster.subnets), bool(given.get("public", False))
             zone = str(given["zone"])[-1:]
-            cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{at}.0/24", listed=False))
+            cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{number}.0/24", listed=False))
             made.append(f"subnet {given['id']}")
+    for at, given in enumerate(objects_in(body.get("reservations"))):
+        _check_zone(given, region, "reservations", at)
+        if given["type"] not in TYPES:
+            raise WrongEntry(f"{given['type']} is no instance type", "reservations", at, "type")
     found = read_reservations(body.get("reservations"))
     made += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
     return made
+
+
+def _account(body: Mapping[str, object]) -> str:
+    account = str(body["account"])
+    if not (account.isdigit() and len(account) == _ACCOUNT_DIGITS):
+        raise WrongEntry(f"account is {account!r}; it must have twelve digits", "account")
+    return account
+
+
+def _check_zone(given: Json, region: str, *at: str | int) -> None:
+    """A zone is written whole or as its letter."""
+    zones = [f"{region}{letter}" for letter in ZONES]
+    if given["zone"] not in [*ZONES, *zones]:
+        raise WrongEntry(f"there is no zone {given['zone']}; there are {', '.join(zones)}", *at, "zone")
 
 
 def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:
@@ -139,13 +160,6 @@ def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:
 def _inside(body: Json, key: str) -> Json:
     value = body.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _require(body: Mapping[str, object], known: frozenset[str]) -> None:
-    unknown = sorted(set(body) - known)
-    if unknown:
-        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        raise ValueError(message)
 
 
 async def cluster_status(cluster: EksCluster) -> Json:

@@ -20,7 +20,8 @@ from gpukube.sandbox.gke.nodes import retouch_node
 from gpukube.sandbox.gke.pools import Pool, clone, count_per_zone
 from gpukube.sandbox.gke.references import things_of
 from gpukube.sandbox.gke.service import GkeService, pool_place
-from gpukube.sandbox.gke.wire.names import parse_name
+from gpukube.sandbox.gke.wire.names import exists, is_zone, parse_name
+from gpukube.sandbox.shapes import Keys, WrongEntry, check_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,13 +39,15 @@ _OPTIONS = {
     "foreignPlugin": ("foreign_plugin", bool),
     "reservations": ("reservations", dict),
 }
-_KNOWN = frozenset({"provider", "project", "location", "name", "kubernetesVersion", "options"})
-_THINGS = frozenset({"project", "serviceAccounts", "reservations"})
-_RESERVATION = frozenset({"name", "zone", "machineType", "count"})
+_CLUSTER = Keys(
+    {"provider": str, "project": str, "location": str, "name": str}, {"kubernetesVersion": str, "options": dict}
+)
+_RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
+_THINGS = Keys({"project": str}, {"serviceAccounts": [str], "reservations": [_RESERVATION]})
 
 
 def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
-    """Let service accounts and reservations of a project exist; gives those that did not yet, in words.
+    """Let things of a project exist; gives those that did not yet, in words.
 
     Args:
         service: Where.
@@ -52,19 +55,19 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
             "count"?}]}`.
 
     Raises:
-        ValueError: An unknown key, or a reservation that is no object.
-        KeyError: A key is missing.
+        WrongEntry: An unknown or missing key, a value of the wrong type, or a zone that there is not.
     """
-    _require(body, _THINGS)
+    check_entry(body, _THINGS)
     known, made = service.known(str(body["project"])), []
-    accounts, reservations = body.get("serviceAccounts") or [], body.get("reservations") or []
+    accounts, reservations = body.get("serviceAccounts"), body.get("reservations")
     for email in accounts if isinstance(accounts, list) else ():
-        if str(email) not in known.accounts:
-            known.accounts.add(str(email))
+        if email not in known.accounts:
+            known.accounts.add(email)
             made.append(f"service account {email}")
-    for given in reservations if isinstance(reservations, list) else ():
-        _require(given, _RESERVATION)
-        name = str(given["name"])
+    for at, given in enumerate(reservations if isinstance(reservations, list) else ()):
+        name = given["name"]
+        if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
+            raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
         if name not in known.reservations:
             known.reservations[name] = {key: value for key, value in given.items() if key != "name"}
             made.append(f"reservation {name}")
@@ -87,26 +90,15 @@ def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]
     return [made for things in needed for made in declare(service, things)]
 
 
-def _require(body: object, known: frozenset[str]) -> None:
-    if not isinstance(body, dict) or set(body) - known:
-        message = f"{body!r} is no object of {', '.join(sorted(known))}"
-        raise ValueError(message)
-
-
 def cluster_request(body: Json) -> GkeRequest:
     """Read POST /_sandbox/clusters.
 
     Raises:
-        ValueError: An unknown key or option, or an option of the wrong type.
-        KeyError: Project, location or name is missing.
+        ValueError: An unknown or missing key, an unknown option, or a value of the wrong type.
     """
-    unknown = sorted(set(body) - _KNOWN)
-    given = body.get("options") or {}
-    if unknown or not isinstance(given, dict):
-        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(_KNOWN))}"
-        raise ValueError(message)
-    options: dict[str, object] = {}
-    for name, value in given.items():
+    check_entry(body, _CLUSTER)
+    given, options = body.get("options"), dict[str, object]()
+    for name, value in given.items() if isinstance(given, dict) else ():
         field, kind = _OPTIONS.get(name, ("", object))
         if not field or not isinstance(value, kind):
             message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"

@@ -222,7 +222,7 @@ def test_log_when_requests_came_then_method_path_status_body_and_fault_but_no_to
 
 
 def test_fault_when_it_cannot_be_read_then_refused(arm: Arm) -> None:
-    with pytest.raises(daemon.SandboxError, match=r"refused POST faults: .*there is no service 'typo'"):
+    with pytest.raises(daemon.SandboxError, match="there is no service 'typo'"):
         daemon.add_fault(arm.info, "status", service="typo")
 
 

@@ -13,6 +13,7 @@ from gpukube.sandbox.eks.making import EksRequest
 from gpukube.sandbox.eks.references import CONTROL_PLANE
 from gpukube.sandbox.eks.steering import declare, declare_for
 from gpukube.sandbox.eks.wire.answers import Refusal
+from gpukube.sandbox.shapes import WrongEntry
 from gpukube.sandbox.world import World
 from tests.sandbox.eks.aws import ACCOUNT, NAME, ONE, REGION, T4, Json
 
@@ -205,15 +206,53 @@ def test_declare_when_some_is_there_already_then_only_the_rest_is_told() -> None
     assert in_world(lambda world: declare(world.eks, more)) == ["key pair new"]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"role": []}, {"roles": [{"name": "a", "path": "/"}]}, {"subnets": [{"cluster": "x"}]}]
-)
-def test_declare_when_it_is_not_understood_then_refused(wrong: Json) -> None:
-    def act(world: World) -> None:
-        with pytest.raises(ValueError, match=r"unknown keys|no cluster x"):
-            declare(world.eks, {"account": ACCOUNT, "region": REGION, **wrong})
+SUBNET: Json = {"cluster": NAME, "id": "subnet-1", "zone": "us-east-1a"}
+BLOCKED: Json = {"id": "cr-9", "type": "p5.48xlarge", "zone": "a"}
+WRONG: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
+    "key": ({"role": []}, 'there is no key "role"', ("role",)),
+    "key within": (
+        {"roles": [{"name": "a"}, {"name": "b", "path": "/"}]},
+        'there is no key "path"; there are arn, name, trust',
+        ("roles", 1, "path"),
+    ),
+    "no list": ({"keyPairs": "ops"}, "keyPairs must be a list", ("keyPairs",)),
+    "number": ({"keyPairs": ["ops", 7]}, 'keyPairs[1] is 7; it must be text: write "7"', ("keyPairs", 1)),
+    "account": ({"account": "12"}, "account is '12'; it must have twelve digits", ("account",)),
+    "role": ({"roles": [{"trust": []}]}, "a role has a name or an arn", ("roles", 0)),
+    "missing": ({"subnets": [{"cluster": NAME, "zone": "a"}]}, "id is missing", ("subnets", 0, "id")),
+    "cluster": (
+        {"subnets": [SUBNET | {"cluster": "x"}]},
+        f"there is no cluster x in account {ACCOUNT} and region {REGION}",
+        ("subnets", 0, "cluster"),
+    ),
+    "zone": (
+        {"subnets": [SUBNET | {"zone": "us-east-1z"}]},
+        "there is no zone us-east-1z; there are us-east-1a, us-east-1b, us-east-1c",
+        ("subnets", 0, "zone"),
+    ),
+    "type": (
+        {"reservations": [BLOCKED | {"type": "zz.big"}]},
+        "zz.big is no instance type",
+        ("reservations", 0, "type"),
+    ),
+    "count": (
+        {"reservations": [BLOCKED | {"count": True}]},
+        "count is True; it must be a whole number",
+        ("reservations", 0, "count"),
+    ),
+}
 
-    in_world(act)
+
+@pytest.mark.parametrize("case", WRONG)
+def test_declare_when_it_is_not_understood_then_refused_with_its_place(case: str) -> None:
+    wrong, text, at = WRONG[case]
+
+    def act(world: World) -> tuple[str, tuple[str | int, ...]]:
+        with pytest.raises(WrongEntry) as caught:
+            declare(world.eks, {"account": ACCOUNT, "region": REGION, **wrong})
+        return str(caught.value).partition("; there are account")[0], caught.value.at
+
+    assert in_world(act) == (text, at)
 
 
 def test_request_when_declared_for_then_it_is_accepted() -> None:

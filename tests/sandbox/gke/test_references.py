@@ -11,6 +11,7 @@ from google.cloud import container_v1 as wire
 from gpukube.sandbox.gke.making import GkeRequest
 from gpukube.sandbox.gke.steering import declare, declare_for
 from gpukube.sandbox.gke.wire.answers import Refusal
+from gpukube.sandbox.shapes import WrongEntry
 from gpukube.sandbox.world import World
 from tests.sandbox.gke.clients import CLUSTER, NAME, PROJECT, ZONE, gpu_pool
 
@@ -89,15 +90,28 @@ def test_declare_when_some_is_there_already_then_only_the_rest_is_told() -> None
     assert made == ["service account new@x", "reservation b"]
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"accounts": []}, {"reservations": ["ours"]}, {"reservations": [OURS | {"size": 1}]}]
-)
-def test_declare_when_it_is_not_understood_then_refused(wrong: Json) -> None:
-    def act(world: World) -> None:
-        with pytest.raises(ValueError, match="is no object of"):
-            declare(world.gke.service(), {"project": PROJECT, **wrong})
+WRONG: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
+    "key": ({"accounts": []}, 'there is no key "accounts"', ("accounts",)),
+    "no mapping": ({"reservations": ["ours"]}, "reservations[0] must be a mapping", ("reservations", 0)),
+    "key within": ({"reservations": [OURS | {"size": 1}]}, 'there is no key "size"', ("reservations", 0, "size")),
+    "zone": (
+        {"reservations": [OURS | {"zone": "us-central1-z"}]},
+        "there is no zone us-central1-z",
+        ("reservations", 0, "zone"),
+    ),
+}
 
-    in_world(act)
+
+@pytest.mark.parametrize("case", WRONG)
+def test_declare_when_it_is_not_understood_then_refused_with_its_place(case: str) -> None:
+    wrong, text, at = WRONG[case]
+
+    def act(world: World) -> tuple[str, tuple[str | int, ...]]:
+        with pytest.raises(WrongEntry) as caught:
+            declare(world.gke.service(), {"project": PROJECT, **wrong})
+        return str(caught.value).partition(";")[0], caught.value.at
+
+    assert in_world(act) == (text, at)
 
 
 def test_request_when_declared_for_then_it_is_accepted() -> None:

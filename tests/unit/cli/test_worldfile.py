@@ -17,12 +17,12 @@ def test_world_when_read_then_clusters_come_first_with_their_places(tmp_path: Pa
     path = tmp_path / "w.yaml"
     path.write_text("things:\n  - {provider: aks, resources: [a]}\nclusters:\n  - provider: eks\n    account: '0123'\n")
     first, second = read_world(str(path))
-    assert (first.part, first.body, str(first.where)) == (
+    assert (first.part, first.body, str(first.places.at())) == (
         "clusters",
         {"provider": "eks", "account": "0123"},
         f"{path}:4:5",
     )
-    assert (second.part, second.body, str(second.where)) == (
+    assert (second.part, second.body, str(second.places.at())) == (
         "things",
         {"provider": "aks", "resources": ["a"]},
         f"{path}:2:5",

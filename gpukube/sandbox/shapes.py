@@ -1,0 +1,89 @@
+"""What an entry may hold that lets something exist: a cluster, or things that its pools name.
+
+Lives here: checking an entry against its keys, and where in it the mistake is. Must not live here: the keys, which are
+each cloud's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Path: TypeAlias = tuple[str | int, ...]
+    Shape: TypeAlias = "Keys | list[Shape] | type[str | int | bool | dict[str, object]]"
+
+_KINDS: Final = {str: "text", int: "a whole number", bool: "true or false", dict: "a mapping"}
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A mapping with these keys.
+
+    Attributes:
+        needed: Keys that must be there, and not empty.
+        more: Keys that may be there.
+    """
+
+    needed: Mapping[str, Shape] = field(default_factory=dict)
+    more: Mapping[str, Shape] = field(default_factory=dict)
+
+
+class WrongEntry(ValueError):
+    """An entry is not one that the sandbox understands.
+
+    Args:
+        text: What is wrong.
+        at: Keys and indexes that lead to it.
+    """
+
+    def __init__(self, text: str, *at: str | int) -> None:
+        super().__init__(text)
+        self.at = at
+
+
+def check_entry(value: object, shape: Shape, *at: str | int) -> None:
+    """Refuse a value that does not have a shape.
+
+    Raises:
+        WrongEntry: The first mistake.
+    """
+    if isinstance(shape, Keys):
+        _check_keys(value, shape, at)
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            raise WrongEntry(f"{_name(at)} must be a list", *at)
+        for index, item in enumerate(value):
+            check_entry(item, shape[0], *at, index)
+    elif type(value) is not shape:  # True is no number
+        quoted = f': write "{value}"' if shape is str and type(value) is int else ""
+        raise WrongEntry(f"{_name(at)} is {_shown(value)}; it must be {_KINDS[shape]}{quoted}", *at)
+
+
+def _check_keys(value: object, shape: Keys, at: Path) -> None:
+    if not isinstance(value, dict):
+        raise WrongEntry(f"{_name(at)} must be a mapping", *at)
+    known = {**shape.needed, **shape.more}
+    for key, item in value.items():
+        if key not in known:
+            raise WrongEntry(f'there is no key "{key}"; there are {", ".join(sorted(known))}', *at, key)
+        check_entry(item, known[key], *at, key)
+    for key in shape.needed:
+        if value.get(key) in (None, ""):
+            raise WrongEntry(f"{key} is missing", *at, key)
+
+
+def _name(at: Path) -> str:
+    """The last key of a path, with the indexes behind it."""
+    name = ""
+    for step in reversed(at):
+        if isinstance(step, str):
+            return step + name
+        name = f"[{step}]{name}"
+    return name or "the entry"
+
+
+def _shown(value: object) -> str:
+    return "empty" if value is None else "a list" if isinstance(value, list) else str(value)
