@@ -79,6 +79,7 @@ def check_authorization(header: str | None) -> None:
     challenge = f'Bearer authorization_uri="https://login.example/{TENANT}", error="invalid_token"'
     headers = {"WWW-Authenticate": challenge}
     if header is None:
+        # hashicorp/terraform-provider-azurerm#3612
         message = "Authentication failed. The 'Authorization' header is missing."
         raise front_door(401, "AuthenticationFailed", message, headers)
     scheme, _, token = header.partition(" ")

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
-IMAGE_DATE = "202608.07.0"
+IMAGE_DATE = "202607.31.1"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_OS_IMAGES = {"Ubuntu": "Ubuntu 24.04.3 LTS", "Ubuntu2204": "Ubuntu 22.04.5 LTS", "Ubuntu2404": "Ubuntu 24.04.3 LTS"}
-_KERNELS = {
-    "Ubuntu": "6.8.0-1034-azure",
-    "Ubuntu2204": "5.15.0-1092-azure",
-    "Ubuntu2404": "6.8.0-1034-azure",
+_SYSTEMS = {
+    "Ubuntu2204": ("Ubuntu 22.04.5 LTS", "5.15.0-1117-azure", "1.7.34"),
+    "Ubuntu2404": ("Ubuntu 24.04.4 LTS", "6.8.0-1063-azure", "2.3.3"),
 }
+_AZURE_LINUX = ("Microsoft Azure Linux 3.0", "6.6.144.1-1.azl3", "2.2.4")
+"""Name, kernel and containerd of the images of `IMAGE_DATE` (Azure/AgentBaker, vhdbuilder/release-notes)."""
 _IMAGES = {"Ubuntu2204": "AKSUbuntu-2204gen2containerd", "AzureLinux": "AKSAzureLinux-V3gen2"}
 _OF_THE_IMAGE = ("nodeImageVersion", "osSKU", "enableFIPS", "currentOrchestratorVersion")
 _UBUNTU_24_FROM = 34  # Ubuntu means 24.04 from Kubernetes 1.34 on (docs: aks/node-auto-provisioning-aksnodeclass)
@@ -139,6 +139,7 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
     labels["topology.disk.csi.azure.com/zone"] = zone if zone != "0" else ""
     labels |= {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": place.location}
     scale_set = scale_set_name(place.cluster, pool_name)
+    system, kernel, containerd = _SYSTEMS.get(effective_sku(pool), _AZURE_LINUX)
     return NodeShape(
         name=name,
         pool=pool_name,
@@ -154,8 +155,9 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
             "/providers/Microsoft.Compute"
             f"/virtualMachineScaleSets/{scale_set}/virtualMachines/{index}"
         ),
-        os_image=_OS_IMAGES.get(effective_sku(pool), "Microsoft Azure Linux 3.0"),
-        kernel=_KERNELS.get(effective_sku(pool), "6.6.96.1-1.azl3"),
+        os_image=system,
+        kernel=kernel,
+        runtime=f"containerd://{containerd}",
         max_pods=int(str(pool["maxPods"])),
         zone=zone,
         kubelet=str(pool["currentOrchestratorVersion"]),

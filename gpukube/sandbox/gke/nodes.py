@@ -39,10 +39,10 @@ _DRIVERS = {
     wire.GPUDriverInstallationConfig.GPUDriverVersion.LATEST: "latest",
 }
 _OS = {
-    "COS_CONTAINERD": ("cos", "Container-Optimized OS from Google"),
-    "UBUNTU_CONTAINERD": ("ubuntu", "Ubuntu 24.04.3 LTS"),
+    "COS_CONTAINERD": ("cos", "Container-Optimized OS from Google", "6.12.55+"),
+    "UBUNTU_CONTAINERD": ("ubuntu", "Ubuntu 24.04.3 LTS", "6.8.0-1042-gke"),
 }
-_KERNELS = {"COS_CONTAINERD": "6.12.46+", "UBUNTU_CONTAINERD": "6.8.0-1034-gke"}
+"""Image type -> label, name and kernel, as nodes of 1.34 have them (kubearmor/KubeArmor#2505)."""
 
 
 def group_name(place: Place, zone: str) -> str:
@@ -130,8 +130,8 @@ def node_shape(place: Place, pool: wire.NodePool, name: str, zone: str, boot_s: 
         boot_s=boot_s,
         provider_id=f"gce://{place.project}/{zone}/{name}",
         os_image=_OS[pool.config.image_type][1],
-        kernel=_KERNELS[pool.config.image_type],
-        runtime="containerd://2.0.7",
+        kernel=_OS[pool.config.image_type][2],
+        runtime="containerd://2.1.5",
         max_pods=pool.max_pods_constraint.max_pods_per_node,
         zone=zone,
         kubelet=pool.version,
