@@ -239,9 +239,9 @@ class _Control:
     async def declare(self, request: Request) -> Json:
         """`{provider, ...}`: let things exist that pools name; `{"made": [...]}` says in words which did not yet.
 
-        EKS: roles, key pairs, subnets (`eks.steering.declare`). AKS: `resources`, ids. GKE: service accounts and
-        reservations (`gke.steering.declare`). Each cloud also takes `request`, the arguments of the SDK's call that
-        makes a pool, and lets exist what they name (EKS with `account`, `region` and `cluster` beside it).
+        EKS: `eks.steering.declare`. AKS: `resources`, ids. GKE: `gke.steering.declare`. Each cloud also takes
+        `request`, the arguments of the SDK's call that makes a pool, and lets exist what they name (EKS with `account`,
+        `region`, `cluster` and `zones` beside it).
         """
         body = await _object(request)
         provider, sent = body.pop("provider", ""), body.get("request")

@@ -21,7 +21,7 @@ from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
 from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
 from gpukube.sandbox.gke.provisioning import check_repair, check_reservation
-from gpukube.sandbox.gke.references import Known, check_account, owner_of
+from gpukube.sandbox.gke.references import Known, check_account, check_resources, owner_of
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube.sandbox.gke.wire.answers import Refusal, bad, blocked, missing
@@ -175,6 +175,7 @@ class GkeService:
         fill_defaults(pool, cluster.version, cluster.zones, cluster.options.release_channel)
         check_pool(pool, cluster.facts)
         check_account(pool.config, {name for known in self.things.values() for name in known.accounts})
+        check_resources(pool, place, self.known)
         self._check_supply(cluster, place, pool)
         self.complete(cluster, place, pool)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 from google.cloud import container_v1 as wire
 from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
@@ -43,7 +44,8 @@ _CLUSTER = Keys(
     {"provider": str, "project": str, "location": str, "name": str}, {"kubernetesVersion": str, "options": dict}
 )
 _RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
-_THINGS = Keys({"project": str}, {"serviceAccounts": [str], "reservations": [_RESERVATION]})
+_THINGS = Keys({"project": str}, {"serviceAccounts": [str], "resources": [str], "reservations": [_RESERVATION]})
+_RESOURCE = re.compile(r"global/networks/[^/]+|regions/[^/]+/(subnetworks|resourcePolicies)/[^/]+")
 
 
 def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
@@ -51,20 +53,26 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
 
     Args:
         service: Where.
-        body: `{"project", "serviceAccounts"?: [email], "reservations"?: [{"name", "zone"?, "machineType"?,
-            "count"?}]}`.
+        body: `{"project", "serviceAccounts"?: [email], "resources"?: [name within the project], "reservations"?:
+            [{"name", "zone"?, "machineType"?, "count"?}]}`.
 
     Raises:
         WrongEntry: An unknown or missing key, a value of the wrong type, or a zone that there is not.
     """
     check_entry(body, _THINGS)
     known, made = service.known(str(body["project"])), []
-    accounts, reservations = body.get("serviceAccounts"), body.get("reservations")
-    for email in accounts if isinstance(accounts, list) else ():
+    for email in _list(body, "serviceAccounts"):
         if email not in known.accounts:
             known.accounts.add(email)
             made.append(f"service account {email}")
-    for at, given in enumerate(reservations if isinstance(reservations, list) else ()):
+    for at, name in enumerate(_list(body, "resources")):
+        if not _RESOURCE.fullmatch(name):
+            forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
+            raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+        if name not in known.resources:
+            known.resources.add(name)
+            made.append(name)
+    for at, given in enumerate(_list(body, "reservations")):
         name = given["name"]
         if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
             raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
@@ -86,8 +94,14 @@ def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]
         json_format.ParseDict(request["nodePool"], message, ignore_unknown_fields=True)
     except json_format.ParseError as error:
         raise ValueError(str(error)) from error
-    needed = things_of(wire.NodePool.wrap(message), parse_name(str(request["parent"])).project)
+    needed = things_of(wire.NodePool.wrap(message), parse_name(str(request["parent"])))
     return [made for things in needed for made in declare(service, things)]
+
+
+def _list(body: Mapping[str, object], key: str) -> list[Any]:
+    """A list that was checked."""
+    value = body.get(key)
+    return value if isinstance(value, list) else []
 
 
 def cluster_request(body: Json) -> GkeRequest:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 EMAIL = f"nodes@{PROJECT}.iam.gserviceaccount.com"
+RESOURCES = [
+    "global/networks/gpu-net",
+    "regions/us-central1/subnetworks/gpu-sub",
+    "regions/us-central1/resourcePolicies/compact",
+]
 OURS: Json = {"name": "ours", "zone": ZONE, "machineType": "a2-highgpu-1g", "count": 1}
 
 
@@ -31,8 +36,10 @@ def in_world(act: Callable[[World], T]) -> T:
     async def run() -> T:
         world = World(1.0, b"authority")
         await world.ensure_gke_cluster(GkeRequest(PROJECT, ZONE, NAME))
-        declare(world.gke.service(), {"project": PROJECT, "serviceAccounts": [EMAIL], "reservations": [OURS]})
-        declare(world.gke.service(), {"project": "other", "reservations": [OURS | {"name": "theirs"}]})
+        ours = {"serviceAccounts": [EMAIL], "reservations": [OURS], "resources": RESOURCES}
+        theirs = {"reservations": [OURS | {"name": "theirs"}], "resources": ["global/networks/shared"]}
+        declare(world.gke.service(), {"project": PROJECT, **ours})
+        declare(world.gke.service(), {"project": "other", **theirs})
         try:
             return act(world)
         finally:
@@ -42,7 +49,10 @@ def in_world(act: Callable[[World], T]) -> T:
 
 
 def create(world: World, **config: object) -> tuple[str, str]:
-    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 1, **config)
+    return made(world, gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 1, **config))
+
+
+def made(world: World, pool: Json) -> tuple[str, str]:
     try:
         world.gke.service().create_node_pool(wire.CreateNodePoolRequest(parent=CLUSTER, node_pool=pool))
     except Refusal as refusal:
@@ -70,6 +80,50 @@ def test_pool_when_its_reservation_is_not_there_then_404(name: str) -> None:
     assert in_world(lambda world: create(world, **taking(name))) == ("NOT_FOUND", text)
 
 
+def carded(network: str, subnetwork: str) -> Json:
+    return {"network_config": {"additional_node_network_configs": [{"network": network, "subnetwork": subnetwork}]}}
+
+
+def placed(policy: str) -> Json:
+    return {"placement_policy": {"type_": "COMPACT", "policy_name": policy}}
+
+
+def pool_with(parts: Json) -> Json:
+    return {**gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 1), **parts}
+
+
+ABSENT: dict[str, tuple[Json, str]] = {
+    "network": (carded("nope", "gpu-sub"), f"{PROJECT}/global/networks/nope"),
+    "subnetwork": (carded("gpu-net", "nope"), f"{PROJECT}/regions/us-central1/subnetworks/nope"),
+    "network of another project": (
+        carded("projects/other/global/networks/nope", "gpu-sub"),
+        "other/global/networks/nope",
+    ),
+    "placement policy": (placed("nope"), f"{PROJECT}/regions/us-central1/resourcePolicies/nope"),
+}
+
+
+@pytest.mark.parametrize("case", ABSENT)
+def test_pool_when_its_network_or_policy_is_not_there_then_404(case: str) -> None:
+    parts, name = ABSENT[case]
+    text = f"The resource 'projects/{name}' was not found"
+    assert in_world(lambda world: made(world, pool_with(parts))) == ("NOT_FOUND", text)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        carded("gpu-net", "gpu-sub"),
+        carded("projects/other/global/networks/shared", "gpu-sub"),
+        placed("compact"),
+        placed(""),
+    ],
+)
+def test_pool_when_its_network_and_policy_were_declared_then_made(parts: Json) -> None:
+    assert in_world(lambda world: made(world, pool_with(parts))) == ("", "")
+
+
 ACCEPTED: dict[str, Json] = {
     "an account": {"service_account": EMAIL},
     "the default account": {"service_account": "default"},
@@ -94,6 +148,7 @@ WRONG: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
     "key": ({"accounts": []}, 'there is no key "accounts"', ("accounts",)),
     "no mapping": ({"reservations": ["ours"]}, "reservations[0] must be a mapping", ("reservations", 0)),
     "key within": ({"reservations": [OURS | {"size": 1}]}, 'there is no key "size"', ("reservations", 0, "size")),
+    "resource": ({"resources": ["gpu-net"]}, "gpu-net is no resource that a pool can name", ("resources", 0)),
     "zone": (
         {"reservations": [OURS | {"zone": "us-central1-z"}]},
         "there is no zone us-central1-z",
@@ -116,7 +171,7 @@ def test_declare_when_it_is_not_understood_then_refused_with_its_place(case: str
 
 def test_request_when_declared_for_then_it_is_accepted() -> None:
     config = {"service_account": "own@x", **taking("projects/owner/reservations/mine")}
-    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 3, **config)
+    pool = gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 3, **config) | placed("mine")
     request = {"parent": CLUSTER, "nodePool": pool}
 
     def act(world: World) -> tuple[list[str], list[str], tuple[str, str]]:
@@ -126,4 +181,5 @@ def test_request_when_declared_for_then_it_is_accepted() -> None:
         return made, again, create(world, **taking("projects/owner/reservations/mine"))
 
     made, again, (code, _) = in_world(act)
-    assert (made, again, code) == (["service account own@x", "reservation mine"], [], "ALREADY_EXISTS")
+    declared = ["service account own@x", "reservation mine", "regions/us-central1/resourcePolicies/mine"]
+    assert (made, again, code) == (declared, [], "ALREADY_EXISTS")
