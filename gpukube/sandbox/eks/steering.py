@@ -97,9 +97,8 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
     check_entry(body, _THINGS)
     account, region = _account(body), str(body["region"])
     known, made = service.known(account, region), []
-    for at, given in enumerate(objects_in(body.get("roles"))):
-        if "arn" not in given and "name" not in given:
-            raise WrongEntry("a role has a name or an arn", "roles", at)
+    _check_things(service, body, account, region)
+    for given in objects_in(body.get("roles")):
         arn = str(given.get("arn") or f"arn:aws:iam::{account}:role/{given['name']}")
         trust = tuple(strings_in(given["trust"])) if "trust" in given else (NODES,)
         if known.add_role(Role(arn, service.clock.now(), trust)):
@@ -107,21 +106,13 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
     for key, there, what in (("keyPairs", known.keys, "key pair"), ("securityGroups", known.groups, "security group")):
         made += [f"{what} {name}" for name in strings_in(body.get(key)) if name not in there]
         there.update(strings_in(body.get(key)))
-    for at, given in enumerate(objects_in(body.get("subnets"))):
-        _check_zone(given, region, "subnets", at)
-        cluster = service.clusters.get(eks_key(account, region, str(given["cluster"])))
-        if cluster is None:
-            message = f"there is no cluster {given['cluster']} in account {account} and region {region}"
-            raise WrongEntry(message, "subnets", at, "cluster")
+    for given in objects_in(body.get("subnets")):
+        cluster = service.clusters[eks_key(account, region, str(given["cluster"]))]
         if not cluster.zone(str(given["id"])):
             number, public = len(cluster.subnets), bool(given.get("public", False))
             zone = str(given["zone"])[-1:]
             cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{number}.0/24", listed=False))
             made.append(f"subnet {given['id']}")
-    for at, given in enumerate(objects_in(body.get("reservations"))):
-        _check_zone(given, region, "reservations", at)
-        if given["type"] not in TYPES:
-            raise WrongEntry(f"{given['type']} is no instance type", "reservations", at, "type")
     found = read_reservations(body.get("reservations"))
     made += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
     return made
@@ -132,6 +123,22 @@ def _account(body: Mapping[str, object]) -> str:
     if not (account.isdigit() and len(account) == _ACCOUNT_DIGITS):
         raise WrongEntry(f"account is {account!r}; it must have twelve digits", "account")
     return account
+
+
+def _check_things(service: EksService, body: Mapping[str, object], account: str, region: str) -> None:
+    """Refuse things that AWS does not have, before any of them is made."""
+    for at, given in enumerate(objects_in(body.get("roles"))):
+        if "arn" not in given and "name" not in given:
+            raise WrongEntry("a role has a name or an arn", "roles", at)
+    for at, given in enumerate(objects_in(body.get("subnets"))):
+        _check_zone(given, region, "subnets", at)
+        if eks_key(account, region, str(given["cluster"])) not in service.clusters:
+            message = f"there is no cluster {given['cluster']} in account {account} and region {region}"
+            raise WrongEntry(message, "subnets", at, "cluster")
+    for at, given in enumerate(objects_in(body.get("reservations"))):
+        _check_zone(given, region, "reservations", at)
+        if given["type"] not in TYPES:
+            raise WrongEntry(f"{given['type']} is no instance type", "reservations", at, "type")
 
 
 def _check_zone(given: Json, region: str, *at: str | int) -> None:

@@ -60,26 +60,33 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
         WrongEntry: An unknown or missing key, a value of the wrong type, or a zone that there is not.
     """
     check_entry(body, _THINGS)
+    _check_things(body)
     known, made = service.known(str(body["project"])), []
     for email in _list(body, "serviceAccounts"):
         if email not in known.accounts:
             known.accounts.add(email)
             made.append(f"service account {email}")
-    for at, name in enumerate(_list(body, "resources")):
-        if not _RESOURCE.fullmatch(name):
-            forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
-            raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+    for name in _list(body, "resources"):
         if name not in known.resources:
             known.resources.add(name)
             made.append(name)
-    for at, given in enumerate(_list(body, "reservations")):
+    for given in _list(body, "reservations"):
         name = given["name"]
-        if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
-            raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
         if name not in known.reservations:
             known.reservations[name] = {key: value for key, value in given.items() if key != "name"}
             made.append(f"reservation {name}")
     return made
+
+
+def _check_things(body: Mapping[str, object]) -> None:
+    """Refuse things that Google Cloud does not have, before any of them is made."""
+    for at, name in enumerate(_list(body, "resources")):
+        if not _RESOURCE.fullmatch(name):
+            forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
+            raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+    for at, given in enumerate(_list(body, "reservations")):
+        if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
+            raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
 
 
 def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]:

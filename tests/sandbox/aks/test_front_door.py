@@ -206,7 +206,7 @@ def test_reservation_when_the_identity_of_the_cluster_is_its_own_then_refused(sa
 def test_reservation_when_the_group_is_empty_then_the_pool_is_made_without_it(arm: Arm) -> None:
     group = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups"
     daemon.configure(arm.info, emptyGroups=[f"{group}/Empty"])
-    assert daemon.declare(arm.info, "aks", resources=[f"{group}/T4"]) == [f"{group}/T4"]
+    assert daemon.declare(arm.info, "aks", resources=[f"{group}/T4"]) == ["capacityReservationGroups/T4"]
     made = {name: arm.create(name, {**T4, "capacityReservationGroupID": f"{group}/{name}"}) for name in ("empty", "t4")}
     assert "capacityReservationGroupID" not in made["empty"]
     assert made["t4"]["capacityReservationGroupID"] == f"{group}/t4"

@@ -249,7 +249,8 @@ def test_declare_when_it_is_not_understood_then_refused_with_its_place(case: str
 
     def act(world: World) -> tuple[str, tuple[str | int, ...]]:
         with pytest.raises(WrongEntry) as caught:
-            declare(world.eks, {"account": ACCOUNT, "region": REGION, **wrong})
+            declare(world.eks, {"account": ACCOUNT, "region": REGION, "securityGroups": ["sg-7"], **wrong})
+        assert "sg-7" not in world.eks.known(ACCOUNT, REGION).groups
         return str(caught.value).partition("; there are account")[0], caught.value.at
 
     assert in_world(act) == (text, at)
