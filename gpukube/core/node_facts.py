@@ -102,13 +102,12 @@ nodeadm/internal/kubelet/config.go)."""
 
 
 def common_labels(machine: Machine, region: str = "") -> dict[str, str]:
-    """Return the labels that a kubelet gives every node, with their older names; the region's where it is known.
+    """Return the labels that every node has, with older names that kubelets still write; the region's where known.
 
     Source:
         docs: kubernetes.io/docs/reference/labels-annotations-taints. Autoscalers put them on their template nodes too
         (kubernetes/autoscaler cloudprovider/{aws,azure,gce}: buildGenericLabels).
     """
-    placed = {"topology.kubernetes.io/region": region, "failure-domain.beta.kubernetes.io/region": region}
     return {
         "kubernetes.io/arch": machine.arch,
         "beta.kubernetes.io/arch": machine.arch,
@@ -116,5 +115,5 @@ def common_labels(machine: Machine, region: str = "") -> dict[str, str]:
         "beta.kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": machine.name,
         "beta.kubernetes.io/instance-type": machine.name,
-        **(placed if region else {}),
+        **({"topology.kubernetes.io/region": region} if region else {}),
     }

@@ -12,7 +12,12 @@ from httpx2 import Timeout
 from lightkube import Client, KubeConfig
 from lightkube.resources.core_v1 import Node, Pod
 
+from gpukube.engine.plan.prepare import prepare
+from gpukube.provider import load_provider
 from gpukube.sandbox.environment import kubeconfig
+from gpukube.spec.loading.load import load_specs
+from gpukube.workload.offers import make_offers
+from gpukube.workload.quantity import parse_quantity
 from tests.cli.harness import EXAMPLES, Gpukube
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -87,5 +92,23 @@ def assert_runs(client: Client, name: str, pool: str) -> None:
     wait_for(runs)
     placed = client.get(Pod, name, namespace="default").spec
     assert placed is not None
-    nodes = {node.metadata.name for node in client.list(Node, labels={"gpukube.io/pool": pool}) if node.metadata}
+    nodes = {node.metadata.name: node for node in client.list(Node, labels={"gpukube.io/pool": pool}) if node.metadata}
     assert placed.nodeName in nodes
+
+
+def test_offer_when_nodes_are_there_then_they_have_its_labels_and_room(created: Gpukube) -> None:
+    """What is told of nodes before there is one holds for those that the emulated clouds make by their own words."""
+    prepared = prepare(load_specs([str(EXAMPLES / "three-clouds.yaml")], environ={}))
+    for cluster, context in CONTEXTS.items():
+        with cluster_of(created.info, context) as client:
+            nodes = {str((node.metadata.labels or {}).get("gpukube.io/pool")): node
+                     for node in client.list(Node) if node.metadata}  # fmt: skip
+        for offer in make_offers(prepared.desired[cluster], load_provider):
+            node = nodes[offer.desired.target.pool]
+            assert node.metadata is not None
+            assert offer.real.labels.items() - (node.metadata.labels or {}).items() == set(), offer.name
+            free = (node.status and node.status.allocatable) or {}
+            assert (offer.real.cpu or 0) <= parse_quantity(free["cpu"]) * 1000
+            assert (offer.real.memory or 0) <= parse_quantity(free["memory"])
+            assert (offer.real.pods or 0) <= int(free["pods"])
+            assert offer.real.devices.items() <= {key: int(count) for key, count in free.items() if "/" in key}.items()

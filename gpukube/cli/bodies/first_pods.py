@@ -6,7 +6,6 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.stderr import tell
-from gpukube.gpu.machines import machines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -43,5 +42,3 @@ def _words(choices: Choices, pool: Desired) -> Iterator[str]:
     yield from ("--pool", target.pool, "--cluster", target.cluster.key)
     if len(pool.promise.per_node) > 1:
         yield from ("--resource", min(pool.promise.per_node))
-    if choices.sandbox and target.machine not in machines(target.cluster.provider):
-        yield "--sandbox"  # its refreshed catalog may be what knows the machine

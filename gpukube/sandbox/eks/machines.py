@@ -114,14 +114,14 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
 
 
 def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
-    """What the user data asks for, within what a managed group allows; the addresses of the network are not counted.
+    """What the user data asks for, else all that a managed group allows; the addresses of the network are not counted.
 
     Source:
         awsdocs/amazon-eks-user-guide#663: 110 for less than 30 vCPUs, 250 for all others.
     """
     most = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
     asked = read_pods(_user_data(group), group.image.system)
-    return min(asked or _FEW_PODS, most)
+    return min(asked or most, most)
 
 
 def _system(cluster: EksCluster, group: NodeGroup) -> str:

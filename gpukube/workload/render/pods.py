@@ -31,18 +31,19 @@ def metadata(fitted: Fitted, name: str = "") -> dict[str, object]:
 
 def pod_spec(fitted: Fitted, command: Sequence[str], restart: str = "Never") -> dict[str, object]:
     """Write a pod with one container that has the devices."""
-    return {
-        "restartPolicy": restart,
-        **placement(fitted),
-        "containers": [
-            {
-                "name": "main",
-                "image": fitted.intent.image or CUDA_IMAGE,
-                "command": list(fitted.intent.command or command),
-                "resources": resources(fitted),
-            }
-        ],
+    container = {
+        "name": "main",
+        "image": fitted.intent.image or CUDA_IMAGE,
+        "command": list(fitted.intent.command or command),
+        "resources": resources(fitted),
     }
+    volumes: dict[str, object] = {}
+    if fitted.intent.gpus > 1:
+        # NVIDIA/nccl, docs: user guide, troubleshooting: between GPUs of a node it goes through /dev/shm.
+        container["volumeMounts"] = [Flow(name="shm", mountPath="/dev/shm")]  # noqa: S108 - in the container
+        shm = Flow(name="shm", emptyDir={"medium": "Memory"})
+        volumes = {"volumes": [Noted(shm, "NCCL needs more than the usual 64 MiB; counts as memory of the container")]}
+    return {"restartPolicy": restart, **placement(fitted), "containers": [container], **volumes}
 
 
 def placement(fitted: Fitted) -> dict[str, object]:

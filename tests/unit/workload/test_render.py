@@ -240,6 +240,15 @@ def test_deployment_when_the_pool_is_full_then_rolls_without_surge(pools: dict[s
     assert at(deployment, "spec", "strategy") == strategy
 
 
+def test_pod_when_it_has_several_gpus_then_room_for_them_to_talk(pools: dict[str, PoolOffer]) -> None:
+    volumes = []
+    for gpus in (1, 2):
+        (pod,) = rendered(pools, "train-eks/whole", "pod", gpus=gpus).documents
+        volumes.append(items(pod, "spec", "volumes"))
+        assert bool(items(pod, "spec", "containers", 0, "volumeMounts")) == bool(volumes[-1])
+    assert volumes == [[], [{"name": "shm", "emptyDir": {"medium": "Memory"}}]]
+
+
 def test_job_when_larger_than_the_pool_then_in_turns(pools: dict[str, PoolOffer]) -> None:
     (job,) = rendered(pools, "train-aks/spot", "job", replicas=10).documents
     assert (at(job, "spec", "completions"), at(job, "spec", "parallelism")) == (10, 3)
