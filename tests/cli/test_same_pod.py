@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.daemon import SandboxInfo
 
+SPEC = EXAMPLES / "three-clouds.yaml"
 MANIFEST = EXAMPLES / "pods" / "one-slice.yaml"
 CONTEXTS = {
     "train-aks": "train",
@@ -37,7 +38,7 @@ CONTEXTS = {
 @pytest.fixture
 def created(gpukube: Gpukube) -> Gpukube:
     """Make the pools of three-clouds."""
-    done = gpukube("pool", "create", "-f", EXAMPLES / "three-clouds.yaml")
+    done = gpukube("pool", "create", "-f", SPEC)
     assert done.code == 0, done.err
     return gpukube
 
@@ -68,6 +69,7 @@ def test_pod_when_the_manifest_is_the_same_then_every_cloud_places_it_on_the_poo
             assert isinstance(pod, Pod)
             client.create(pod, namespace="default")
             assert_runs(client, body["metadata"]["name"], name.removeprefix("first-"))
+        assert_as_told(client, cluster)
 
 
 def first_pods(created: Gpukube, cluster: str) -> dict[str, dict[str, Any]]:
@@ -96,19 +98,15 @@ def assert_runs(client: Client, name: str, pool: str) -> None:
     assert placed.nodeName in nodes
 
 
-def test_offer_when_nodes_are_there_then_they_have_its_labels_and_room(created: Gpukube) -> None:
-    """What is told of nodes before there is one holds for those that the emulated clouds make by their own words."""
-    prepared = prepare(load_specs([str(EXAMPLES / "three-clouds.yaml")], environ={}))
-    for cluster, context in CONTEXTS.items():
-        with cluster_of(created.info, context) as client:
-            nodes = {str((node.metadata.labels or {}).get("gpukube.io/pool")): node
-                     for node in client.list(Node) if node.metadata}  # fmt: skip
-        for offer in make_offers(prepared.desired[cluster], load_provider):
-            node = nodes[offer.desired.target.pool]
-            assert node.metadata is not None
-            assert offer.real.labels.items() - (node.metadata.labels or {}).items() == set(), offer.name
-            free = (node.status and node.status.allocatable) or {}
-            assert (offer.real.cpu or 0) <= parse_quantity(free["cpu"]) * 1000
-            assert (offer.real.memory or 0) <= parse_quantity(free["memory"])
-            assert (offer.real.pods or 0) <= int(free["pods"])
-            assert offer.real.devices.items() <= {key: int(count) for key, count in free.items() if "/" in key}.items()
+def assert_as_told(client: Client, cluster: str) -> None:
+    """Compare nodes, which the emulated clouds make by words of their own, with what is told of them beforehand."""
+    nodes = {(node.metadata.labels or {}).get("gpukube.io/pool"): node for node in client.list(Node) if node.metadata}
+    for offer in make_offers(prepare(load_specs([str(SPEC)], environ={})).desired[cluster], load_provider):
+        node, told = nodes[offer.desired.target.pool], offer.real
+        assert node.metadata is not None
+        assert told.labels.items() - (node.metadata.labels or {}).items() == set(), offer.name
+        free = (node.status and node.status.allocatable) or {}
+        assert (told.cpu or 0) <= parse_quantity(free["cpu"]) * 1000
+        assert (told.memory or 0) <= parse_quantity(free["memory"])
+        assert (told.pods or 0) <= int(free["pods"])
+        assert told.devices == {name: int(free[name]) for name in told.devices}

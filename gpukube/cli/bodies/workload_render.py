@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli.stderr import tell
-from gpukube.engine import offline
-from gpukube.engine.plan.prepare import Filters, prepare
+from gpukube.engine.offers import spec_offers
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.refusal import nearest, one_of
-from gpukube.provider import load_provider
-from gpukube.workload.offers import make_offers
 from gpukube.workload.render.manifests import KINDS
 from gpukube.workload.render.manifests import render as render_intent
 
@@ -44,9 +41,7 @@ def render(choices: Choices, pool: str, intent: Intent) -> None:
     if not choices.files:
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     learn_refreshed(os.environ, sandbox=choices.sandbox)
-    specs = offline.load(choices.files, sets=choices.sets)
-    prepared = prepare(specs, Filters(clusters=tuple(choices.clusters)))
-    offers = make_offers((desired for pools in prepared.desired.values() for desired in pools), load_provider)
+    offers = spec_offers(choices.files, sets=choices.sets, clusters=choices.clusters)
     offer = _choose(offers, pool)
     beside = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
     made = render_intent(intent, offer, beside)

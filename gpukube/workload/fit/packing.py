@@ -14,6 +14,7 @@ from gpukube.core.jsontree import strings, text, trees
 from gpukube.workload.fit.filling import Circumstances, Filling
 from gpukube.workload.fit.nodes import ZONE
 from gpukube.workload.fit.predicates import obstacles, selects
+from gpukube.workload.fit.selectors import matches_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,8 +150,11 @@ def _fill(found: Placed, demand: Demand, count: int) -> int:
 
 
 def _is_bound(cluster: Filling, pod: Pod) -> bool:
-    """Return whether a pod chooses nodes of one of the pools; others without devices are at home on any node."""
-    if not pod.selector and pod.terms is None:
+    """Return whether a pod chooses nodes of one of the pools; others without devices are at home on any node.
+
+    So are those that only keep away from some nodes: an affinity that a node without labels matches.
+    """
+    if not pod.selector and (pod.terms is None or any(matches_term(term, {}, "") for term in pod.terms)):
         return False
     return any(selects(pod, cluster.fresh(offer)) for offer in cluster.view.offers)
 

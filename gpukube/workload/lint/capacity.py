@@ -185,9 +185,12 @@ def _stranded(pod: Pod, world: World) -> Iterator[Hit]:
 
 
 def _left(pod: Pod, place: Place, name: str) -> tuple[int, int]:
-    """Return how many pods fit a node, and how many devices are left then."""
+    """Return how many pods fit a node, and how many devices are left then.
+
+    None are where the number of pods ends it: no request changes that, and what the network allows is seldom known.
+    """
     fits = min(per_node(pod, place), pod.template.replicas.most)
-    full = fits == per_node(pod, place)
+    full = fits == per_node(pod, place) != place.offer.real.pods
     return fits, place.offer.real.devices[name] - fits * pod.gpus[name] if full else 0
 
 

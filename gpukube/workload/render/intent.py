@@ -134,6 +134,7 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
     _check_counts(intent)
     resource = _resource(intent, offer)
     notes = [*_check_devices(intent, offer, resource)]
+    _check_zero(intent, offer, resource)
     real = offer.real
     share = _SHARE * intent.gpus / sum(real.devices.values())
     cpu = _quantity("--cpu", intent.cpu, 1000) or _tidy_cpu(real.cpu, share, whole=of_ray)
@@ -165,7 +166,7 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
         cpu=intent.cpu or cpu_text(cpu),
         memory=intent.memory or memory_text(memory),
         per_node=min(limits),
-        notes=(*notes, *_about_pods(limits, offer), *_about_zero(intent, offer, resource)),
+        notes=(*notes, *_about_pods(limits, offer)),
     )
 
 
@@ -247,15 +248,15 @@ def _about_pods(limits: list[int], offer: PoolOffer) -> list[str]:
     return [text]
 
 
-def _about_zero(intent: Intent, offer: PoolOffer, resource: str) -> list[str]:
-    nodes = offer.desired.target.nodes
-    if not nodes.autoscaled or nodes.minimum or offer.expected.devices.get(resource, 0) >= intent.gpus:
-        return []
-    text = (
-        f"while {offer.name} is empty, its autoscaler does not expect {intent.gpus} {resource} of a node, so these "
-        "pods do not start the first one; write nodes.autoscaling.min: 1 or more"
-    )
-    return [text]
+def _check_zero(intent: Intent, offer: PoolOffer, resource: str) -> None:
+    nodes, expected = offer.desired.target.nodes, offer.expected.devices.get(resource, 0)
+    if nodes.autoscaled and not nodes.minimum and expected < intent.gpus:
+        refuse(
+            "--gpus",
+            f"while {offer.name} is empty, its autoscaler expects {expected} {resource} of a node, and a pod requests "
+            f"{intent.gpus}: no pod would start the first node",
+            "write nodes.autoscaling.min: 1 in the pool" + (f", or --gpus {expected} or less" if expected else ""),
+        )
 
 
 def _quantity(option: str, text: str, times: int = 1) -> int | None:

@@ -31,7 +31,7 @@ def metadata(fitted: Fitted, name: str = "") -> dict[str, object]:
 
 def pod_spec(fitted: Fitted, command: Sequence[str], restart: str = "Never") -> dict[str, object]:
     """Write a pod with one container that has the devices."""
-    container = {
+    container: dict[str, object] = {
         "name": "main",
         "image": fitted.intent.image or CUDA_IMAGE,
         "command": list(fitted.intent.command or command),

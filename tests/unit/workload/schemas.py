@@ -7,6 +7,7 @@ KubeRay 1.7.0, JobSet and Kueue of August 2026.
 
 from __future__ import annotations
 
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -97,11 +98,17 @@ def _compare(value: object, shape: Any, path: str) -> Iterator[str]:  # noqa: AN
             else:
                 yield f"{path}.{key}: unknown field"
     elif isinstance(shape, type) and issubclass(shape, Struct):
-        hints = get_type_hints(shape)
-        names = zip(shape.__struct_encode_fields__, shape.__struct_fields__, strict=True)
-        yield from _compare(value, {wire: _shape(hints[name]) for wire, name in names}, path)
+        yield from _compare(value, _fields(shape), path)
     elif shape is not None and not (isinstance(value, shape) and (shape is bool or not isinstance(value, bool))):
         yield f"{path}: {value!r} is of the wrong type"
+
+
+@cache
+def _fields(model: type[Struct]) -> dict[str, Any]:
+    """Read the fields of a model by their names on the wire."""
+    hints = get_type_hints(model)
+    names = zip(model.__struct_encode_fields__, model.__struct_fields__, strict=True)
+    return {wire: _shape(hints[name]) for wire, name in names}
 
 
 def _shape(hint: Any) -> Any:  # noqa: ANN401 - a type hint

@@ -90,6 +90,13 @@ LABEL = "kubernetes.azure.com/agentpool"
 AFFINE = {
     "nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "no", "operator": "Exists"}]}]}}
 }
+AWAY = {
+    "nodeAffinity": {
+        REQUIRED: {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": LABEL, "operator": "NotIn", "values": ["whole"]}]}]
+        }
+    }
+}
 APART = {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}]}}
 
 ANSWERS: dict[str, tuple[list[str], dict[str, Any], tuple[int, int, int, int], str, str]] = {
@@ -123,6 +130,13 @@ ANSWERS: dict[str, tuple[list[str], dict[str, Any], tuple[int, int, int, int], s
         (0, 0, 1, 0),
         "cpu: 200 requested, a node has 94340m",
         'Deployment/web: request cpu: 94340m in container "main"',
+    ),
+    "kept away from a pool, and no device": (
+        ["train-aks/tainted", "train-aks/whole"],
+        deployment("web", 1, pod_spec(affinity=AWAY) | {"containers": [{"name": "main", "image": "a:1"}]}),
+        (0, 0, 0, 1),
+        "",
+        "",
     ),
     "a taint": (
         TAINTED,
