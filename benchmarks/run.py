@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from benchmarks import clients, validate  # noqa: E402 - the path is set above
+from benchmarks import clients, lint, validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
 from gpukube.core.fields import label  # noqa: E402
 from gpukube.core.plan import plan_pool  # noqa: E402
@@ -81,6 +81,7 @@ def main() -> None:
         ("validate one spec", f"{clients.one_spec().wall:.2f} s", "<= 0.20 s"),
         *clients.rows(),
         *validate.rows(),
+        *lint.rows(),
         (f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"),
     ]
     seconds, megabytes = plan_figures(10_000)

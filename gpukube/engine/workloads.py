@@ -1,37 +1,52 @@
-"""Manifests of workloads, read from files and judged: what `gpukube workload` does beyond the pure rules.
+"""Manifests of workloads, read from files, judged and fixed: what `gpukube workload lint` does beyond the pure rules.
 
-Lives here: reading. Must not live here: rules, what is shown; specs (`offers`).
+Lives here: reading and writing. Must not live here: rules, what is shown; specs (`offers`).
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube.spec.source.files import read_sources
-from gpukube.workload.lint.check import lint
 from gpukube.workload.manifests import LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpukube.errors import Finding
     from gpukube.spec.source.files import Source
-    from gpukube.workload.lint.check import Linted
-    from gpukube.workload.offers import PoolOffer
 
 
-def lint_files(
-    paths: Sequence[str], *, offers: Sequence[PoolOffer] | None = None, strict: bool = False
-) -> tuple[Linted, tuple[Source, ...]]:
-    """Put all rules to manifests.
+def read_manifest_files(paths: Sequence[str]) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
+    """Read manifests: files, directories, patterns, or "-" for stdin; and say what cannot be read."""
+    return read_sources(paths, sys.stdin, most=LIMITS.size)
 
-    Args:
-        paths: Files, directories, patterns, or "-" for stdin.
-        offers: What the pools of a spec offer; None without a spec.
-        strict: Take warnings for errors.
+
+def write_fixed(before: Sequence[Source], after: Sequence[Source]) -> tuple[str, ...]:
+    """Write the files whose text has changed, each in one step.
 
     Returns:
-        What is found, and the texts in which it is.
+        Their names.
+
+    Raises:
+        OSError: The machine refuses; files before it are written.
     """
-    sources, unreadable = read_sources(paths, sys.stdin, most=LIMITS.size)
-    return lint(sources, offers=offers, strict=strict, problems=unreadable), sources
+    changed = [new for old, new in zip(before, after, strict=True) if old.text != new.text]
+    for source in changed:
+        place = Path(source.name).resolve()  # behind a link the file is changed, and the link stays
+        mark = b"\xef\xbb\xbf" if place.read_bytes().startswith(b"\xef\xbb\xbf") else b""
+        handle, draft = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(mark + source.text.encode())
+            shutil.copymode(place, draft)
+            Path(draft).replace(place)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    return tuple(source.name for source in changed)

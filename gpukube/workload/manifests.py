@@ -19,7 +19,7 @@ from gpukube.spec.source.document import PARSER, Limits, Reader, load_documents
 from gpukube.spec.source.positions import PositionedDict, PositionedList, Positions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpukube.errors import Finding
     from gpukube.spec.source.document import Document, Parser
@@ -41,6 +41,7 @@ _INTEGER: Final = re.compile(
 _BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_ALWAYS: Final = frozenset({"yaml-syntax", "yaml-limit"})
 _TEMPLATE: Final = re.compile(r"\{\{-? *[^ }]")
 
 
@@ -96,6 +97,7 @@ def read_manifests(text: str, source: str, *, parser: Parser = PARSER) -> Manife
         parser: PyYAML's C parser, or its Python one.
     """
     documents, problems = load_documents(text, source, parser=parser, policy=_ManifestReader)
+    problems = tuple(problem for problem in problems if problem.code in _ALWAYS or _is_of_object(problem, documents))
     manifests = [manifest for document in documents for manifest in _objects(document)]
     if problems and _TEMPLATE.search(text):
         problems = tuple(map(_explain_template, problems))
@@ -115,6 +117,13 @@ def parse_plain(text: str) -> str | int | float | bool | None:
     if _FLOAT.fullmatch(plain):
         return float(plain)
     return float(text.replace(".", "")) if _SPECIAL.fullmatch(text) else text
+
+
+def _is_of_object(problem: Finding, documents: Sequence[Document]) -> bool:
+    """Return whether a problem is in an object of Kubernetes; other YAML may have tags and keys of its own."""
+    begun = [document for document in documents if document.origin.where(document.mark).line <= problem.where.line]
+    root = begun[-1].root if begun else None
+    return not isinstance(root, PositionedDict) or "kind" in root or "apiVersion" in root
 
 
 def _objects(document: Document) -> Iterator[Manifest]:

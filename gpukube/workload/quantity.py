@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -43,16 +44,21 @@ def parse_quantity(value: object) -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{value!r} is no quantity")  # noqa: TRY004 - of the manifest, not of the program
-    found = _FORM.fullmatch(str(value).strip())
+    return _parse(str(value).strip())
+
+
+@lru_cache(maxsize=4096)  # the pods of a chart request the same few amounts
+def _parse(text: str) -> Fraction:
+    found = _FORM.fullmatch(text)
     if found is None:
-        raise ValueError(f"{value!r} is no quantity")
+        raise ValueError(f"{text!r} is no quantity")
     sign, number, binary, decimal, exponent = found.groups()
     amount = Fraction(f"{number}0") if number.endswith(".") else Fraction(number)
     if binary:
         amount = min(amount * _BINARY[binary], Fraction(_MOST_BINARY))
     elif exponent:
         if abs(int(exponent)) > _MOST_EXPONENT:
-            raise ValueError(f"{value!r} has an exponent beyond {_MOST_EXPONENT}")
+            raise ValueError(f"{text!r} has an exponent beyond {_MOST_EXPONENT}")
         amount *= Fraction(10) ** int(exponent)
     else:
         amount *= _DECIMAL[decimal]

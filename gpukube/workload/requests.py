@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
@@ -85,6 +86,7 @@ def most_devices(spec: object) -> int:
     )
 
 
+@lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
     """Return whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
     return (

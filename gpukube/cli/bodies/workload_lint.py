@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from typing import TYPE_CHECKING
 
 import typer
 
 from gpukube.cli import output as out
+from gpukube.cli.stderr import tell
 from gpukube.engine.documents.lint import lint_document
-from gpukube.engine.workloads import lint_files
+from gpukube.engine.workloads import read_manifest_files, write_fixed
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.rule_ids import code_of, rule_id
 from gpukube.spec.wording import did_you_mean, nearest, quoted
+from gpukube.workload.lint.check import lint as check
 from gpukube.workload.lint.registry import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cli.options import Choices
+    from gpukube.spec.source.files import Source
     from gpukube.workload.offers import PoolOffer
 
 
-def lint(choices: Choices, paths: Sequence[str]) -> None:
-    """Check manifests.
+def lint(choices: Choices, paths: Sequence[str], *, fix: bool = False, diff: bool = False) -> None:
+    """Check manifests, and fix them where that is asked for.
 
     Args:
         choices: Of the command line.
         paths: As written.
+        fix: Write what can be fixed safely; of stdin to stdout.
+        diff: Show what --fix would write.
 
     Raises:
         SpecError: No manifest is named, or the spec is wrong.
@@ -35,15 +41,41 @@ def lint(choices: Choices, paths: Sequence[str]) -> None:
     out.require_format(choices.output, "Lint")
     if not paths:
         raise SpecError("no manifest given", where=Where("FILE"), fix="add a file, or - for stdin", code="no-file")
-    found, _ = lint_files(paths, offers=_offers(choices), strict=choices.strict)
+    writes = diff or (fix and "-" in paths)
+    if writes and choices.output not in {"table", "text"}:
+        message = f"-o {choices.output} and the fixed text would both be written to stdout"
+        raise SpecError(message, where=Where("--output"), fix="leave out -o", code="output-format")
+    sources, unreadable = read_manifest_files(paths)
+    offers = _offers(choices)
+    if fix or diff:
+        sources = _fix(sources, offers, diff=diff)
+    found = check(sources, offers=offers, strict=choices.strict, problems=unreadable)
     document = lint_document(found)
     if choices.output != "github":  # its annotations stand in the log themselves
         out.warn(found.findings)
-    if found.is_right or choices.output not in {"table", "text"}:
+    if (found.is_right and not writes) or choices.output not in {"table", "text"}:
         out.show(document, choices.output)
     else:
         out.show_on_stderr(document)
     raise typer.Exit(ExitCode.DONE if found.is_right else ExitCode.BAD_INPUT)
+
+
+def _fix(sources: Sequence[Source], offers: Sequence[PoolOffer] | None, *, diff: bool) -> tuple[Source, ...]:
+    """Fix manifests; write them, or show the difference."""
+    from gpukube.workload.lint.repair import fix  # only where something is to be fixed
+
+    fixed = fix(sources, offers=offers)
+    if diff:
+        for old, new in zip(sources, fixed, strict=True):
+            lines = (old.text.splitlines(keepends=True), new.text.splitlines(keepends=True))
+            for line in difflib.unified_diff(*lines, old.name, f"{new.name} (fixed)"):
+                sys.stdout.write(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+        return tuple(sources)
+    files = [(old, new) for old, new in zip(sources, fixed, strict=True) if old.name != "-"]
+    for name in write_fixed(*map(tuple, zip(*files, strict=True))) if files else ():
+        tell(f"fixed {name}")
+    sys.stdout.writelines(source.text for source in fixed if source.name == "-")
+    return fixed
 
 
 def _offers(choices: Choices) -> tuple[PoolOffer, ...] | None:

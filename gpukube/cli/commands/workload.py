@@ -31,16 +31,23 @@ Manifests = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintOptions:
+    """What `workload lint` alone takes."""
+
+    fix: bool = option("--fix", default=False, help="Fix what is safe to fix, in place; of stdin to stdout.")
+    diff: bool = option("--diff", default=False, help="Show what --fix would change, and change nothing.")
+    list_rules: bool = option("--list-rules", default=False, help="List all rules.")
+    explain: str = option("--explain", default="", metavar="RULE", help="Explain a rule: GPK705, or its name.")
+
+
 @app.command()
 @takes(*SPEC, "clusters", "strict", "output", output=_FINDINGS)
 def lint(
     choices: Choices,
     manifests: Manifests = None,
     *,
-    list_rules: Annotated[bool, typer.Option("--list-rules", help="List all rules.")] = False,
-    explain: Annotated[
-        str, typer.Option("--explain", metavar="RULE", show_default=False, help="Explain a rule: GPK705, or its name.")
-    ] = "",
+    options: LintOptions,
 ) -> None:
     """Check manifests of GPU workloads: Pods and what makes them, KubeRay, JobSet, ResourceQuota.
 
@@ -50,10 +57,10 @@ def lint(
     """
     from gpukube.cli.bodies import workload_lint as body
 
-    if list_rules or explain:
-        body.show_rules(explain)
+    if options.list_rules or options.explain:
+        body.show_rules(options.explain)
     else:
-        body.lint(choices, manifests or ())
+        body.lint(choices, manifests or (), fix=options.fix, diff=options.diff)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.workload.lint.placement import pools_text, unsure
-from gpukube.workload.lint.places import per_node, required_labels
+from gpukube.workload.lint.places import per_node
 from gpukube.workload.lint.rule import Hit, Rules
 from gpukube.workload.lint.views import Pod, RayCluster, mapping
 from gpukube.workload.quantity import cpu_text, memory_text
@@ -154,7 +154,7 @@ def _may_lose(pod: Pod, count: int) -> bool:
     source="https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html",
 )
 def _without_driver(pod: Pod, _: World) -> Iterator[Hit]:
-    for key, value, path in required_labels(pod):
+    for key, value, path in pod.required_labels:
         if key in _INSTANCE_TYPE and value.startswith(_WITHOUT_DRIVER):
             yield Hit(where=pod.at(*path), seen=f"the pod selects machines of type {value}")
 

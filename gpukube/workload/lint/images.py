@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.spec.wording import quoted
-from gpukube.workload.lint.edits import Insert
 from gpukube.workload.lint.rule import Hit, Rules
 from gpukube.workload.lint.views import Pod, text
 
@@ -89,9 +88,6 @@ def _sees_all(pod: Pod, _: World) -> Iterator[Hit]:
         yield Hit(
             where=pod.at(*container.path, "image"),
             seen=f"container {container.name} has a CUDA image and requests no GPU",
-            edits=(Insert(pod.at(*container.path), f"env: [{{name: {VISIBLE}, value: void}}]"),)
-            if "env" not in container.data
-            else (),
         )
 
 

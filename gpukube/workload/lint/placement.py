@@ -13,7 +13,6 @@ from gpukube.core.values import Taint
 from gpukube.spec.source.positions import PositionedDict, PositionedList
 from gpukube.spec.wording import quoted, shown
 from gpukube.workload.lint.edits import Append, Drop, Insert, Rewrite
-from gpukube.workload.lint.places import required_labels
 from gpukube.workload.lint.rule import Hit, Rules
 from gpukube.workload.lint.views import GPU, MIG, Pod, is_gpu, mapping, sequence, text
 
@@ -276,7 +275,7 @@ def _no_pool(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
     if not places or not places.selects or places.chosen or not pod.gpus:
         return
-    required = list(required_labels(pod))
+    required = pod.required_labels
     labels = [place.offer.real.labels for place in places.every]
     missed = [item for item in required if not any(one.get(item[0]) == item[1] for one in labels)]
     suited = [place for place in places.every if not place.lacking] or list(places.every)
@@ -302,7 +301,7 @@ def _from_zero(pod: Pod, world: World) -> Iterator[Hit]:
         return
     place = places.open[0]
     ways = ", ".join(f"{key}: {value}" for key, value in place.offer.selector.items())
-    for key, _, path in required_labels(pod):
+    for key, _, path in pod.required_labels:
         if key.startswith(_DISCOVERED):
             yield Hit(
                 where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
@@ -320,7 +319,7 @@ def _from_zero(pod: Pod, world: World) -> Iterator[Hit]:
 )
 def _product(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
-    for key, value, path in required_labels(pod) if places and places.offering else ():
+    for key, value, path in pod.required_labels if places and places.offering else ():
         if key != _PRODUCT or not value or not places:
             continue
         lacking = [_suffix(place) for place in places.offering]
@@ -348,7 +347,7 @@ def _suffix(place: Place) -> str:
 )
 def _resource_name(pod: Pod, world: World) -> Iterator[Hit]:
     known = {key for offer in world.offers or () for key in offer.real.labels}
-    for key, _, path in required_labels(pod):
+    for key, _, path in pod.required_labels:
         if key not in known and (key == GPU or (key.startswith(MIG) and not key.endswith((".count", ".memory")))):
             yield Hit(
                 where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
@@ -365,7 +364,7 @@ def _resource_name(pod: Pod, world: World) -> Iterator[Hit]:
 def _spot(pod: Pod, _: World) -> Iterator[Hit]:
     tolerations = [mapping(item) for item in sequence(pod.spec.get("tolerations"))]
     keys = {text(item.get("key")) for item in tolerations if item.get("key") or item.get("operator") == "Exists"}
-    required = list(required_labels(pod))
+    required = pod.required_labels
     for key, value, path in required:
         if key in _SPOT_LABELS and value == "spot" and not keys & {_SCALE_SET, ""}:
             yield Hit(
@@ -400,7 +399,7 @@ def _without_gpu(pod: Pod, world: World) -> Iterator[Hit]:
         if mapping(item).get("key") == GPU:
             yield Hit(where=pod.at("tolerations", index), seen=f"the pod tolerates the taint {GPU} and requests no GPU")
             return
-    for key, _, path in required_labels(pod):
+    for key, _, path in pod.required_labels:
         if key.startswith(_GPU_LABELS) or (places and places.bound):
             yield Hit(
                 where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
@@ -427,7 +426,7 @@ def _pool_open(world: World, _: World) -> Iterator[Hit]:
 def _may_go_anywhere(pod: Pod) -> bool:
     if pod.names or pod.template.role == "daemon" or any(one.mentions_gpu for one in pod.containers):
         return False
-    return not next(required_labels(pod), None) and "affinity" not in pod.spec
+    return not pod.required_labels and "affinity" not in pod.spec
 
 
 @PODS.rule(
@@ -438,12 +437,11 @@ def _may_go_anywhere(pod: Pod) -> bool:
     source="https://learn.microsoft.com/azure/aks/use-labels",
 )
 def _deprecated(pod: Pod, _: World) -> Iterator[Hit]:
-    for key, value, path in required_labels(pod):
+    for key, value, path in pod.required_labels:
         if key == _SCALE_SET:
             where = pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path)
             yield Hit(
                 where=where,
                 seen=f"the pod selects nodes by {key}",
                 fix=f"write kubernetes.azure.com/priority: {value or 'spot'}",
-                edits=(Rewrite(where, "kubernetes.azure.com/priority"),),
             )

@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import strings, text, trees
+from gpukube.core.jsontree import text, trees
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
-from gpukube.workload.fit.pods import REQUIRED, read_pod
+from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import tolerates
 from gpukube.workload.fit.selectors import holds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Taint
@@ -98,7 +98,7 @@ def find_places(pod: Pod, offers: Sequence[PoolOffer]) -> Places:
     every = tuple(_place(demand, offer) for offer in offers)
     chosen = tuple(place for place in every if _chooses(demand, place.offer))
     selects = bool(demand.selector) or demand.terms is not None
-    required = {(key, value) for key, value, _ in required_labels(pod)}
+    required = {(key, value) for key, value, _ in pod.required_labels}
     bound = any(
         item in required and item[1] == offer.desired.target.name for offer in offers for item in offer.selector.items()
     )
@@ -115,20 +115,6 @@ def per_node(pod: Pod, place: Place) -> int:
     if shape.pods is not None:
         counts.append(shape.pods)
     return min(counts, default=0)
-
-
-def required_labels(pod: Pod) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
-    """Yield what a pod requires of nodes: label, value ("" for more than one), and its path in the spec."""
-    demand = read_pod(pod.template.metadata, pod.spec)
-    for key, value in demand.selector.items():
-        yield key, value, ("nodeSelector", key)
-    above = ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
-    for number, term in enumerate(demand.terms or ()):
-        for index, requirement in enumerate(trees(term, "matchExpressions")):
-            if text(requirement, "operator") in ("In", "Exists"):
-                values = strings(requirement, "values")
-                value = values[0] if len(values) == 1 else ""
-                yield text(requirement, "key"), value, (*above, number, "matchExpressions", index, "key")
 
 
 def _place(demand: Demand, offer: PoolOffer) -> Place:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at
 from gpukube.spec.source.positions import PositionedDict, PositionedList
+from gpukube.workload.fit.pods import REQUIRED
 from gpukube.workload.quantity import parse_quantity
 from gpukube.workload.requests import is_extended, pod_request, requested_names
 
@@ -33,6 +35,7 @@ _GPU_NAME: Final = re.compile(r"nvidia\.com/(gpus?|mig).*|[^/]+/[^/]*gpu", re.IG
 _EMPTY: Final[Mapping[str, Data]] = {}
 
 
+@lru_cache(maxsize=1024)
 def is_gpu(name: str) -> bool:
     """Return whether a resource is a GPU, a part of one, or meant to be one."""
     return is_extended(name) and _GPU_NAME.fullmatch(name) is not None
@@ -182,6 +185,24 @@ class Pod:
     def gpus(self) -> dict[str, int]:
         """The GPU resources that it requests in all."""
         return {name: count for name, count in self.request.devices.items() if is_gpu(name)}
+
+    @cached_property
+    def required_labels(self) -> tuple[tuple[str, str, Path], ...]:
+        """What it requires of nodes: label, value ("" for more than one or any), and its path in the spec."""
+        selector = mapping(self.spec.get("nodeSelector"))
+        found: list[tuple[str, str, Path]] = [
+            (key, text(value), ("nodeSelector", key)) for key, value in selector.items()
+        ]
+        above: Path = ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+        terms = at(self.spec, *above) if "affinity" in self.spec else ()
+        for number, term in enumerate(sequence(terms)):
+            for index, item in enumerate(sequence(mapping(term).get("matchExpressions"))):
+                requirement = mapping(item)
+                key, values = text(requirement.get("key")), sequence(requirement.get("values"))
+                if key and requirement.get("operator") in ("In", "Exists"):
+                    only = text(values[0]) if len(values) == 1 else ""
+                    found.append((key, only, (*above, number, "matchExpressions", index, "key")))
+        return tuple(found)
 
     def place_of(self, resource: str) -> Where:
         """Return the place of the first key that names a resource."""

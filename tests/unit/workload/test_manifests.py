@@ -96,6 +96,11 @@ def test_yaml_when_wrong_then_the_finding_has_its_place(name: str) -> None:
     assert (found.code, str(found.where)) == (code, where)
 
 
+def test_yaml_when_it_is_of_another_tool_then_its_tags_and_keys_are_its_own() -> None:
+    text = "Resources: {a: !Ref b, ~: 1}\n---\nkind: K\nx: !Ref b\n"
+    assert [str(found.where) for found in read_manifests(text, "m.yaml").findings] == ["m.yaml:4:4"]
+
+
 def test_template_of_helm_when_read_then_the_fix_is_to_render_it() -> None:
     found = read_manifests("kind: K\nname: {{ .Values.name }}\n", "m.yaml").findings[0]
     assert found.fix.startswith("render it first: helm template . | gpukube workload lint -")
