@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.aks.addons import apply_static_plugin
+from gpukube.sandbox.aks.addons import SYSTEM, apply_static_plugin
 from gpukube.sandbox.aks.autoscaling import AksGroups
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions
 from gpukube.sandbox.aks.failures import planned_failure
@@ -30,6 +30,7 @@ from gpukube.sandbox.gke.wire.door import GkeDoor
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.controlplane import find_assets
 from gpukube.sandbox.kube.http.app import make_app
+from gpukube.sandbox.kube.systempods import apply_system_pods
 from gpukube.sandbox.pacing import PacedClock
 from gpukube.sandbox.traffic import RequestLog
 
@@ -100,6 +101,7 @@ class World:
             pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
             cluster.pools[SYSTEM_POOL] = pool
             await seed_pool(cluster, pool)
+            await apply_system_pods(cluster.kube, SYSTEM)
             if wanted.options.foreign_plugin:
                 await apply_static_plugin(cluster.kube)
             return cluster, True

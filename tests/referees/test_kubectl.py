@@ -48,6 +48,13 @@ LISTS: dict[str, list[Row]] = {
             "kubectl describe nodes",
             "Lease: HolderIdentity: aks-nodepool1- ... Allocatable: ... Kubelet Version: v1.34.2",
         ),
+        (
+            "kubectl wait pods --all -n kube-system --for=condition=Ready --timeout=60s",
+            "pod/coredns- ... condition met",
+        ),
+        ("kubectl get daemonsets -n kube-system", "azure-cns 1 1 1 1 1 ... kube-proxy 1 1 1 1 1"),
+        ("kubectl get deployment coredns -n kube-system", "coredns 2/2"),
+        ("kubectl describe nodes", "Non-terminated Pods: (4 in total) ... cpu 340m"),
         ("kubectl api-resources --api-group=apps", "daemonsets ds apps/v1 true DaemonSet"),
         ("kubectl explain pod.spec.tolerations", "FIELD: tolerations <[]Toleration>"),
         ("kubectl explain node.spec.taints", "FIELD: taints <[]Taint>"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,7 +149,7 @@ def _is_own_slice(shown: list[str]) -> bool:
 
 @pytest.mark.clients("kubectl")
 def test_guide_of_aks_when_kubectl_runs_nvidia_smi_then_each_pod_shows_its_slice(two_slices: Gpukube) -> None:
-    given = env(two_slices.info)
+    given = {**os.environ, **env(two_slices.info)}
     done = [run_client(["kubectl", "exec", name, "--", "nvidia-smi", "-L"], given) for name in ("one", "two")]
     assert [each.returncode for each in done] == [0, 0], [each.stderr for each in done]
     assert _is_own_slice([each.stdout for each in done])

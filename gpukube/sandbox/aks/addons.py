@@ -7,10 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.kube.systempods import SystemPods
+
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.store.objects import JsonObject
 
+_MCR = "mcr.microsoft.com"
+_DNS = {"cpu": "100m", "memory": "70Mi"}
+_CNS = {"cpu": "40m", "memory": "250Mi"}
+SYSTEM = (
+    SystemPods("azure-cns", f"{_MCR}/containernetworking/azure-cns:sandbox", _CNS, label=("k8s-app", "azure-cns")),
+    SystemPods("kube-proxy", f"{_MCR}/oss/kube-proxy:sandbox", {"cpu": "100m"}, label=("component", "kube-proxy")),
+    SystemPods("coredns", f"{_MCR}/oss/coredns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
+)
+"""Of the dozen that AKS runs, those of the network and the names.
+
+Source:
+    kubernetes/kubernetes cluster/addons/dns/coredns/coredns.yaml.base and cluster/addons/kube-proxy; Azure's own
+    requests are from public listings of kube-system.
+"""
 _NAMESPACE = "gpu-resources"
 _LABELS = {"name": "nvidia-device-plugin-ds"}
 _IMAGE = "mcr.microsoft.com/oss/v2/nvidia/k8s-device-plugin:v0.18.0"

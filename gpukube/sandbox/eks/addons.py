@@ -7,10 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.kube.systempods import SystemPods
+
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.store.objects import JsonObject
 
+_ECR = "602401143452.dkr.ecr.us-west-2.amazonaws.com"
+_DNS = {"cpu": "100m", "memory": "70Mi"}
+SYSTEM = (
+    SystemPods("aws-node", f"{_ECR}/amazon-k8s-cni:sandbox", {"cpu": "50m"}, label=("k8s-app", "aws-node")),
+    SystemPods("kube-proxy", f"{_ECR}/eks/kube-proxy:sandbox", {"cpu": "100m"}, label=("k8s-app", "kube-proxy")),
+    SystemPods("coredns", f"{_ECR}/eks/coredns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
+)
+"""The networking add-ons that each cluster comes with.
+
+Source:
+    aws/amazon-vpc-cni-k8s charts/aws-vpc-cni/values.yaml (25m for each of two containers), kubernetes/kubernetes
+    cluster/addons/dns/coredns/coredns.yaml.base and cluster/addons/kube-proxy.
+"""
 _LABELS = {"name": "nvidia-device-plugin-ds"}
 
 

@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox.eks.addons import apply_static_plugin
+from gpukube.sandbox.eks.addons import SYSTEM, apply_static_plugin
 from gpukube.sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube.sandbox.eks.lifecycle import Job, seed
 from gpukube.sandbox.eks.references import CONTROL_PLANE, Role
@@ -22,6 +22,7 @@ from gpukube.sandbox.eks.service import EksService, eks_key, make_group
 from gpukube.sandbox.eks.wire.answers import Json, objects_in
 from gpukube.sandbox.eks.wire.schema import CREATE, check_shape
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.systempods import apply_system_pods
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +92,7 @@ async def make_cluster(
     given = wanted.options.node_groups
     for body in [_SYSTEM] if given is None else objects_in(given):
         await _seed_group(service, cluster, body)
+    await apply_system_pods(kube, SYSTEM)
     if wanted.options.foreign_plugin:
         await apply_static_plugin(kube)
     service.clusters[wanted.key] = cluster

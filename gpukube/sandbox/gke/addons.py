@@ -12,11 +12,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.gke.nodes import OPT_OUT
+from gpukube.sandbox.kube.systempods import SystemPods
 
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.store.objects import JsonObject
 
+_GCR = "gke.gcr.io"
+_DNS = {"cpu": "260m", "memory": "110Mi"}
+_LOGS = {"cpu": "100m", "memory": "200Mi"}
+SYSTEM = (
+    SystemPods("fluentbit-gke", f"{_GCR}/fluent-bit:sandbox", _LOGS, label=("k8s-app", "fluentbit-gke")),
+    SystemPods("kube-proxy", f"{_GCR}/kube-proxy-amd64:sandbox", {"cpu": "100m"}, label=("component", "kube-proxy")),
+    SystemPods("kube-dns", f"{_GCR}/k8s-dns-kube-dns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
+)
+"""Of the dozen that GKE runs, those of the names, the logs and the network. There kube-proxy is a pod of the node
+itself and not a DaemonSet's, and kube-dns has three containers.
+
+Source:
+    kubernetes/kubernetes cluster/addons/dns/kube-dns/kube-dns.yaml.base (100m, 150m and 10m; 70Mi, 20Mi and 20Mi),
+    cluster/gce/manifests/kube-proxy.manifest; fluentbit-gke's requests are from public listings of kube-system.
+"""
 _NAMESPACE = "kube-system"
 _LEVEL = "cloud.google.com/gke-cpu-scaling-level"
 _SIZES: dict[str, tuple[tuple[str, str], ...]] = {

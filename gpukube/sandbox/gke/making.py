@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
-from gpukube.sandbox.gke.addons import apply_managed_plugin, apply_static_plugin
+from gpukube.sandbox.gke.addons import SYSTEM, apply_managed_plugin, apply_static_plugin
 from gpukube.sandbox.gke.autoscaling import GkeGroups
 from gpukube.sandbox.gke.clusters import Cluster, ClusterOptions
 from gpukube.sandbox.gke.lifecycle import seed_pool
@@ -23,6 +23,7 @@ from gpukube.sandbox.gke.wire.enums import PoolStatus
 from gpukube.sandbox.gke.wire.names import Place, is_zone
 from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.sandbox.kube.cluster import KubeCluster
+from gpukube.sandbox.kube.systempods import apply_system_pods
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,7 @@ async def make_cluster(
     kube.autoscale(GkeGroups(cluster, service.clock, service.faults))
     service.clusters[wanted.key] = cluster
     await apply_managed_plugin(kube)
+    await apply_system_pods(kube, SYSTEM)
     if wanted.options.foreign_plugin:
         await apply_static_plugin(kube)
     if wanted.options.cpu_pool and not wanted.options.autopilot:

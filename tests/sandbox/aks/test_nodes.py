@@ -140,7 +140,7 @@ def test_cluster_when_somebody_installed_the_static_plugin_then_it_advertises(sa
     daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"foreignPlugin": True})
     with Arm(sandbox) as arm, kube_client(arm) as kube:
         arm.create("gpu1", {**T4, "nodeTaints": ["sku=gpu:NoSchedule"]})
-        (plugin,) = kube.get("/apis/apps/v1/daemonsets").json()["items"]
+        (plugin,) = kube.get("/apis/apps/v1/namespaces/gpu-resources/daemonsets").json()["items"]
         assert plugin["metadata"]["name"] == "nvidia-device-plugin-daemonset"
         assert plugin["spec"]["template"]["metadata"]["labels"] == {"name": "nvidia-device-plugin-ds"}
         wait_for(lambda: nodes(kube, "gpu1")[0]["status"]["allocatable"].get("nvidia.com/gpu") == "1")
