@@ -67,7 +67,7 @@ def varied(offer: PoolOffer, nodes: Nodes, taints: tuple[Taint, ...]) -> PoolOff
 
 def meant(intent: Intent) -> set[str]:
     """Name the findings on what is written out: several shares or instances, sizes that do not divide a node."""
-    several = {"shared-request-many", "mig-many-instances"} if intent.gpus > 1 else set()
+    several = {"shared-request-many", "mig-many-instances", "gpu-stranded"} if intent.gpus > 1 else set()
     return several | ({"gpu-stranded"} if intent.cpu or intent.memory else set())
 
 
@@ -77,7 +77,7 @@ def meant(intent: Intent) -> set[str]:
     intent=st.builds(
         Intent,
         kind=st.sampled_from(KINDS),
-        gpus=st.sampled_from((1, 1, 1, 2, 4, 8)),
+        gpus=st.sampled_from((1, 1, 1, 2, 3, 7, 8, 56)),
         replicas=COUNTS,
         least=st.none() | st.integers(0, 10),
         most=COUNTS,
@@ -106,3 +106,4 @@ def test_rendered_when_checked_and_placed_then_nothing_is_wrong_and_all_fit(
         own = answer.demand.template.role not in {"ray-head", "ray-submitter"}
         assert answer.state in ({"now", "after-scale-up"} if own else {"elsewhere"}), made.text
         assert not answer.rollout_blocked, made.text
+        assert not own or {node.offer and node.offer.name for node in answer.placed.nodes} <= {offers[0].name}
