@@ -328,6 +328,16 @@ RULE_IDS: Final[dict[str, str]] = {
 }
 """Code -> number, by range."""
 
+ALIASES: Final[dict[str, str]] = {
+    "pods-ask-gpu-under-mixed": "gpu-name-unknown",
+    "pods-ask-absent-profile": "gpu-name-unknown",
+    "pods-ask-other-name": "gpu-name-unknown",
+    "pods-ask-misspelt-name": "gpu-name-unknown",
+    "pods-too-large": "gpu-too-large",
+    "shared-request-above-one": "shared-request-many",
+}
+"""Names of checks of the doctor -> the code of the rule that finds the same mistake in manifests."""
+
 _CODES: Final = {number: code for code, number in RULE_IDS.items()}
 
 
@@ -342,5 +352,5 @@ def rule_label(code: str) -> str:
 
 
 def code_of(rule: str) -> str | None:
-    """Find the code that a number or a code names; None when neither is known."""
-    return rule if rule in RULE_IDS else _CODES.get(rule)
+    """Find the code that a number, a code or an alias names; None when none is known."""
+    return rule if rule in RULE_IDS else _CODES.get(rule) or ALIASES.get(rule)

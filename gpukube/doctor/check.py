@@ -33,6 +33,7 @@ class Check:
         find: Pure; yields one finding per place, whose code it leaves open.
         needs: What must have been read; without it the check is skipped.
         severity: Of its findings; of those of an error, some may be warnings.
+        rule: Code of the rule of `workload lint` that finds the same mistake in manifests; "" where there is none.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Check:
     find: Finder
     needs: tuple[Reading, ...]
     severity: Severity = "error"
+    rule: str = ""
 
 
 class Checks(list[Check]):
@@ -64,6 +66,7 @@ class Checks(list[Check]):
         link: str,
         severity: Severity = "error",
         needs: tuple[Reading, ...] | None = None,
+        rule: str = "",
     ) -> Callable[[Finder], Finder]:
         """Declare the decorated finder as a check; the arguments are those of `Check`."""
 
@@ -77,6 +80,7 @@ class Checks(list[Check]):
                     find=find,
                     needs=self.needs if needs is None else needs,
                     severity=severity,
+                    rule=rule,
                 )
             )
             return find

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.doctor.diagnose import doctor_exit_code
 from gpukube.engine.documents.parts import counted, error_part
+from gpukube.rule_ids import rule_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ def _finding(found: Found) -> AilmentPart:
     finding = found.finding
     return {
         "check": finding.code,
+        "rule": rule_id(found.check.rule),
         "title": found.check.title,
         "severity": "error" if finding.severity == "error" else "warning",
         "where": str(finding.where),

@@ -51,6 +51,7 @@ class PodFacts:
         most: Resource -> the most devices that one of its containers asks for.
         created: metadata.creationTimestamp.
         placement: Which nodes it may go to.
+        spec: As the API has it, of a pod that waits for devices; empty of others.
     """
 
     view: PodView
@@ -59,6 +60,7 @@ class PodFacts:
     most: Mapping[str, int] = field(default_factory=dict)
     created: str = ""
     placement: Placement = field(default_factory=Placement)
+    spec: Tree = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Name it as kubectl does, with the namespace."""

@@ -189,13 +189,15 @@ def pod_facts(pod: Tree) -> PodFacts:
         amounts = texts(container, "resources", "limits") | texts(container, "resources", "requests")
         for name, count in devices_of(amounts).items():
             most[name] = max(count, most.get(name, 0))
+    view = pod_view(pod)
     return PodFacts(
-        view=pod_view(pod),
+        view=view,
         reason=text(pod, "status", "reason"),
         message=text(pod, "status", "message"),
         most=most,
         created=text(pod, "metadata", "creationTimestamp"),
         placement=placement_of(tree(pod, "spec")),
+        spec=tree(pod, "spec") if most and not view.scheduled and view.phase == "Pending" else {},
     )
 
 

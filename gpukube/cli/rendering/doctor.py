@@ -57,6 +57,8 @@ def _ailment(ailment: AilmentPart, view: View) -> Iterator[Line]:
     for line in ailment["evidence"]:
         yield Hung(Text("      seen: "), Text(line, style="dim"))
     facts = [("why", ailment["consequence"]), ("fix", ailment["remedy"]), ("--fix", ailment["fix"] or "")]
+    if ailment["rule"]:
+        facts.append(("rule", f"{ailment['rule']} of gpukube workload lint, which finds it in manifests"))
     if view.verbose:
         facts.append(("see", ailment["link"]))
     for name, text in facts:

@@ -5,6 +5,7 @@ Lives here: pure checks of pods that are there. Must not live here: manifests th
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -14,12 +15,17 @@ from gpukube.core.jsontree import items, number, text, tree
 from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.configs import entry_of
 from gpukube.doctor.gpu_stack import gpu_nodes
+from gpukube.rule_ids import ALIASES, rule_label
+from gpukube.spec.source.files import Source
+from gpukube.workload.lint.check import lint
+from gpukube.workload.offers import make_offers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
+    from gpukube.errors import Finding
 
 _GPU: Final = "nvidia.com/gpu"
 _MIG: Final = "nvidia.com/mig-"
@@ -29,6 +35,12 @@ _MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
 NVIDIA/k8s-device-plugin internal/rm)."""
 _ADMISSION: Final = "UnexpectedAdmissionError"
 _OUT_OF: Final = f"OutOf{_GPU.partition('/')[0]}"
+
+_KEEPS_PENDING: Final = frozenset({
+    "taint-untolerated", "taint-other-name", "gpu-name-unknown", "selector-no-pool", "selector-from-zero",
+    "selector-product", "selector-resource-name", "spot-untolerated", "gpu-too-large", "from-zero-blind",
+})  # fmt: skip
+"""Rules of `workload lint` whose mistakes keep a pod Pending."""
 
 _DOCS: Final = "https://kubernetes.io/docs/concepts"
 
@@ -91,6 +103,7 @@ def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
     title="pods that request nvidia.com/gpu where MIG strategy mixed uses other names",
     consequence="the pod stays Pending forever",
     link="https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
+    rule=ALIASES["pods-ask-gpu-under-mixed"],
 )
 def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "mixed"):
@@ -108,6 +121,7 @@ def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
     title="pods that request a MIG profile that no node has",
     consequence="the pod stays Pending forever: neither a plugin nor an autoscaler creates MIG instances on demand",
     link="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
+    rule=ALIASES["pods-ask-absent-profile"],
 )
 def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "profile"):
@@ -127,6 +141,7 @@ def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
     title="pods that use another device name than the pool's sharing",
     consequence="the pod stays Pending forever",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
+    rule=ALIASES["pods-ask-other-name"],
 )
 def _renamed(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "shared"):
@@ -144,6 +159,7 @@ def _renamed(evidence: Evidence) -> Iterator[Fault]:
     title="pods that request a resource name that cannot exist",
     consequence="the API accepts any name; the pod stays Pending forever",
     link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
+    rule=ALIASES["pods-ask-misspelt-name"],
 )
 def _misspelt(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, _count in _hopeless(evidence, "name"):
@@ -161,6 +177,7 @@ def _misspelt(evidence: Evidence) -> Iterator[Fault]:
     title="pods that request more devices than any node has",
     consequence="the pod stays Pending forever, unless a larger node comes",
     link=f"{_DOCS}/configuration/manage-resources-containers/#consuming-extended-resources",
+    rule=ALIASES["pods-too-large"],
 )
 def _too_large(evidence: Evidence) -> Iterator[Fault]:
     for pod, name, count in _hopeless(evidence, "size"):
@@ -184,13 +201,25 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
         if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
         reason = pod.view.unschedulable
+        mistakes = _mistakes(evidence, pod)
         requests = ", ".join(f"{count} {name}" for name, count in sorted(pod.view.devices.items()))
         yield fault(
             f"pod {pod}",
             f"it waits for {requests}: {reason or 'not seen by the scheduler yet'}",
-            _way_out(reason, pod),
-            _names(evidence, pod),
+            mistakes[0].fix if mistakes else _way_out(reason, pod),
+            (*_names(evidence, pod), *(f"{rule_label(one.code)}: {one.seen}" for one in mistakes)),
         )
+
+
+def _mistakes(evidence: Evidence, pod: PodFacts) -> list[Finding]:
+    """Put the rules of `workload lint` to a pod, those that can keep it Pending; against the declared pools if any."""
+    if not pod.spec:
+        return []
+    metadata = {"name": pod.view.name, "namespace": pod.view.namespace, "labels": dict(pod.view.labels)}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.spec}
+    offers = make_offers(evidence.desired, lambda _: evidence.provider)
+    found = lint([Source(str(pod), json.dumps(manifest, default=str))], offers=offers or None)
+    return [finding for finding in found.findings if finding.code in _KEEPS_PENDING]
 
 
 def _way_out(reason: str, pod: PodFacts) -> str:
@@ -232,6 +261,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
     severity="warning",
     needs=("nodes", "daemonsets", "pods", "config-maps"),
+    rule=ALIASES["shared-request-above-one"],
 )
 def _twice_the_share(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def ailment(where: str) -> AilmentPart:
     return {
         "check": "no-plugin",
+        "rule": "",
         "title": "title",
         "severity": "error",
         "where": where,

@@ -14,6 +14,8 @@ class AilmentPart(TypedDict):
 
     check: str
     """The check that found it; stable and documented in docs/doctor.md."""
+    rule: str
+    """Number of the rule of `workload lint` that finds the same mistake in manifests, GPK719; empty where none does."""
     title: str
     """What that check looks for."""
     severity: Literal["error", "warning"]
