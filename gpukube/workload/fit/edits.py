@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_TRIALS: Final = 40
 """Per workload: a change that is not among the first is no small one."""
-_MOST_PLACED: Final = 200_000
+_MOST_PLACED: Final = 20_000
 """Pods that all trials of a run may place, some seconds: of many workloads without a place the first show the cause."""
 _MOST_NODES: Final = 1000
 """No cloud has larger pools (docs: AKS and GKE 1,000 nodes per pool, EKS 450 per node group)."""
@@ -88,6 +88,8 @@ class _Search:
 
     def find(self, demand: Demand) -> _Trial | None:
         """Find the smallest change for a demand; None when there is none, or no time to look for it."""
+        if self._left <= 0:
+            return None
         self._demand = demand
         self._placed = self._before[demand]
         self._cluster = self._placed.cluster
@@ -101,7 +103,8 @@ class _Search:
         self._left -= 1
         if self._left < 0:
             return False
-        after = {id(demand.template): placed for demand, placed in pack(trial.views, trial.demands).placed.items()}
+        found = pack(trial.views, trial.demands, roll_outs=False).placed
+        after = {id(demand.template): placed for demand, placed in found.items()}
         mine = after[id(self._demand.template)]
         return not (mine.never or mine.elsewhere) and all(
             after[id(demand.template)].never <= placed.never for demand, placed in self._before.items()

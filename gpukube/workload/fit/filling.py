@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from gpukube.workload.fit.neighbours import Neighbours
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
-from gpukube.workload.fit.predicates import tolerates, why_not
+from gpukube.workload.fit.predicates import may_go, tolerates, why_not
 from gpukube.workload.fit.selectors import matches_term
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.workload.fit.pods import Pod
     from gpukube.workload.fit.predicates import Obstacle
@@ -88,6 +88,7 @@ class Filling:
         self._spread: Counter[tuple[str, str]] = Counter()
         self._open: dict[Pod, list[Node]] = {}
         self._seen: Counter[Pod] = Counter()
+        self._known: dict[tuple[int, Pod], bool] = {}
         self._placed: list[tuple[Pod, Node]] = []
         if view.nodes is None:
             for offer in view.offers:
@@ -107,7 +108,7 @@ class Filling:
         """
         good = self._with_room(pod)
         if self._given.rules:
-            around = Neighbours(pod, self.nodes, self.view.namespaces)
+            around = self._around(pod, self.nodes)
             good = [node for node in good if not any(around.obstacles(node))]
         chosen = min(good, key=lambda node: _rank(pod, node), default=None)
         if chosen is None and start:
@@ -121,7 +122,7 @@ class Filling:
         """List the nodes that may take a pod; one that has refused it does so for good: its room only shrinks."""
         nodes = [*self._open.get(pod, ()), *self.nodes[self._seen[pod] :]]
         self._seen[pod] = len(self.nodes)
-        self._open[pod] = [node for node in nodes if why_not(pod, node) is None]
+        self._open[pod] = [node for node in nodes if may_go(pod, node)]
         return self._open[pod]
 
     def _start(self, pod: Pod) -> Node | None:
@@ -148,7 +149,7 @@ class Filling:
 
     def startable(self, pod: Pod, offer: PoolOffer) -> Node | None:
         """Return the node that a pool would start for a pod; None when it would not."""
-        if not self.is_expected(pod, offer):
+        if self.size(offer) >= offer.desired.target.nodes.maximum or not self.is_expected(pod, offer):
             return None
         return next((node for node in self.more(offer) if not any(self.refusals(pod, node))), None)
 
@@ -163,20 +164,20 @@ class Filling:
         """
         if self.size(offer) or offer.desired.target.nodes.minimum:
             return True
-        return why_not(pod, self.fresh(offer, expected=True)) is None
+        return may_go(pod, self.fresh(offer, expected=True))
 
     def refusals(self, pod: Pod, node: Node) -> Iterator[Obstacle]:
         """Yield why a pod may not go to a node that is not up yet."""
         if obstacle := why_not(pod, node):
             yield obstacle
         elif self._given.rules:
-            yield from Neighbours(pod, [*self.nodes, node], self.view.namespaces).obstacles(node)
+            yield from self._around(pod, [*self.nodes, node]).obstacles(node)
 
     def rules_broken(self, pod: Pod, offer: PoolOffer) -> Iterator[Obstacle]:
         """Yield which rules about other pods keep a pod from a pool's nodes that have room for it."""
-        around = Neighbours(pod, self.nodes, self.view.namespaces) if self._given.rules else None
+        around = self._around(pod, self.nodes) if self._given.rules else None
         for node in self.nodes if around else ():
-            if node.offer is not None and node.offer.name == offer.name and why_not(pod, node) is None:
+            if node.offer is not None and node.offer.name == offer.name and may_go(pod, node):
                 yield from around.obstacles(node) if around else ()
 
     def more(self, offer: PoolOffer) -> Iterator[Node]:
@@ -217,9 +218,12 @@ class Filling:
         self._take_daemons(node)
         return node
 
+    def _around(self, pod: Pod, nodes: Sequence[Node]) -> Neighbours:
+        return Neighbours(pod, nodes, self.view.namespaces, self._known)
+
     def _take_daemons(self, node: Node) -> None:
         for pod in self._given.daemons:
-            if pod not in node.pods and why_not(pod, node) is None:
+            if pod not in node.pods and may_go(pod, node):
                 node.take(pod)
 
     def _zones(self, offer: PoolOffer) -> list[str]:

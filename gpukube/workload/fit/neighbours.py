@@ -29,11 +29,19 @@ class Neighbours:
         pod: It is on no node yet.
         nodes: Of its cluster, as they are now.
         namespaces: Name -> labels; one that is missing has its name as its only label, as Kubernetes sets it.
+        known: Which rules are about which pods, as far as it was found out; equal pods are one object.
     """
 
-    def __init__(self, pod: Pod, nodes: Sequence[Node], namespaces: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        nodes: Sequence[Node],
+        namespaces: Mapping[str, Mapping[str, str]],
+        known: dict[tuple[int, Pod], bool] | None = None,
+    ) -> None:
         self._pod = pod
         self._namespaces = namespaces
+        self._known = {} if known is None else known
         self._spread = [(spread, self._count(spread, nodes)) for spread in pod.spreads]
         self._beside: set[tuple[str, str]] = set()
         self._away: set[tuple[str, str]] = set()
@@ -88,8 +96,12 @@ class Neighbours:
         return counts
 
     def _is_counted(self, spread: Spread, other: Pod) -> bool:
-        same = not other.ending and other.namespace == self._pod.namespace
-        return same and matches_labels(spread.selector, other.labels)
+        if other.ending or other.namespace != self._pod.namespace:
+            return False
+        key = (id(spread), other)
+        if key not in self._known:
+            self._known[key] = matches_labels(spread.selector, other.labels)
+        return self._known[key]
 
     def _is_domain(self, spread: Spread, node: Node) -> bool:
         if spread.honours_affinity and not selects(self._pod, node):
@@ -109,11 +121,16 @@ class Neighbours:
 
     def _means(self, term: Company, other: Pod) -> bool:
         """Return whether a term is about a pod."""
-        if other.namespace not in term.namespaces:
-            labels = self._namespaces.get(other.namespace, {"kubernetes.io/metadata.name": other.namespace})
-            if not matches_labels(term.namespace_selector, labels):
-                return False
-        return matches_labels(term.selector, other.labels)
+        key = (id(term), other)
+        if key not in self._known:
+            self._known[key] = self._is_in(term, other.namespace) and matches_labels(term.selector, other.labels)
+        return self._known[key]
+
+    def _is_in(self, term: Company, namespace: str) -> bool:
+        if namespace in term.namespaces:
+            return True
+        labels = self._namespaces.get(namespace, {"kubernetes.io/metadata.name": namespace})
+        return matches_labels(term.namespace_selector, labels)
 
 
 def _domains(terms: Iterable[Company], node: Node) -> list[tuple[str, str]]:

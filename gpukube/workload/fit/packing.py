@@ -78,13 +78,18 @@ class Packing:
     placed: Mapping[Demand, Placed]
 
 
-def pack(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Packing:
+def pack(views: Sequence[ClusterView], demands: Sequence[Demand], *, roll_outs: bool = True) -> Packing:
     """Place all pods, in the order of the files.
 
     First what each workload always has, then what autoscalers may add; roll-outs are tried at the end, each by itself,
     and take no room. A workload goes to the first cluster that has a place for all that it always has, else to the one
     where the fewest of its pods have none. Pods that found no place are tried again after the others: their affinity
     may have been to these.
+
+    Args:
+        views: The clusters.
+        demands: In the order of the files.
+        roll_outs: Whether to try these.
     """
     given = _circumstances(views, demands)
     clusters = tuple(Filling(view, given) for view in views)
@@ -100,8 +105,9 @@ def pack(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Packing:
         if not demand.daemon and demand.most is not None and not found.never:
             found.beyond = _fill(found, demand, demand.most - demand.least)
     _try_again(placed)
-    for own in workloads.values():
-        _try_roll_out(own, placed)
+    for own in workloads.values() if roll_outs else ():
+        if any(demand.surge for demand in own):
+            _try_roll_out(own, placed)
     for demand, found in placed.items():
         if demand.daemon:
             _count_daemons(demand.pod, found)

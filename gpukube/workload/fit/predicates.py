@@ -58,6 +58,15 @@ def why_not(pod: Pod, node: Node) -> Obstacle | None:
     return next(obstacles(pod, node), None)
 
 
+def may_go(pod: Pod, node: Node) -> bool:
+    """Return whether `why_not` finds no reason; a node without enough devices, the usual one, is found out at once."""
+    devices, used = node.shape.devices, node.devices
+    for name, count in pod.request.devices.items():
+        if devices.get(name, 0) - used[name] < count:
+            return False
+    return why_not(pod, node) is None
+
+
 def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
     """Yield all reasons why a pod may not go to a node, in the order of the scheduler's filters."""
     for taint in node.shape.taints:

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpukube.engine.documents.fit import fit_document
 from gpukube.workload.fit.answers import Fit, find_fit
 from gpukube.workload.fit.demand import read_demands
 from gpukube.workload.fit.filling import ClusterView
@@ -455,3 +456,41 @@ def test_edit_when_one_is_offered_then_it_is_true_and_others_have_none(
     for answer in found.answers:
         assert bool(answer.reasons) is bool(answer.placed.never)
         assert answer.edit is None or answer.placed.never
+
+
+def spoiled(value: object, random: Random) -> object:
+    """Replace something inside by something of another kind."""
+    junk: list[object] = [None, True, -1, 10**30, 1.5, "x", "", [], {}, [None], [{}], {"key": 1}, ["a", 1]]
+    if not isinstance(value, dict | list) or not value or random.random() < 0.15:
+        return random.choice(junk)
+    copy: Any = value.copy()
+    place = random.choice(list(copy) if isinstance(copy, dict) else range(len(copy)))
+    copy[place] = spoiled(copy[place], random)
+    return copy
+
+
+SPREAD = {"topologyKey": ZONE, "maxSkew": 1, "minDomains": 2, "labelSelector": {"matchLabels": {"app": "web"}}}
+FULL = pod_spec(
+    9,
+    affinity={**AFFINE, **APART, "podAffinity": APART["podAntiAffinity"]},
+    nodeSelector={LABEL: "gone"},
+    tolerations=[ANY_GPU],
+    topologySpreadConstraints=[{**SPREAD, "matchLabelKeys": ["app"]}],
+    initContainers=[{"name": "first", "restartPolicy": "Always", "resources": {"limits": {GPU: 1}}}],
+    overhead={"cpu": "1"},
+    resources={"limits": {"cpu": "5"}},
+)
+
+
+@settings(LAWS, max_examples=150)
+@given(random=st.randoms(use_true_random=False), wrongs=st.integers(1, 4))
+def test_fit_when_manifests_are_wrong_in_any_way_then_an_answer(
+    random: Random, wrongs: int, pools: dict[str, PoolOffer]
+) -> None:
+    made: list[Any] = [deployment("web", 3, FULL), ray(1, 9, FULL, "RayService"), deployment("d", 2, pod_spec(1))]
+    for _ in range(wrongs):
+        index = random.randrange(len(made))
+        made[index] = spoiled(made[index], random)
+    reading = read_manifests(yaml.safe_dump_all(made), "file.yaml")
+    found = find_fit(views({name: pools[name] for name in (*WHOLE, *MIXED)}), read_demands(reading.manifests))
+    assert fit_document(found, live=False)["exitCode"] == (0 if found.fits else 1)
