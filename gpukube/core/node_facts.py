@@ -44,6 +44,7 @@ class NodeFacts:
         labels: Labels that each node has at its creation, those of the pool included, and that the cloud's autoscaler
             knows while the pool is empty. Zone and host name are not among them: they differ from node to node.
         selector: The labels that choose the nodes of this pool and of no other, safe while the pool is empty.
+        on_request: What makes nodes come, where a pending pod alone does not: "a ProvisioningRequest"; "" elsewhere.
 
     What the autoscaler expects of an empty pool's devices is in the provider's `diagnosis`.
     """
@@ -51,6 +52,7 @@ class NodeFacts:
     room: Callable[[Target], Room | None]
     labels: Callable[[Desired], Mapping[str, str]]
     selector: Callable[[Desired], Mapping[str, str]]
+    on_request: Callable[[Desired], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

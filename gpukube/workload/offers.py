@@ -54,6 +54,7 @@ class PoolOffer:
         discovered: Whether GPU feature discovery adds its labels (nvidia.com/gpu.product, ...) to a node that is up.
             They are not among the labels of `real`: the catalog knows no product names.
         single: Whether the device plugin refuses containers that request more than one share; they fail on the node.
+        on_request: What makes nodes come, where a pending pod alone does not; "" elsewhere.
         price: US dollars per node and hour, spot price for a spot pool; None when unknown.
     """
 
@@ -64,6 +65,7 @@ class PoolOffer:
     selector: Mapping[str, str]
     discovered: bool
     single: bool
+    on_request: str
     price: float | None
 
     @property
@@ -108,6 +110,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
         selector=facts.selector(desired),
         discovered=desired.ownership.advertiser in ("chart", "operator"),
         single=_is_single(desired),
+        on_request=facts.on_request(desired),
         price=_price(target),
     )
 

@@ -229,6 +229,8 @@ def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]
         notes.append(f"{gpus} shares may be of one GPU, and give no more compute than one")
     elif gpus > 1 and sharing.mig:
         notes.append(f"a CUDA process uses one of the {gpus} MIG instances; a larger profile gives it more")
+    if offer.on_request:
+        notes.append(f"no pod starts a node of {offer.name} by itself: that takes {offer.on_request}")
     if not offer.desired.managed:
         notes.append(
             f"devicePlugin.owner of {offer.name} is none: whether its nodes advertise {resource} depends on the plugin "

@@ -96,8 +96,14 @@ def _selector(desired: Desired) -> dict[str, str]:
     return {IN_CLUSTER.pool_label: desired.target.name} | {_CLOUD + key: value for key, value in found.items() if value}
 
 
+def _on_request(desired: Desired) -> str:
+    """Source: google.container.v1 NodePool.QueuedProvisioning: nodes come through ProvisioningRequests only."""
+    queued = tree(desired.create.params, "nodePool", "queuedProvisioning").get("enabled")
+    return "a ProvisioningRequest, by hand or by Kueue" if queued else ""
+
+
 def _setting(desired: Desired, *path: str) -> str:
     return text(desired.create.params, *_ACCELERATOR, *path)
 
 
-NODES: Final = NodeFacts(room=_room, labels=_labels, selector=_selector)
+NODES: Final = NodeFacts(room=_room, labels=_labels, selector=_selector, on_request=_on_request)

@@ -44,6 +44,8 @@ POOLS: Final = {
     "nodes: {autoscaling: {min: 0, max: 3}}, capacity: {type: spot}}",
     "reserved": "{name: reserved, clusters: [train-gke], gpu: {model: H100-80GB, count: 8}, nodes: {count: 2}, "
     "capacity: {type: reserved, reserved: {gke: {reservation: h100}}}}",
+    "queued": "{name: queued, clusters: [train-gke], gpu: {model: A100-80GB, count: 8}, "
+    "nodes: {autoscaling: {min: 0, max: 4}}, capacity: {type: reserved, reserved: {gke: {queued: {}}}}}",
     "tainted": "{name: tainted, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, "
     "nodes: {count: 1}, gpuTaint: false, taints: [{key: sku, value: gpu, effect: NoSchedule}]}",
     "nobody": "{name: nobody, clusters: [train-aks], gpu: {model: T4, count: 1}, nodes: {count: 1}, "

@@ -146,6 +146,7 @@ TOLERATIONS: dict[str, set[str]] = {
     "train-eks/spot": {"nvidia.com/gpu"},
     "train-aks/tainted": {"sku"},
     "train-gke/tainted": {"nvidia.com/gpu", "sku"},
+    "train-gke/queued": {"nvidia.com/gpu", "cloud.google.com/gke-queued"},
 }
 
 
@@ -318,6 +319,7 @@ NOTES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "two instances": ("train-aks/mixed", "pod", {"gpus": 2}, "uses one of the 2 MIG instances"),
     "somebody else's plugin": ("train-aks/nobody", "pod", {}, "depends on the plugin that you install"),
     "pods of a network that is not known": ("train-aks/mixed", "pod", {}, "write maxPodsPerNode"),
+    "nodes for requests only": ("train-gke/queued", "job", {}, "that takes a ProvisioningRequest, by hand or by Kueue"),
     "KubeRay": ("train-aks/whole", "rayjob", {}, "needs KubeRay"),
 }
 
