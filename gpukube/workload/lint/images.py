@@ -78,7 +78,7 @@ def variable(container: Container, name: str) -> tuple[int, str] | None:
     severity="warning",
     why="CUDA images ask for all GPUs: on a GPU node the container sees those of other pods, and Ray counts them",
     fix=f"set {VISIBLE} to void in env",
-    source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/87",
 )
 def _sees_all(pod: Pod, _: World) -> Iterator[Hit]:
     for container in pod.apps:

@@ -315,7 +315,7 @@ def _from_zero(pod: Pod, world: World) -> Iterator[Hit]:
     severity="warning",
     why="GPU feature discovery adds -MIG-PROFILE and -SHARED to the product: the bare name never matches",
     fix="add the suffix, or select the pool",
-    source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/docs/gpu-feature-discovery/README.md",
+    source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md",
 )
 def _product(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
@@ -343,7 +343,7 @@ def _suffix(place: Place) -> str:
     severity="warning",
     why="it is the name of a resource; no cloud and no component gives nodes such a label",
     fix="select the pool by its own label; the request alone finds nodes with GPUs",
-    source="https://github.com/NVIDIA/k8s-device-plugin/issues/71",
+    source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/docs/gpu-feature-discovery/README.md",
 )
 def _resource_name(pod: Pod, world: World) -> Iterator[Hit]:
     known = {key for offer in world.offers or () for key in offer.real.labels}

@@ -187,7 +187,7 @@ def _pod_level(pod: Pod, _: World) -> Iterator[Hit]:
     severity="warning",
     why="devices are not shared between the containers of a pod: one node must have all of them",
     fix="request the GPU in the one container that uses it",
-    source="https://github.com/NVIDIA/k8s-device-plugin/issues/71",
+    source="https://github.com/NVIDIA/k8s-device-plugin/issues/51",
 )
 def _several_containers(pod: Pod, _: World) -> Iterator[Hit]:
     asking = [container for container in pod.apps if container.gpus]

@@ -13,16 +13,20 @@ from jsonschema import Draft202012Validator
 
 from gpukube import api
 from gpukube.cli.formats.sarif import sarif_lines, sarif_log
-from gpukube.codes import GPUS, POOLS
+from gpukube.codes import GPUS, POOLS, WORKLOADS
+from gpukube.engine.documents.lint import lint_document
 from gpukube.engine.documents.rules import rule_sentence
 from gpukube.engine.documents.validation import validation_document
 from gpukube.engine.plan.prepare import Validation
 from gpukube.engine.plan.silencing import Silenced
 from gpukube.errors import Finding, Where
 from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube.spec.source.files import Source
+from gpukube.workload.lint.check import lint
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
+from tools.message_cases import WORKLOADS as PAGES
 from tools.message_cases import message_cases
 
 if TYPE_CHECKING:
@@ -190,9 +194,9 @@ def test_place_when_a_path_is_named_then_is_relative_where_it_can_be(
     assert (place["uri"], place.get("uriBaseId", "")) == (uri, base)
 
 
-@pytest.mark.parametrize("code", [*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES])
+@pytest.mark.parametrize("code", [*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES, *WORKLOADS])
 def test_sentence_when_a_rule_has_one_then_is_that_of_its_table(code: str) -> None:
-    tables = (SPEC_CODES, GPUS, POOLS, AKS_CODES, EKS_CODES, GKE_CODES)
+    tables = (SPEC_CODES, GPUS, POOLS, AKS_CODES, EKS_CODES, GKE_CODES, WORKLOADS)
     assert rule_sentence(code) in {table[code] for table in tables if code in table}
 
 
@@ -205,6 +209,16 @@ def test_log_when_made_of_every_bad_example_then_is_valid(tmp_path: Path, monkey
     findings = tuple(found for one in validations for found in one.findings)
     log = log_of(findings, [silenced for one in validations for silenced in one.silenced])
     assert len(log["runs"][0]["results"]) > len(bad)
+
+
+def test_log_when_made_of_every_bad_manifest_then_is_valid() -> None:
+    cases = message_cases(PAGES)
+    found = lint([Source(f"{case.name}/bad.yaml", case.files["bad.yaml"].decode()) for case in cases])
+    log = json.loads(json.dumps(sarif_log(lint_document(found))))
+    Draft202012Validator(SCHEMA).validate(log)
+    results = log["runs"][0]["results"]
+    assert len(results) > len(cases) / 2
+    assert {rule["id"][:4] for rule in log["runs"][0]["tool"]["driver"]["rules"]} == {"GPK7"}
 
 
 def test_lines_when_written_then_are_the_log() -> None:
