@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import text, trees
+from gpukube.core.values import POOL_LABEL
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import tolerates
@@ -100,7 +101,9 @@ def find_places(pod: Pod, offers: Sequence[PoolOffer]) -> Places:
     selects = bool(demand.selector) or demand.terms is not None
     required = {(key, value) for key, value, _ in pod.required_labels}
     bound = any(
-        item in required and item[1] == offer.desired.target.name for offer in offers for item in offer.selector.items()
+        item in required and (item[1] == offer.desired.target.name or item[0] == POOL_LABEL)
+        for offer in offers
+        for item in (*offer.selector.items(), (POOL_LABEL, offer.desired.labels.get(POOL_LABEL, "")))
     )
     return Places(every, chosen, selects, bound)
 
