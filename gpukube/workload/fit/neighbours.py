@@ -11,7 +11,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gpukube.workload.fit.predicates import Obstacle, selects, tolerates
-from gpukube.workload.fit.selectors import matches_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,7 +74,7 @@ class Neighbours:
             yield Obstacle("spread", f"no label {spread.key}, which topology spread needs", spread.key)
             return
         least = min(counts.values(), default=_NO_DOMAINS) if len(counts) >= spread.min_domains else 0
-        itself = int(matches_labels(spread.selector, self._pod.labels))
+        itself = int(spread.selector is not None and spread.selector.matches(self._pod.labels))
         if counts[domain] + itself - least > spread.max_skew:
             seen = f"{counts[domain]} of its pods are in {domain}, {least} elsewhere, maxSkew is {spread.max_skew}"
             yield Obstacle("spread", f"topology spread: {seen}", spread.key, lasting=False)
@@ -84,7 +83,7 @@ class Neighbours:
         """Count the pods that a constraint means, per domain; one without such pods counts as a domain."""
         keys = [other.key for other in self._pod.spreads]
         # A selector without requirements counts no pod, and yet matches the pod itself.
-        counting = spread.selector is not None and any(spread.selector.values())
+        counting = spread.selector is not None and not spread.selector.empty
         counts: Counter[str] = Counter()
         for node in nodes:
             if all(key in node.labels for key in keys) and self._is_domain(spread, node):
@@ -100,7 +99,7 @@ class Neighbours:
             return False
         key = (id(spread), other)
         if key not in self._known:
-            self._known[key] = matches_labels(spread.selector, other.labels)
+            self._known[key] = spread.selector is not None and spread.selector.matches(other.labels)
         return self._known[key]
 
     def _is_domain(self, spread: Spread, node: Node) -> bool:
@@ -123,14 +122,15 @@ class Neighbours:
         """Return whether a term is about a pod."""
         key = (id(term), other)
         if key not in self._known:
-            self._known[key] = self._is_in(term, other.namespace) and matches_labels(term.selector, other.labels)
+            meant = term.selector is not None and term.selector.matches(other.labels)
+            self._known[key] = meant and self._is_in(term, other.namespace)
         return self._known[key]
 
     def _is_in(self, term: Company, namespace: str) -> bool:
         if namespace in term.namespaces:
             return True
         labels = self._namespaces.get(namespace, {"kubernetes.io/metadata.name": namespace})
-        return matches_labels(term.namespace_selector, labels)
+        return term.namespace_selector is not None and term.namespace_selector.matches(labels)
 
 
 def _domains(terms: Iterable[Company], node: Node) -> list[tuple[str, str]]:

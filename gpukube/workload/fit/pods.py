@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
+from gpukube.workload.fit.selectors import Selector, read_selector
 from gpukube.workload.requests import most_devices, pod_request, requested_names
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Spread:
     key: str
     max_skew: int
     min_domains: int
-    selector: Tree | None
+    selector: Selector | None
     honours_affinity: bool
     honours_taints: bool
 
@@ -53,9 +54,9 @@ class Company:
     """
 
     key: str
-    selector: Tree | None
+    selector: Selector | None
     namespaces: tuple[str, ...]
-    namespace_selector: Tree | None
+    namespace_selector: Selector | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,26 +143,24 @@ def _companies(affinity: Tree, kind: str, labels: Mapping[str, str], namespace: 
 
 
 def _company(item: Tree, labels: Mapping[str, str], namespace: str) -> Company:
-    named, selector = strings(item, "namespaces"), at(item, "namespaceSelector")
+    named, selector = strings(item, "namespaces"), read_selector(at(item, "namespaceSelector"))
     return Company(
         key=text(item, "topologyKey"),
         selector=_with_keys(item, labels, ("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")),
         namespaces=named or ((namespace,) if selector is None else ()),
-        namespace_selector=None if selector is None else tree(selector),
+        namespace_selector=selector,
     )
 
 
-def _with_keys(
-    item: Tree, labels: Mapping[str, str], *fields: tuple[str, Literal["In", "NotIn"]]
-) -> dict[str, object] | None:
+def _with_keys(item: Tree, labels: Mapping[str, str], *fields: tuple[str, Literal["In", "NotIn"]]) -> Selector | None:
     """Add what the API server makes of matchLabelKeys and mismatchLabelKeys: the pod's own values."""
-    if at(item, "labelSelector") is None:
+    selector = read_selector(at(item, "labelSelector"))
+    if selector is None:
         return None
-    selector = tree(item, "labelSelector")
-    added = [
+    added = tuple(
         {"key": key, "operator": operator, "values": [labels[key]]}
         for name, operator in fields
         for key in strings(item, name)
         if key in labels
-    ]
-    return {**selector, "matchExpressions": [*trees(selector, "matchExpressions"), *added]} if added else selector
+    )
+    return Selector(selector.pairs, (*selector.requirements, *added))

@@ -8,6 +8,7 @@ Source: kubernetes/component-helpers scheduling/corev1/nodeaffinity; kubernetes/
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import strings, text, texts, trees
@@ -20,14 +21,36 @@ if TYPE_CHECKING:
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
-def matches_labels(selector: Tree | None, labels: Mapping[str, str]) -> bool:
-    """Evaluate a LabelSelector: an empty one matches everything, none at all matches nothing."""
-    if selector is None:
-        return False
-    pairs = texts(selector, "matchLabels").items()
-    return all(labels.get(key) == value for key, value in pairs) and all(
-        holds(item, labels) for item in trees(selector, "matchExpressions")
-    )
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A LabelSelector.
+
+    Attributes:
+        pairs: matchLabels.
+        requirements: matchExpressions.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    requirements: tuple[Tree, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether it requires nothing, and so selects everything."""
+        return not self.pairs and not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether all that it requires holds."""
+        for key, value in self.pairs:
+            if labels.get(key) != value:
+                return False
+        return all(holds(item, labels) for item in self.requirements)
+
+
+def read_selector(value: object) -> Selector | None:
+    """Read a LabelSelector; None, which selects nothing, where there is none."""
+    if value is None:
+        return None
+    return Selector(tuple(texts(value, "matchLabels").items()), tuple(trees(value, "matchExpressions")))
 
 
 def matches_term(term: Tree, labels: Mapping[str, str], name: str) -> bool:
