@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
     from gpukube.sandbox.kube.store.objects import JsonObject
 
-__all__ = ["SystemPods", "apply_system_pods"]
-
 
 @dataclass(frozen=True, slots=True)
 class SystemPods:
