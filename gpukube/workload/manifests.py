@@ -195,7 +195,10 @@ class _ManifestReader(Reader):
         if isinstance(value, str) and isinstance(into, PositionedDict) and value in self._merged.get(depth, ()):
             self._merged[depth].discard(value)
             del into[value]  # what is written has precedence over what is merged
+        again = isinstance(value, str) and value in into
         super().key(value, text, mark, plain=plain)
+        if again:  # clients that do not refuse the object take the last
+            self.keys[-1] = (str(value), mark)
 
     def place(self, value: Data, mark: int) -> None:
         self._merged.pop(len(self.open) + 1, None)  # of the mapping that has just ended here

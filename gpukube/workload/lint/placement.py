@@ -215,6 +215,7 @@ def _equal(pod: Pod, world: World) -> Iterator[Hit]:
         yield Hit(
             where=pod.at(*path),
             seen=f"the toleration of {GPU} is for the value {quoted(text(value))} only",
+            severity="hint" if value == "present" else None,  # right on GKE, and on pools of gpukube
             edits=(added, *edits),
         )
 

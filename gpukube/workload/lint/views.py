@@ -116,8 +116,12 @@ class Container:
 
     @property
     def mentions_gpu(self) -> bool:
-        """Whether it names a GPU somewhere among its resources, right or wrong."""
-        return self.is_misplaced or any("gpu" in name.lower() for name in (*self.limits, *self.requests))
+        """Whether it names a GPU somewhere among its resources, right or wrong, or claims devices of DRA."""
+        return (
+            self.is_misplaced
+            or "claims" in self.resources
+            or any("gpu" in name.lower() for name in (*self.limits, *self.requests))
+        )
 
     @property
     def gpus(self) -> dict[str, Fraction]:

@@ -101,6 +101,12 @@ def test_yaml_when_it_is_of_another_tool_then_its_tags_and_keys_are_its_own() ->
     assert [str(found.where) for found in read_manifests(text, "m.yaml").findings] == ["m.yaml:4:4"]
 
 
+def test_key_when_written_twice_then_its_last_value_is_read() -> None:
+    reading = read_manifests("kind: K\na: {x: 1}\na: {y: 2}\n", "m.yaml")
+    assert [found.code for found in reading.findings] == ["yaml-duplicate-key"]
+    assert reading.manifests[0].root["a"] == {"true": 2}
+
+
 def test_template_of_helm_when_read_then_the_fix_is_to_render_it() -> None:
     found = read_manifests("kind: K\nname: {{ .Values.name }}\n", "m.yaml").findings[0]
     assert found.fix.startswith("render it first: helm template . | gpukube workload lint -")
