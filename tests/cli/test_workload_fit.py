@@ -169,3 +169,14 @@ def test_fit_when_a_pool_is_not_made_yet_then_it_takes_nothing(gpukube: Gpukube,
         {"pool": f"train-aks/{name}", "why": ["the pool does not exist yet: `gpukube pool create` makes it"]}
         for name in ("fixed", "grows")
     ]
+
+
+def test_fit_when_the_pods_may_not_be_read_then_the_exit_code_of_that_and_no_answer(
+    gpukube: Gpukube, spec: Path, tmp_path: Path
+) -> None:
+    words = ("--service", "kube", "--method", "get", "--path", "api/v1/pods", "--times", "0", "--status", "403")
+    assert gpukube("sandbox", "fault", "add", "status", *words, sandbox=False).code == 0
+    found = live(gpukube, spec, write(tmp_path, pod("one")))
+    assert (found.code, found.out) == (5, "")
+    assert "train-aks" in found.err
+    assert "listing pods" in found.err
