@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.errors import Finding, Where, in_order
 from gpukube.workload.lint.ignores import annotated, apply_ignores, comments
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from gpukube.workload.lint.views import Pod
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.offers import PoolOffer
+
+STDIN: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,8 @@ def lint(
     manifests = [manifest for reading in readings for manifest in reading.manifests]
     world = World(manifests, offers)
     hits: dict[Finding, tuple[Edit, ...]] = {}
-    for rule, hit in _hits(world):
-        finding = rule.finding(hit)
+    for rule, hit, manifest in _hits(world):
+        finding = _named(rule.finding(hit), manifest)
         hits[finding] = hits.get(finding) or hit.edits  # templates that share an anchor have the same findings
     pods: dict[int, list[Pod]] = {}
     for pod in world.pods:
@@ -98,22 +100,29 @@ def lint(
     )
 
 
-def _hits(world: World) -> Iterator[tuple[Rule[Any], Hit]]:
+def _hits(world: World) -> Iterator[tuple[Rule[Any], Hit, Manifest | None]]:
     for pod in world.pods:
         for rule in POD_RULES:
             for hit in rule.find(pod, world):
-                yield rule, hit
+                yield rule, hit, pod.manifest
     for cluster in world.ray_clusters:
         for of_ray in RAY_RULES:
             for hit in of_ray.find(cluster, world):
-                yield of_ray, hit
+                yield of_ray, hit, cluster.manifest
     for manifest in world.manifests:
         for of_object in OBJECT_RULES:
             for hit in of_object.find(manifest, world):
-                yield of_object, hit
+                yield of_object, hit, manifest
     for of_world in WORLD_RULES:
         for hit in of_world.find(world, world):
-            yield of_world, hit
+            yield of_world, hit, None
+
+
+def _named(finding: Finding, manifest: Manifest | None) -> Finding:
+    """Add the object's name to what is found in stdin, where a line says little."""
+    if finding.where.source != STDIN or manifest is None or str(manifest) in finding.seen:
+        return finding
+    return replace(finding, seen=f"{manifest}: {finding.seen}")
 
 
 def _none_at_all(

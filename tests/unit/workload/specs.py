@@ -56,7 +56,11 @@ POOLS: Final = {
 
 def offers(tmp_path: Path, *pools: str) -> dict[str, PoolOffer]:
     """Translate pools, each by its name above or as written, and describe what they offer; by cluster and pool."""
-    text = CLUSTERS + "".join(f"  - {POOLS.get(pool, pool)}\n" for pool in pools)
+    return described(tmp_path, CLUSTERS + "".join(f"  - {POOLS.get(pool, pool)}\n" for pool in pools))
+
+
+def described(tmp_path: Path, text: str) -> dict[str, PoolOffer]:
+    """Translate a spec, and describe what its pools offer; by cluster and pool."""
     prepared = prepare([load_text(tmp_path, text)])
     assert prepared.desired, prepared
     found = [desired for cluster in prepared.desired.values() for desired in cluster]

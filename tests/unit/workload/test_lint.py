@@ -50,6 +50,11 @@ def test_documents_when_linted_then_positions_are_those_of_the_file() -> None:
     assert said(f"{POD}---\n{POD}") == ["m.yaml:7:77 GPK709", "m.yaml:15:77 GPK709"]
 
 
+def test_object_when_it_comes_from_stdin_then_is_named() -> None:
+    (one,) = lint([Source("-", POD)]).findings
+    assert one.seen == "Pod/a: container c requests 0 nvidia.com/gpu"
+
+
 def test_warnings_when_strict_then_are_errors() -> None:
     assert found(POD).is_right
     assert not found(POD, strict=True).is_right

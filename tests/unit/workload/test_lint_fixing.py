@@ -14,10 +14,12 @@ from gpukube.workload.lint.check import lint
 from gpukube.workload.lint.repair import fix
 from gpukube.workload.manifests import read_manifests
 from tests.manifests import objects
-from tests.unit.workload.specs import offers
+from tests.unit.workload.specs import described, offers
 from tools.message_cases import WORKLOADS, message_cases
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpukube.workload.offers import PoolOffer
     from tools.message_cases import Case
 
@@ -158,11 +160,13 @@ CASES = message_cases(WORKLOADS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_page_when_fixed_then_nothing_that_can_be_fixed_is_left(case: Case) -> None:
+def test_page_when_fixed_then_nothing_that_can_be_fixed_is_left(case: Case, tmp_path: Path) -> None:
+    spec = case.files.get("pools.yaml")
+    pools = tuple(described(tmp_path, spec.decode()).values()) if spec else None
     before = Source("m.yaml", case.files["bad.yaml"].decode())
-    (after,) = fix([before])
-    assert not lint([after]).edits
-    assert bool(lint([before]).edits) == (after != before)
+    (after,) = fix([before], offers=pools)
+    assert not lint([after], offers=pools).edits
+    assert bool(lint([before], offers=pools).edits) == (after != before)
 
 
 @settings(max_examples=25)

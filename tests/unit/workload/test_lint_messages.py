@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube import api
 from gpukube.codes import WORKLOADS as CODES
 from gpukube.errors import SEVERITIES, render_diagnostics
-from gpukube.provider import load_provider
 from gpukube.rule_ids import rule_label
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import lint
 from gpukube.workload.lint.registry import RULES
-from gpukube.workload.offers import make_offers
+from tests.unit.workload.specs import described
 from tools.message_cases import WORKLOADS, message_cases
 
 if TYPE_CHECKING:
@@ -34,12 +32,9 @@ each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CA
 
 
 @cache
-def offers_of(spec: bytes, directory: Path) -> tuple[PoolOffer, ...]:
+def offers_of(spec: str, directory: Path) -> tuple[PoolOffer, ...]:
     """Describe the pools of a spec; many pages have the same one."""
-    file = directory / "pools.yaml"
-    file.write_bytes(spec)
-    prepared = api.prepare(api.load([str(file)], environ={}))
-    return make_offers((pool for pools in prepared.desired.values() for pool in pools), load_provider)
+    return tuple(described(directory, spec).values())
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +45,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def say(case: Case, file: str, directory: Path) -> str:
     """Say what is found in one of a page's manifests."""
     spec = case.files.get("pools.yaml")
-    offers = offers_of(spec, directory) if spec else None
+    offers = offers_of(spec.decode(), directory) if spec else None
     return render_diagnostics(lint([Source(file, case.files[file].decode())], offers=offers).findings)
 
 
