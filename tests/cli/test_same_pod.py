@@ -16,6 +16,8 @@ from gpukube.engine.plan.prepare import prepare
 from gpukube.provider import load_provider
 from gpukube.sandbox.environment import kubeconfig
 from gpukube.spec.loading.load import load_specs
+from gpukube.spec.source.files import Source
+from gpukube.workload.lint.check import lint
 from gpukube.workload.offers import make_offers
 from gpukube.workload.quantity import parse_quantity
 from tests.cli.harness import EXAMPLES, Gpukube
@@ -33,6 +35,24 @@ CONTEXTS = {
     "train-eks": "arn:aws:eks:us-east-1:111122223333:cluster/train",
     "train-gke": "gke_ml-prod_us-central1_train",
 }
+LINTED: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "misspelt": (
+        {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/mig1g.5gb": 1}}}]},
+        "gpu-name-unknown",
+        "nvidia.com/mig1g.5gb is a name that no device plugin advertises",
+        "Insufficient nvidia.com/mig1g.5gb",
+    ),
+    "labelled": (
+        {
+            "nodeSelector": {"nvidia.com/gpu": "true"},
+            "containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 1}}}],
+        },
+        "selector-resource-name",
+        "nvidia.com/gpu is required as a label of the node",
+        "didn't match Pod's node affinity/selector",
+    ),
+}
+"""Pods that lint finds wrong: their spec, the rule, what it says, and what the scheduler says."""
 
 
 @pytest.fixture
@@ -70,6 +90,8 @@ def test_pod_when_the_manifest_is_the_same_then_every_cloud_places_it_on_the_poo
             client.create(pod, namespace="default")
             assert_runs(client, body["metadata"]["name"], name.removeprefix("first-"))
         assert_as_told(client, cluster)
+        for name, (spec, rule, seen, event) in LINTED.items():
+            assert_waits_as_linted(client, name, spec, (rule, seen, event))
 
 
 def first_pods(created: Gpukube, cluster: str) -> dict[str, dict[str, Any]]:
@@ -110,3 +132,24 @@ def assert_as_told(client: Client, cluster: str) -> None:
         assert (told.memory or 0) <= parse_quantity(free["memory"])
         assert (told.pods or 0) <= int(free["pods"])
         assert told.devices == {name: int(free[name]) for name in told.devices}
+
+
+def assert_waits_as_linted(client: Client, name: str, spec: dict[str, Any], expected: tuple[str, str, str]) -> None:
+    """Check that the scheduler refuses a pod for what lint finds in it."""
+    rule, seen, event = expected
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+    found = lint([Source("pod.yaml", yaml.safe_dump(body))]).findings
+    assert (rule, seen) in {(one.code, one.seen) for one in found}
+    pod = Pod.from_dict(body)
+    assert isinstance(pod, Pod)
+    client.create(pod, namespace="default")
+
+    def told() -> bool:
+        status = client.get(Pod, name, namespace="default").status
+        conditions = (status and status.conditions) or []
+        return any(event in (one.message or "") for one in conditions if one.type == "PodScheduled")
+
+    wait_for(told)
+    status = client.get(Pod, name, namespace="default").status
+    assert status is not None
+    assert status.phase == "Pending"
