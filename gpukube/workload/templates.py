@@ -9,6 +9,7 @@ spec.template.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -27,6 +28,7 @@ Role = Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray
 ENDLESS: Final = 2**31 - 1
 """maxReplicas of a Ray worker group that has none (ray.io_rayclusters.yaml: default 2147483647)."""
 
+_PERCENT: Final = re.compile(r"(\d{1,3})%")
 _RAY_CLUSTERS: Final[dict[str, Path]] = {
     "RayCluster": ("spec",),
     "RayJob": ("spec", "rayClusterSpec"),
@@ -221,8 +223,14 @@ def _surge(manifest: Manifest, replicas: int) -> int:
     surge = at(manifest.root, "spec", "strategy", "rollingUpdate", "maxSurge")
     if type(surge) is int:
         return max(surge, 0)
-    percent = surge.removesuffix("%") if isinstance(surge, str) else ""
-    return ceil(replicas * (int(percent) if percent.isdecimal() and len(percent) < len("1000") else 25) / 100)
+    percent = read_percent(surge)
+    return ceil(replicas * (25 if percent is None else percent) / 100)
+
+
+def read_percent(value: object) -> int | None:
+    """Read "25%"; None for anything else, and for numbers that no roll-out has."""
+    found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+    return int(found[1]) if found else None
 
 
 def _indices(manifest: Manifest, path: Path) -> range:

@@ -12,7 +12,7 @@ from gpukube.workload.lint.places import per_node
 from gpukube.workload.lint.rule import Hit, Rules
 from gpukube.workload.lint.views import Pod, RayCluster, mapping
 from gpukube.workload.quantity import cpu_text, memory_text
-from gpukube.workload.templates import ENDLESS
+from gpukube.workload.templates import ENDLESS, read_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,9 +140,8 @@ def _may_lose(pod: Pod, count: int) -> bool:
     """Return whether a roll-out may stop an old pod before a new one is ready; 25 % rounded down by default."""
     strategy = mapping(mapping(pod.manifest.root.get("spec")).get("strategy"))
     written = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", "25%")
-    if isinstance(written, str):
-        percent = written.removesuffix("%")
-        return percent.isdecimal() and len(percent) < len("1000") and count * int(percent) // 100 > 0
+    if (percent := read_percent(written)) is not None:
+        return count * percent // 100 > 0
     return type(written) is int and written > 0
 
 
@@ -168,7 +167,7 @@ def _without_driver(pod: Pod, _: World) -> Iterator[Hit]:
 )
 def _stranded(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
-    if not places or not places.fitting or len(pod.gpus) != 1 or pod.template.replicas.most < len("ab"):
+    if not places or not places.fitting or len(pod.gpus) != 1 or pod.template.replicas.most <= 1:
         return
     ((name, count),) = pod.gpus.items()
     left = [(place, *_left(pod, place, name)) for place in places.fitting]

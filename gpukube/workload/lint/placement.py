@@ -39,6 +39,8 @@ _SCALE_SET: Final = "kubernetes.azure.com/scalesetpriority"
 _SPOT_LABELS: Final = (_SCALE_SET, "kubernetes.azure.com/priority")
 _SPOT_TAINTS: Final = (_SCALE_SET, "cloud.google.com/gke-spot")
 _DISCOVERED: Final = ("nvidia.com/gpu.", "nvidia.com/mig.", "nvidia.com/mig-", "nvidia.com/cuda.")
+_NAMED: Final = 3
+"""Pools named in a message; the others are counted."""
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _GPU_LABELS: Final = (
     *_DISCOVERED, "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu", "kubernetes.azure.com/accelerator",
@@ -54,8 +56,8 @@ def unsure(places: Places) -> Severity | None:
 def pools_text(places: Iterable[Place]) -> str:
     """Name pools for messages: "train-aks/a100, train-aks/t4 and 2 more"."""
     names = [place.offer.name for place in places]
-    rest = f" and {len(names) - 3} more" if len(names) > len("abc") else ""
-    return ", ".join(names[:3]) + rest
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest
 
 
 @PODS.rule(
