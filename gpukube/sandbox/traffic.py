@@ -220,7 +220,7 @@ class Watched:
                 answer.before_start = lambda: _wait_for_release(fault, received)
                 await self._app(scope, received, answer.pass_on)
             case "hang":
-                await _wait_for_release(fault, received)
+                await _wait_for_release(fault, received, linger_s=0.01)
                 if received.is_connected:
                     await self._app(scope, received, answer.pass_on)
             case "delay" | "operation" | "stock-out" | "quota" | "unlisted":
@@ -329,9 +329,9 @@ async def _cut(scope: Scope) -> None:
     await asyncio.sleep(0.01)  # lets uvicorn see that the client is gone, so that it does not answer 500
 
 
-async def _wait_for_release(fault: Fault, received: _Received) -> None:
+async def _wait_for_release(fault: Fault, received: _Received, linger_s: float = 0.0) -> None:
     waits = [asyncio.ensure_future(fault.released.wait()), asyncio.ensure_future(received.wait_for_hang_up())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    await asyncio.sleep(0.01)  # lets uvicorn see who gave up before the release
+    await asyncio.sleep(linger_s)  # lets uvicorn see who gave up before the release
     for task in waits:
         task.cancel()
