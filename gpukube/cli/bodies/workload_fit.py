@@ -9,6 +9,7 @@ import typer
 
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
+from gpukube.cli.stderr import tell
 from gpukube.engine import offline
 from gpukube.engine.documents.fit import fit_document, fit_exit_code
 from gpukube.engine.fitting import declared_clusters, read_workloads
@@ -51,4 +52,9 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         views = declared_clusters(prepare(specs, Filters(tuple(choices.clusters))))
     found = find_fit(views, demands)
     out.show(fit_document(found, live=live), choices.output, verbose=choices.verbose)
+    for pool, what in dict.fromkeys(
+        (use.node.offer.name, use.node.offer.on_request) for use in found.nodes if use.node.new and use.node.offer
+    ):
+        if what:
+            tell(f"note: no pod starts a node of {pool} by itself: that takes {what}")
     raise typer.Exit(fit_exit_code(found))

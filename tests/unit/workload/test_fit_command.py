@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from gpukube.__main__ import main
 from gpukube.engine.documents.schema import document_schema
+from tests.cli.harness import EXAMPLES
 from tests.unit.workload.specs import CLUSTERS, POOLS
 
 if TYPE_CHECKING:
@@ -149,3 +151,15 @@ def test_fit_when_the_files_have_no_pods_then_told(files: Path, capsys: pytest.C
     (files / "map.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
     assert run(files, "map.yaml") == 0
     assert capsys.readouterr().out == "no pods in these files\n"
+
+
+def test_fit_when_a_pool_is_queued_then_says_what_starts_its_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, pod = EXAMPLES / "gke-queued.yaml", tmp_path / "pod.yaml"
+    pool = yaml.safe_load(spec.read_text())["pools"][0]["name"]
+    assert main(["workload", "render", "pod", "-f", str(spec), "--pool", pool]) == 0
+    pod.write_text(capsys.readouterr().out)
+
+    assert main(["workload", "fit", str(pod), "-f", str(spec)]) == 0
+    assert f"/{pool} by itself: that takes a ProvisioningRequest" in capsys.readouterr().err
