@@ -162,9 +162,9 @@ def _wanted(pool: Pool) -> dict[str, int]:
     """Say how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
     told = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     scaling = pool.wire.autoscaling
-    if not pool.made or not (scaling.enabled or pool.moved):
+    if not pool.made:
         return told
-    sizes = {zone: len(pool.nodes.get(zone, ())) for zone in pool.wire.locations}
+    sizes = {zone: len(pool.nodes.get(zone, ())) for zone in pool.wire.locations} if pool.moved else told
     if not scaling.enabled:
         return sizes
     if not scaling.total_max_node_count:

@@ -225,13 +225,15 @@ class GkeService:
         return self._change(cluster, pool, wanted, Kind.UPGRADE_NODES, rolls=group in ROLLING)
 
     def set_node_pool_size(self, request: wire.SetNodePoolSizeRequest) -> wire.Operation:
-        """Nodes per zone; the autoscaler's business where there is one."""
+        """Nodes per zone; where an autoscaler owns the number, it goes on from there, within its bounds.
+
+        Source: hashicorp/terraform-provider-google#2901 and kubernetes-sigs/cluster-api-provider-gcp#1134, whose users
+        resize such pools.
+        """
         place = _place(request)
         cluster = self._cluster(place)
         pool = self._pool(cluster, place)
         check_size(request.node_count)
-        if pool.wire.autoscaling.enabled:
-            raise bad("Node pool size cannot be set while autoscaling is enabled.")
         wanted = clone(pool.wire)
         wanted.initial_node_count = request.node_count
         pool.moved = False

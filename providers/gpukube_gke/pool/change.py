@@ -240,7 +240,7 @@ def _resize(edit: _Edit) -> list[Request]:
 
 
 def _fix_size(edit: _Edit, zones: int) -> list[Request]:
-    """SetNodePoolSize is refused while an autoscaler owns the number, so that one goes first."""
+    """Turn the autoscaler off first: a size that is set while it owns the number is its start, and not what stays."""
     size = resize_request(edit.cluster, edit.observed, edit.desired.target.nodes.count, zones)
     if is_autoscaled(edit.observed):
         return [autoscale_request(edit.cluster, edit.observed, None), size]

@@ -181,6 +181,13 @@ def test_size_when_set_then_nodes_come_and_go(gke: Gke) -> None:
         assert len(gke.nodes("p")) == count
 
 
+def test_size_when_an_autoscaler_owns_it_then_set_within_its_bounds(gke: Gke) -> None:
+    gke.create(t4_pool("p", 1) | {"autoscaling": {"enabled": True, "max_node_count": 3}})
+    gke.succeed(gke.sdk.set_node_pool_size(request={"name": POOL, "node_count": 3}))
+    assert len(gke.nodes("p")) == 3
+    assert gke.pool("p").autoscaling.enabled
+
+
 def test_management_when_set_then_beside_other_operations(gke: Gke) -> None:
     gke.create(t4_pool("p"))
     daemon.configure(gke.info, gkePace={"boot_s": 1e6})
