@@ -22,7 +22,14 @@ CLOUDS = frozenset({"eks", "aks", "gke", "aws", "azure", "gcp", "google", "amazo
 
 _AN_ACCOUNT = "the variable of the clouds' own tools that says in whose name they ask: a default of an option"
 _A_CHIP = "names of accelerators that are not NVIDIA's, whoever sells them"
+_IN_MANIFESTS = "a label that manifests have: they are checked without a spec, and so without a provider"
 EXCEPTIONS = {
+    ("workload/lint/placement.py", "kubernetes.azure.com/scalesetpriority"): _IN_MANIFESTS,
+    ("workload/lint/placement.py", "kubernetes.azure.com/priority"): _IN_MANIFESTS,
+    ("workload/lint/placement.py", "kubernetes.azure.com/accelerator"): _IN_MANIFESTS,
+    ("workload/lint/placement.py", "cloud.google.com/gke-spot"): _IN_MANIFESTS,
+    ("workload/lint/placement.py", "cloud.google.com/gke-accelerator"): _IN_MANIFESTS,
+    ("workload/lint/placement.py", "cloud.google.com/gke-gpu"): _IN_MANIFESTS,
     ("rule_ids.py", ""): "which number was given to which code, for ever: a register, by which nothing is decided",
     ("cli/commands/catalog.py", "AZURE_SUBSCRIPTION_ID"): _AN_ACCOUNT,
     ("cli/commands/catalog.py", "GOOGLE_CLOUD_PROJECT"): _AN_ACCOUNT,
