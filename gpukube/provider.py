@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
@@ -131,6 +132,12 @@ class Provider(Protocol):
     @property
     def nodes(self) -> NodeFacts:
         """What its nodes are like for pods, before there is one."""
+
+    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
+        """Give the fields of a live pool that a person chose, as a spec writes them.
+
+        What the cloud gives by itself is left out, and so is what follows from another field.
+        """
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""

@@ -20,6 +20,7 @@ from gpukube.gpu.models import MODELS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gpukube.gpu.models import GpuModel
     from gpukube.gpu.sharing import MigCut
 
 DISABLED: Final = "all-disabled"
@@ -34,6 +35,21 @@ def cut_name(cut: MigCut) -> str:
         return _plain(f"all-{cut.profile}")
     counts = Counter(cut.layout)
     return _plain("mix-" + "_".join(f"{counts[name]}x{name}" for name in sorted(counts, reverse=True)))
+
+
+def read_cut(name: str, model: GpuModel) -> tuple[str, ...]:
+    """Read what `cut_name` writes: one profile, or the instances of a layout; () for any other name.
+
+    The manager's own entries all-1g.5gb and gpukube's are read alike.
+    """
+    known = {_plain(profile.name): profile.name for profile in profiles(model)}
+    kind, _, rest = name.partition("-")
+    if kind == "all":
+        return (known[rest],) if rest in known else ()
+    parts = [part.partition("x") for part in rest.split("_")] if kind == "mix" else []
+    if not all(count.isdecimal() and profile in known for count, _, profile in parts):
+        return ()
+    return tuple(known[profile] for count, _, profile in parts for _ in range(int(count)))
 
 
 def layout_entry(layout: Iterable[str]) -> Entry:

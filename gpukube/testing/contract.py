@@ -13,6 +13,7 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Capacity, quota, permission and conflict arrive as our classes; a busy cluster by the code the engine waits for.
 * What failed is made by the next plan, once the cause is gone.
 * Its part of the spec fits: clusters, their address, patterns and codes.
+* Of a live pool only what somebody chose is imported.
 * What its nodes are like for pods is known before there is one: room, labels, and those that choose the pool's.
 * No SDK is imported before `connect()`.
 * Requests are accepted by the SDK's own validation.
@@ -42,7 +43,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import pytest
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE, label, tag
+from gpukube.core.fields import COUNT, INSTANCE_TYPE, KUBERNETES_VERSION, LEAST, MOST, SCOPE, ZONES, label, tag
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
@@ -330,6 +331,16 @@ class ProviderContract:
             expected = {LEAST: nodes.minimum, MOST: nodes.maximum} if nodes.autoscaled else {COUNT: nodes.count}
             kept = {field: before.fields[field] for field in (SCOPE,) if field in before.fields}
             assert {field: after.fields.get(field) for field in sizes} == {**kept, **expected}
+
+    def test_import_when_a_pool_is_read_then_only_what_was_chosen_is_left(self, harness: Harness) -> None:
+        """What the cloud gives by itself is left out of a live pool's fields; what somebody chose stays."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        observed = _find(harness, desired)
+        chosen = harness.provider.chosen_fields(observed)
+        assert {INSTANCE_TYPE, COUNT} <= chosen.keys()
+        added = {path for path in chosen if path not in desired.fields and not path.is_below(harness.provider.name)}
+        assert added <= {ZONES, KUBERNETES_VERSION}, f"nobody asked for {sorted(map(str, added))}"
 
     def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
         """A pool that nobody owns is adopted by its marks alone; labels that disturb its pods are for a later run."""

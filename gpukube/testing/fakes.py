@@ -125,6 +125,10 @@ class FakeProvider:
 
         return SPEC
 
+    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
+        """Leave out what this cloud fills in by itself."""
+        return {path: value for path, value in observed.fields.items() if SERVER_DEFAULTS.get(path) != value}
+
     def abilities(self) -> Mapping[str, Ability]:
         """Everything is exact in a fake, except what it has no machines for."""
         missing = Ability("missing", reason="the fake cloud sells no spot machines")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
@@ -119,6 +120,12 @@ class AksProvider:
         from gpukube_aks.facts.nodes import NODES
 
         return NODES
+
+    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
+        """Leave out of a live pool's fields what AKS gives to every pool."""
+        from gpukube_aks.pool.importing import chosen_fields
+
+        return chosen_fields(observed)
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""

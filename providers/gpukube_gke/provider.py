@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
@@ -121,6 +122,12 @@ class GkeProvider:
         from gpukube_gke.facts.nodes import NODES
 
         return NODES
+
+    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
+        """Leave out of a live pool's fields what GKE gives to every pool."""
+        from gpukube_gke.pool.importing import chosen_fields
+
+        return chosen_fields(observed)
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""

@@ -6,6 +6,7 @@ import pytest
 
 from gpukube.spec.model import Pool as PoolModel
 from tests.changes.generator import NATIVE_OF, SKIPPED_NATIVE, draw_specs, paths_of
+from tests.changes.imports import disown, require_import
 from tests.changes.world import CLOUDS, Document, Pool, World, address, differences, spec
 
 BATCHES, SIZE = 6, 10
@@ -54,7 +55,9 @@ def test_specs_when_drawn_then_all_differ_and_every_field_is_in_some() -> None:
 
 @pytest.mark.parametrize("number", range(BATCHES))
 @pytest.mark.parametrize("cloud", CLOUDS)
-def test_spec_when_created_then_its_plan_is_empty(cloud: str, number: int, world: World) -> None:
+def test_spec_when_created_then_its_plan_is_empty_and_so_is_that_of_its_import(
+    cloud: str, number: int, world: World
+) -> None:
     documents = batch(cloud, number)
     world.reset()
     world.make(cloud, f"batch{number}")
@@ -65,3 +68,6 @@ def test_spec_when_created_then_its_plan_is_empty(cloud: str, number: int, world
     assert differences(together) == []
     assert differences(alone) == []
     assert len(created) == sum(len(document["pools"]) for document in documents)
+
+    disown(world, cloud, f"batch{number}")
+    require_import(world, cloud, f"batch{number}", len(created))

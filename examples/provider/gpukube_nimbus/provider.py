@@ -14,6 +14,7 @@ from gpukube.provider import FEATURES, Ability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
@@ -97,6 +98,12 @@ class NimbusProvider:
             "nimbus-name": "The name of a pool is too long for Nimbus.",
             "nimbus-native": "Nimbus has no such field.",
         }
+
+    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
+        """Leave out the tag that Nimbus gives to every pool."""
+        from gpukube.core.fields import tag
+
+        return {path: value for path, value in observed.fields.items() if path != tag("made-by")}
 
     def abilities(self) -> Mapping[str, Ability]:
         """Everything that is not missing is exact."""

@@ -19,6 +19,15 @@ _LOOK = option(
     help="How long to wait for nodes and devices (default 0: check once).",
 )  # fmt: skip
 
+_ADDRESS = option(
+    "--cluster", default=(), metavar="ADDRESS",
+    help="The cluster: eks:ACCOUNT/REGION/NAME, aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
+)  # fmt: skip
+_NEW_OWNER = option(
+    "--owner", default=(), metavar="NAME", help="metadata.name of the spec (default: the cluster's name)."
+)
+_LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whose name in the cloud matches.")
+
 
 @plan_app.callback()
 @takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", *_PLANNED, "out", "output", "chart", *END)
@@ -135,6 +144,19 @@ def list_pools(choices: Choices) -> None:
     from gpukube.cli.bodies import pool_views as viewing
 
     viewing.list_pools(choices)
+
+
+@app.command("import")
+@takes("clusters", "pools", "owners", *END, clusters=_ADDRESS, owners=_NEW_OWNER, pools=_LIVE_POOLS)
+def import_pools(choices: Choices) -> None:
+    """Write a spec of the live GPU pools of a cluster, whoever made them. Changes nothing.
+
+    The spec goes to stdout: what a person chose, without what the cloud gives by itself, with comments on what was
+    guessed or cannot be said. `pool plan --adopt` of it adds gpukube's labels and changes nothing else.
+    """
+    from gpukube.cli.bodies import pool_import as importing
+
+    importing.import_pools(choices)
 
 
 @app.command("get")

@@ -10,10 +10,11 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import at, tree, trees
+from gpukube.core.jsontree import at, strings, tree, trees
 from gpukube.errors import CloudError, Conflict
+from gpukube.gpu.catalog import find_machine
 from gpukube_eks.live.failures import unless
-from gpukube_eks.pool.observe import is_ours, observe_leftover
+from gpukube_eks.pool.observe import observe_leftover
 from gpukube_eks.pool.template import CLUSTER_TAG, contains, tags_of, template_name
 
 if TYPE_CHECKING:
@@ -67,10 +68,14 @@ class LaunchTemplates:
         return next((one for one in map(self.leftover, self.listed()) if one is not None and one.name == pool), None)
 
     def data_of(self, group: Answer) -> Mapping[str, object]:
-        """Data of a group's template version; read only where the group itself does not say all of ours."""
+        """Data of a group's template version: disk, settings of nodes and reservation stand nowhere else.
+
+        Read of groups with GPUs alone: those of gpukube, and those that may be adopted.
+        """
         template = tree(group, "launchTemplate")
         identity, version = str(template.get("id") or ""), str(template.get("version") or "")
-        if not identity or not (is_ours(group) or not group.get("instanceTypes")):
+        types = strings(group, "instanceTypes")
+        if not identity or (types and not any(find_machine("eks", name) for name in types)):
             return {}
         key = (identity, version)
         if key not in self._read:

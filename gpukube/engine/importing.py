@@ -1,0 +1,295 @@
+"""Live pools -> a commented spec whose plan with --adopt adds our marks and changes nothing else.
+
+Lives here: the text, and its check by the loader, the rules and the diff: what they refuse or find different is said in
+a comment. Must not live here: which fields a person chose (core.importing and the providers).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from textwrap import indent, wrap
+from typing import TYPE_CHECKING, Final, cast
+
+from gpukube.cluster.state.advertisers import find_advertisers
+from gpukube.core.fields import PLUGIN, FieldPath, label
+from gpukube.core.importing import import_pool
+from gpukube.core.jsontree import at, tree
+from gpukube.core.live import live_machine
+from gpukube.core.owners.labels import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
+from gpukube.core.plan import adopting_changes, plan_pool
+from gpukube.core.yamltext import parse_yaml
+from gpukube.engine.plan.prepare import prepare
+from gpukube.errors import SpecError, Where
+from gpukube.gpu.mig_parted import read_cut
+from gpukube.spec.dump import dump_data
+from gpukube.spec.loading.load import load_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.importing import ImportedPool
+    from gpukube.core.values import Change, ClusterFacts, ClusterRef, Desired, Observed
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.session import Session
+    from gpukube.spec.dump import SpecData
+
+_WIDTH: Final = 110
+_ROUNDS: Final = 4
+"""Comparisons at most: what is written after one may decide what the next finds."""
+_OWNER: Final = FieldPath("devicePlugin", "owner")
+_OWNERS: Final = {"chart": "helm", "operator": "operator"}
+_OPTIONS: Final = ("renameByDefault", "failRequestsGreaterThanOne")
+"""Options of a plugin's sharing that a spec has by the same names."""
+_NOT_NAME: Final = re.compile(r"[^a-z0-9-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A cluster as a spec.
+
+    Attributes:
+        text: The spec, with its comments.
+        pools: How many pools it has.
+        left_out: Names of GPU pools that no spec can say -> why.
+        differing: Names of pools -> fields that a spec says otherwise than they are.
+    """
+
+    text: str
+    pools: int
+    left_out: Mapping[str, str]
+    differing: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A live pool, what a spec says of it, and what it cannot."""
+
+    observed: Observed
+    imported: ImportedPool
+    comments: tuple[str, ...] = ()
+    refusal: str = ""
+    differs: tuple[str, ...] = ()
+
+
+def import_cluster(plan: ClusterPlan, session: Session, pools: Sequence[Observed], owner: str) -> Imported:
+    """Write the spec of a cluster's pools.
+
+    Args:
+        plan: The cluster as it was looked at; its inside too, where that is known.
+        session: Of that cluster: what a spec leaves open is filled in by its cloud.
+        pools: Those to write.
+        owner: metadata.name of the spec.
+    """
+    found = _checked([_first(pool, plan, session, owner) for pool in pools], plan, session, owner)
+    return Imported(
+        "".join(f"{line}\n" for line in _lines(found, plan.cluster, owner)),
+        sum(not one.refusal for one in found),
+        {one.observed.name: one.refusal for one in found if one.refusal},
+        {one.observed.name: one.differs for one in found if one.differs},
+    )
+
+
+def chosen_pools(plan: ClusterPlan, globs: Sequence[str]) -> list[Observed]:
+    """Choose the live pools with GPUs whose names match, by name.
+
+    Raises:
+        SpecError: Globs are given, and no such pool matches.
+    """
+    live = [one for one in plan.live if live_machine(plan.cluster.provider, one) is not None]
+    found = [one for one in live if not globs or any(fnmatchcase(one.name, glob) for glob in globs)]
+    if globs and not found:
+        known = ", ".join(sorted(one.name for one in live)) or "no GPU pools"
+        fix = f"choose from: {known}"
+        raise SpecError(
+            f"--pool {' '.join(globs)} matches no live GPU pool", where=Where("--pool"), fix=fix, code="no-match"
+        )
+    return sorted(found, key=lambda one: one.name)
+
+
+def spec_name(cluster: str) -> str:
+    """Make a spec's name of a cluster's."""
+    return _NOT_NAME.sub("-", cluster.lower()).strip("-")[:63].rstrip("-") or "imported"
+
+
+def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) -> _Found:
+    facts = cast("ClusterFacts", plan.facts)  # a plan without facts has an error, and is not imported
+    chosen = session.provider.chosen_fields(observed)
+    ours = observed.labels.get(ADVERTISER_LABEL) in ("chart", "operator")
+    served = ours or observed.fields.get(PLUGIN) == "cloud"
+    imported = import_pool(observed, chosen, facts, served=served)
+    found = _Found(observed, imported, imported.comments)
+    if ours and (sharing := _sharing(observed, plan)):
+        comment = "sharing is read from gpukube's release in the cluster"
+        data = {**imported.data, "sharing": _joined(tree(imported.data, "sharing"), sharing)}
+        return replace(found, imported=replace(imported, data=data), comments=(*found.comments, comment))
+    if served:
+        return found
+    by_cloud = replace(found, imported=imported.without("devicePlugin"))
+    if _refused(found, plan.cluster, owner).refusal and not _refused(by_cloud, plan.cluster, owner).refusal:
+        return by_cloud  # the image runs a plugin of its own, as Bottlerocket does
+    return replace(found, comments=(*found.comments, _who_serves(by_cloud, plan, owner)))
+
+
+def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
+    """Say which other component advertises the devices, and how gpukube could.
+
+    Args:
+        found: The pool as if gpukube served it.
+        plan: Its cluster.
+        owner: metadata.name of the spec.
+    """
+    if plan.seen is None:
+        return f"who advertises its devices is not known: {plan.unknown or 'the cluster was not read'}"
+    try:
+        (served,) = _load([found], plan.cluster, owner)
+    except SpecError:
+        return "its devices are advertised by something else than gpukube"
+    others = [one for one in find_advertisers(plan.seen, (served,)) if one.lands_on]
+    if not others:
+        return (
+            "nothing that gpukube knows advertises its devices; remove devicePlugin.owner and apply, and gpukube does"
+        )
+    names = " and ".join(one.title for one in others)
+    return (
+        f"{names} advertises its devices; to hand them over: {others[0].fixes[1]}, remove devicePlugin.owner, and apply"
+    )
+
+
+def _sharing(observed: Observed, plan: ClusterPlan) -> dict[str, object]:
+    """Read the sharing of a pool's entry in the configuration of gpukube's release."""
+    key = observed.labels.get(CONFIG_LABEL, "")
+    entries = {**(plan.seen.config_map or {}), **(plan.seen.operator_config_map or {})} if plan.seen else {}
+    config = parse_yaml(entries[key]) if key in entries else None
+    found: dict[str, object] = {}
+    strategy = at(config, "flags", "migStrategy")
+    if strategy in ("single", "mixed"):
+        found["mig"] = {**_cut(observed, plan.cluster.provider), "strategy": strategy}
+    for block in ("timeSlicing", "mps"):
+        shared = tree(config, "sharing", block)
+        if shared:
+            options = {name: value for name, value in shared.items() if name in _OPTIONS}
+            found[block] = {"replicas": at(shared, "resources", 0, "replicas"), **options}
+    return found
+
+
+def _cut(observed: Observed, provider: str) -> dict[str, object]:
+    """Read how the GPU Operator's MIG manager cuts the GPUs, where a label says it."""
+    machine = live_machine(provider, observed)
+    instances = read_cut(observed.labels.get(MIG_CONFIG_LABEL, ""), machine.model) if machine else ()
+    if len(instances) == 1:
+        return {"profile": instances[0]}
+    return {"layout": list(instances)} if instances else {}
+
+
+def _joined(live: Mapping[str, object], sharing: Mapping[str, object]) -> dict[str, object]:
+    """Add what the release says to what the pool says: the strategy to its profile."""
+    mig = {**tree(live, "mig"), **tree(sharing, "mig")}
+    others = {name: value for name, value in {**live, **sharing}.items() if name != "mig"}
+    return {"mig": mig, **others} if mig else others
+
+
+def _checked(found: Sequence[_Found], plan: ClusterPlan, session: Session, owner: str) -> list[_Found]:
+    """Load the pools as a spec and compare them with the live ones; what differs is written, where a spec can say it.
+
+    Together, since the pools of a cluster share one release, which decides what their nodes are labelled.
+    """
+    said = [_refused(one, plan.cluster, owner) for one in found]
+    differing: Mapping[str, tuple[Change, ...]] = {}
+    for _ in range(_ROUNDS):
+        try:
+            differing = _differences([one for one in said if not one.refusal], plan, session, owner)
+        except SpecError as error:  # each is right, and together they are not: two strategies for one operator
+            return [one if one.refusal else replace(one, differs=_errors(error)) for one in said]
+        written = [_with_missing(one, differing.get(one.observed.name, ())) for one in said]
+        if written == said:
+            break
+        said = written
+    return [replace(one, differs=tuple(map(_change, differing.get(one.observed.name, ())))) for one in said]
+
+
+def _errors(error: SpecError) -> tuple[str, ...]:
+    return tuple(one.seen for one in error.diagnostics if one.severity == "error")
+
+
+def _refused(found: _Found, cluster: ClusterRef, owner: str) -> _Found:
+    try:
+        _load([found], cluster, owner)
+    except SpecError as error:
+        return replace(found, refusal="; ".join(_errors(error)))
+    return found
+
+
+def _differences(
+    found: Sequence[_Found], plan: ClusterPlan, session: Session, owner: str
+) -> dict[str, tuple[Change, ...]]:
+    """Compare, by name, what the spec asks for with what is live; what adopting brings along is no difference."""
+    live = {one.observed.name: replace(one.observed, owner="", pool="") for one in found}
+    differing = {}
+    for desired in _load(found, plan.cluster, owner) if found else ():
+        name = desired.target.name
+        planned = plan_pool(session.provider, session.cloud.complete(desired), (live[name],), adopt=True)
+        now = adopting_changes(desired, planned.changes)
+        differing[name] = tuple(one.change for one in planned.changes if one not in now)
+    return differing
+
+
+def _with_missing(found: _Found, differing: Sequence[Change]) -> _Found:
+    """Write what is live and not in the spec yet; who serves the nodes, where the spec would choose another."""
+    fields: dict[FieldPath, object] = {}
+    for change in differing:
+        if change.field == label(ADVERTISER_LABEL):
+            fields[_OWNER] = _OWNERS.get(str(change.old), "none")
+        elif change.old is not None and change.new is None and not change.field.is_below("nodes"):
+            fields[change.field] = change.old
+    return replace(found, imported=found.imported.with_fields(fields)) if fields else found
+
+
+def _change(change: Change) -> str:
+    return f"{change.field} is {change.old}, and would be {change.new}"
+
+
+def _load(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> tuple[Desired, ...]:
+    text = dump_data(_spec(found, cluster, owner))
+    prepared = prepare(load_specs(["-"], stdin=io.StringIO(text), environ={}))
+    return tuple(one for pools in prepared.desired.values() for one in pools)
+
+
+def _spec(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> SpecData:
+    pools = [{"name": one.observed.name, "clusters": [cluster.key], **one.imported.data} for one in found]
+    where = {"provider": cluster.provider, **cluster.identity, "name": cluster.name}
+    head = {"apiVersion": "gpukube.io/v1alpha1", "kind": "GPUNodePools", "metadata": {"name": owner}}
+    return cast("SpecData", {**head, "clusters": {cluster.key: where}, "pools": pools})
+
+
+def _lines(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> Iterator[str]:
+    yield f"# {len(found)} GPU pools of {cluster.name}, as they are live. What the cloud gives by itself is left out."
+    yield "# To take them over: gpukube pool plan -f FILE --adopt, then gpukube pool apply -f FILE --adopt."
+    said = [one for one in found if not one.refusal]
+    spec = _spec(said, cluster, owner)
+    pools = cast("list[SpecData]", spec.pop("pools"))
+    yield from dump_data(spec).splitlines()
+    yield "pools:" if said else "pools: []"
+    for one, data in zip(said, pools, strict=True):
+        machine = live_machine(cluster.provider, one.observed)
+        if machine is not None:
+            yield f"  # {machine.gpus:g} x {machine.model}"
+        for comment in (*one.comments, *(f"differs: {text}" for text in one.differs)):
+            yield from _comment(comment)
+        yield from _pool_lines(data)
+    for one in found:
+        if one.refusal:
+            yield from _comment(f"left out: {one.observed.name} ({one.observed.instance_type}): {one.refusal}")
+
+
+def _comment(text: str) -> Iterator[str]:
+    for line in wrap(text, _WIDTH):
+        yield f"  # {line}"
+
+
+def _pool_lines(data: SpecData) -> Iterator[str]:
+    first, *others = dump_data(data).splitlines()
+    yield f"  - {first}"
+    yield from indent("\n".join(others), "    ").splitlines()

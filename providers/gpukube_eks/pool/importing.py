@@ -1,0 +1,64 @@
+"""What a person chose of a live node group: its fields without those that EKS gives to every group.
+
+Role and subnets are required of whoever makes a group, so they are kept; zones follow from the subnets.
+
+Source:
+    Defaults: botocore eks/2017-11-01, members of CreateNodegroupRequest. releaseVersion moves with each update.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core import fields as paths
+from gpukube.core.fields import FieldPath, label
+from gpukube.gpu.catalog import find_machine
+from gpukube_eks.facts.images import DEFAULT_IMAGE, IMAGES
+from gpukube_eks.pool.template import DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE
+from gpukube_eks.pool.translate import ACCELERATOR_LABEL, accelerator_name
+from gpukube_eks.pool.upgrades import SURGE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gpukube.core.values import Observed
+
+DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
+    paths.CAPACITY_TYPE: ("on-demand",),
+    paths.MAX_UNAVAILABLE: ("1",),
+    paths.MAX_SURGE: ("0",),
+    FieldPath("eks", "nodeRepairConfig", "enabled"): (False,),
+}
+"""Values that a group has of which nothing was said."""
+_OVERRIDES: Final = FieldPath("eks", "nodeRepairConfig", "nodeRepairConfigOverrides")
+"""Compared as JSON."""
+_MOVING: Final = (FieldPath("eks", "releaseVersion"), paths.ZONES)
+_OWN_DISKS: Final = ((20, None), (DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE))
+"""Size and type of a disk of which nothing was said: EKS's choice, and gpukube's."""
+_SYSTEMS: Final = {image.name: image.system for image in IMAGES}
+
+
+def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
+    """Give the fields that a person chose, as a spec writes them."""
+    found = {
+        path: value
+        for path, value in observed.fields.items()
+        if path not in _MOVING and value not in DEFAULTS.get(path, ())
+    }
+    if (found.get(paths.DISK_SIZE), found.get(paths.DISK_TYPE)) in _OWN_DISKS:
+        del found[paths.DISK_SIZE]
+        found.pop(paths.DISK_TYPE, None)
+    if found.get(paths.MAX_SURGE) == SURGE:
+        found[paths.MAX_SURGE] = 1  # EKS chooses how many
+    if _OVERRIDES in found:
+        found[_OVERRIDES] = json.loads(str(found[_OVERRIDES]))
+    machine = find_machine("eks", observed.instance_type)
+    if machine and found.get(label(ACCELERATOR_LABEL)) == accelerator_name(machine):
+        del found[label(ACCELERATOR_LABEL)]  # gpukube sets it
+    system = _SYSTEMS.get(str(found.get(paths.IMAGE)))
+    if system == DEFAULT_IMAGE:
+        del found[paths.IMAGE]
+    elif system is not None:
+        found[paths.IMAGE] = system
+    return found

@@ -1,0 +1,81 @@
+"""`gpukube pool import`: live pools as a spec, and what is said of those that no spec can say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from gpukube.sandbox import daemon
+from tests.cli.harness import EXAMPLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.harness import Gpukube
+
+SINGLE = EXAMPLES / "aks-mig-single.yaml"
+ADDRESS = "aks:11111111-2222-3333-4444-555555555555/ml/train"
+
+
+@pytest.fixture
+def made(gpukube: Gpukube) -> Gpukube:
+    gpukube.made("-f", SINGLE)
+    return gpukube
+
+
+def test_pool_when_somebody_else_made_it_then_a_spec_that_adopts_it_and_changes_nothing(
+    made: Gpukube, tmp_path: Path
+) -> None:
+    daemon.tamper(made.info, "train", "a100mig", nodeLabels={"team": "vision"}, nodeTaints=[], tags=None)
+    done = made("pool", "import", "--cluster", ADDRESS)
+    assert (done.code, made.writes()) == (0, [])
+    spec = yaml.safe_load(done.out)
+    (pool,) = spec["pools"]
+    assert (spec["metadata"], list(spec["clusters"])) == ({"name": "train"}, ["train"])
+    assert pool == {
+        "name": "a100mig",
+        "clusters": ["train"],
+        "instanceType": "Standard_ND96asr_v4",
+        "nodes": {"count": 1},
+        "sharing": {"mig": {"profile": "1g.5gb"}},
+        "labels": {"team": "vision"},
+        "gpuTaint": False,
+        "devicePlugin": {"owner": "none"},
+    }
+    assert "# its nodes have no taint nvidia.com/gpu=present:NoSchedule" in done.out
+
+    file = tmp_path / "imported.yaml"
+    file.write_text(done.out)
+    (planned,) = made("pool", "plan", "-f", file, "--adopt", "-o", "json").pools()
+    assert (planned["action"], planned["diagnostics"]) == ("adopt", [])
+    assert made("pool", "apply", "-f", file, "--adopt", "--yes").code == 0
+    assert made("pool", "plan", "diff", "-f", file).code == 0
+
+
+def test_pool_when_it_is_ours_then_the_sharing_is_read_from_the_release(made: Gpukube) -> None:
+    (pool,) = yaml.safe_load(made("pool", "import", "--cluster", ADDRESS, "--owner", "ml").out)["pools"]
+    assert pool["sharing"] == {"mig": {"profile": "1g.5gb", "strategy": "single"}}
+    assert "devicePlugin" not in pool
+
+
+def test_pool_when_no_spec_can_say_it_then_left_out_with_the_reason(made: Gpukube) -> None:
+    daemon.tamper(made.info, "train", "a100mig", maxPods=5)
+    done = made("pool", "import", "--cluster", ADDRESS)
+    assert done.code == 0
+    assert yaml.safe_load(done.out)["pools"] == []
+    assert "a100mig is left out: " in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--cluster", "train"), "import needs the address of one cluster"),
+        ((), "import needs the address of one cluster"),
+        (("--cluster", ADDRESS, "--pool", "x*"), "--pool x* matches no live GPU pool"),
+    ],
+)
+def test_import_when_it_is_not_said_what_then_four(made: Gpukube, words: tuple[str, ...], text: str) -> None:
+    refused = made("pool", "import", *words)
+    assert (refused.code, text in refused.err) == (4, True), refused.err
