@@ -116,7 +116,7 @@ def _is_same_version(nodes: str, cluster: str) -> bool:
 def _write_taints(draft: _Draft, observed: Observed) -> None:
     """Write the taints that the pool's API has; those that the cloud adds by itself are no field."""
     written = observed.fields.get(paths.TAINTS)
-    taints = [read_taint(str(text)) for text in written] if isinstance(written, tuple | list) else []
+    taints = [Taint.parse(str(text)) for text in written] if isinstance(written, tuple | list) else []
     if GPU_TAINT in taints or GPU_TAINT in observed.effective_taints:
         taints = [taint for taint in taints if taint != GPU_TAINT]
     else:
@@ -129,13 +129,6 @@ def _write_taints(draft: _Draft, observed: Observed) -> None:
         )
     if taints:
         draft.put(("taints",), [_taint_data(taint) for taint in taints])
-
-
-def read_taint(text: str) -> Taint:
-    """Read key=value:Effect, as the fields of a pool have it."""
-    head, _, effect = text.rpartition(":")
-    key, _, value = head.partition("=")
-    return Taint(key, value, effect)  # type: ignore[arg-type]  # the cloud has no other effect
 
 
 def _taint_data(taint: Taint) -> dict[str, str]:

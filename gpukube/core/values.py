@@ -7,12 +7,13 @@ that computes them (see resolve, owners, diff, plan) or that knows a cloud.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from gpukube.errors import Where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from gpukube.core.fields import FieldPath
     from gpukube.errors import Finding, GpukubeError
@@ -45,6 +46,13 @@ class Taint:
     def __str__(self) -> str:
         """Render as key=value:Effect, the form of kubectl and of the AKS API."""
         return f"{self.key}={self.value}:{self.effect}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str()` writes; the effect is taken as it is."""
+        pair, _, effect = text.rpartition(":")
+        key, _, value = pair.partition("=")
+        return cls(key, value, cast("TaintEffect", effect))
 
 
 @dataclass(frozen=True, slots=True)

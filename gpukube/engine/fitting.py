@@ -6,15 +6,14 @@ Lives here: manifests and pools, as they are placed. Must not live here: placing
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
+from gpukube.engine.workloads import read_manifest_files
 from gpukube.errors import Finding, SpecError, Where
 from gpukube.provider import load_provider
-from gpukube.spec.source.files import read_sources
 from gpukube.workload.fit.demand import read_demands
 from gpukube.workload.fit.filling import ClusterView
-from gpukube.workload.manifests import LIMITS, read_manifests
+from gpukube.workload.manifests import read_manifests
 from gpukube.workload.offers import make_offers
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
     Raises:
         SpecError: What cannot be read, or none of them has an object.
     """
-    sources, unreadable = read_sources(paths, sys.stdin, most=LIMITS.size)
+    sources, unreadable = read_manifest_files(paths)
     readings = [read_manifests(source.text, source.name) for source in sources]
     wrong = [*unreadable, *(found for reading in readings for found in reading.findings if found.severity == "error")]
     manifests = [manifest for reading in readings for manifest in reading.manifests]

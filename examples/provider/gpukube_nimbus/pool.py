@@ -24,7 +24,7 @@ from gpukube.core.values import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, PoolState, Promise, TaintEffect, Target
+    from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, PoolState, Promise, Target
 
 SOURCE: Final = "docs: nimbus.example/api/pools"
 NATIVE: Final = ("rack",)
@@ -89,7 +89,7 @@ def observe_pool(cluster: ClusterRef, body: Mapping[str, object]) -> Observed:
         fields=_fields(body),
         nodes=cast("int", body["nodes"]),
         labels=labels,
-        effective_taints=tuple(_taint(text) for text in cast("Sequence[str]", body["taints"])),
+        effective_taints=tuple(map(Taint.parse, cast("Sequence[str]", body["taints"]))),
         instance_type=str(body["machine"]),
         etag=str(body["version"]),
         native=body,
@@ -158,9 +158,3 @@ def _fields(body: Mapping[str, object]) -> dict[FieldPath, object]:
 
 def _texts(node: object) -> dict[str, str]:
     return dict(cast("Mapping[str, str]", node))
-
-
-def _taint(text: str) -> Taint:
-    pair, _, effect = text.rpartition(":")
-    key, _, value = pair.partition("=")
-    return Taint(key, value, cast("TaintEffect", effect))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -81,8 +82,10 @@ def _fix(sources: Sequence[Source], offers: Sequence[PoolOffer] | None, *, diff:
 def _offers(choices: Choices) -> tuple[PoolOffer, ...] | None:
     if not choices.files:
         return None
+    from gpukube.catalog.learning import learn_refreshed
     from gpukube.engine.offers import spec_offers  # the models of the spec, and the rules of its clouds
 
+    learn_refreshed(os.environ, sandbox=choices.sandbox)
     return spec_offers(choices.files, sets=choices.sets, clusters=choices.clusters)
 
 

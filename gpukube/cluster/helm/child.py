@@ -137,12 +137,12 @@ def _upgrade(request: Request) -> dict[str, object]:
         release = _native.call_string(
             "helm_upgrade" if request["installed"] else "helm_install",
             config._raw(),  # noqa: SLF001 -- see options
-            *(
-                0,
-                0,
-                request["chart"],
-            ),  # no context; the path, not a Chart: rendering a Chart object changes it for good
-            *(request["name"], json.dumps(request["values"]), json.dumps(options)),
+            0,  # no context
+            0,
+            request["chart"],  # the path, not a Chart: rendering a Chart object changes it for good
+            request["name"],
+            json.dumps(request["values"]),
+            json.dumps(options),
         )
     return {"release": json.loads(release)}
 

@@ -282,12 +282,11 @@ def _no_pool(pod: Pod, world: World) -> Iterator[Hit]:
     labels = [place.offer.real.labels for place in places.every]
     missed = [item for item in required if not any(one.get(item[0]) == item[1] for one in labels)]
     suited = [place for place in places.every if not place.lacking] or list(places.every)
-    ways = ", ".join(f"{key}: {value}" for key, value in suited[0].offer.selector.items())
     for key, value, path in (missed or required)[:1]:
         yield Hit(
-            where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
+            where=pod.label_at(path),
             seen=f"no pool of the spec has nodes with {key}{f': {value}' if value else ''}",
-            fix=f"write nodeSelector: {{{ways}}} for pool {suited[0].offer.name}",
+            fix=f"write {suited[0].selector_text} for pool {suited[0].offer.name}",
         )
 
 
@@ -303,13 +302,12 @@ def _from_zero(pod: Pod, world: World) -> Iterator[Hit]:
     if not places or not places.open or not all(place.from_zero for place in places.open):
         return
     place = places.open[0]
-    ways = ", ".join(f"{key}: {value}" for key, value in place.offer.selector.items())
     for key, _, path in pod.required_labels:
         if key.startswith(_DISCOVERED):
             yield Hit(
-                where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
+                where=pod.label_at(path),
                 seen=f"the pod requires the label {key}, and {pools_text(places.open)} may be empty",
-                fix=f"write nodeSelector: {{{ways}}}",
+                fix=f"write {place.selector_text}",
             )
 
 
@@ -353,7 +351,7 @@ def _resource_name(pod: Pod, world: World) -> Iterator[Hit]:
     for key, _, path in pod.required_labels:
         if key not in known and (key == GPU or (key.startswith(MIG) and not key.endswith((".count", ".memory")))):
             yield Hit(
-                where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
+                where=pod.label_at(path),
                 seen=f"{key} is required as a label of the node",
             )
 
@@ -405,7 +403,7 @@ def _without_gpu(pod: Pod, world: World) -> Iterator[Hit]:
     for key, _, path in pod.required_labels:
         if key.startswith(_GPU_LABELS) or (places and places.bound):
             yield Hit(
-                where=pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path),
+                where=pod.label_at(path),
                 seen=f"the pod selects GPU nodes by {key} and requests no GPU",
             )
             return
@@ -442,7 +440,7 @@ def _may_go_anywhere(pod: Pod) -> bool:
 def _deprecated(pod: Pod, _: World) -> Iterator[Hit]:
     for key, value, path in pod.required_labels:
         if key == _SCALE_SET:
-            where = pod.key_at(*path) if path[0] == "nodeSelector" else pod.at(*path)
+            where = pod.label_at(path)
             yield Hit(
                 where=where,
                 seen=f"the pod selects nodes by {key}",

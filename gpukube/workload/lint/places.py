@@ -60,6 +60,12 @@ class Place:
         nodes = self.offer.desired.target.nodes
         return nodes.autoscaled and not nodes.minimum
 
+    @property
+    def selector_text(self) -> str:
+        """What a pod writes to choose the pool."""
+        pairs = ", ".join(f"{key}: {value}" for key, value in self.offer.selector.items())
+        return f"nodeSelector: {{{pairs}}}"
+
 
 @dataclass(frozen=True, slots=True)
 class Places:

@@ -133,11 +133,10 @@ def _means_several(pod: Pod, world: World) -> Iterator[Hit]:
     for found in kinds.values():
         if len(found) > 1:
             seen = " or ".join(f"{kind} of {place.offer.name}" for kind, place in found.items())
-            ways = ", ".join(f"{key}: {value}" for key, value in next(iter(found.values())).offer.selector.items())
             yield Hit(
                 where=pod.place_of(GPU),
                 seen=f"{GPU} may be {seen}",
-                fix=f"select the pool, as nodeSelector: {{{ways}}}",
+                fix=f"select the pool, as {next(iter(found.values())).selector_text}",
             )
             return
 

@@ -208,6 +208,10 @@ class Pod:
                     found.append((key, only, (*above, number, "matchExpressions", index, "key")))
         return tuple(found)
 
+    def label_at(self, path: Path) -> Where:
+        """Return the place of a required label, by its path in `required_labels`."""
+        return self.key_at(*path) if path[0] == "nodeSelector" else self.at(*path)
+
     def place_of(self, resource: str) -> Where:
         """Return the place of the first key that names a resource."""
         for container in self.containers:

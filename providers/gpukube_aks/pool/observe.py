@@ -10,7 +10,7 @@ The count of an autoscaled pool is the autoscaler's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gpukube.core.binding import observed_fields
 from gpukube.core.fields import known, tag
@@ -23,7 +23,7 @@ from gpukube_aks.pool.native import flatten_native
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.core.values import PoolState, TaintEffect
+    from gpukube.core.values import PoolState
 
 STATES: Mapping[str, PoolState] = {
     "Succeeded": "ready",
@@ -59,7 +59,7 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         fields=known({**observed_fields(BINDINGS, properties, properties), **flatten_native(properties)}),
         nodes=integer(properties, "count"),
         labels=labels,
-        effective_taints=tuple(_taint(text) for text in strings(properties, "nodeTaints")),
+        effective_taints=tuple(map(Taint.parse, strings(properties, "nodeTaints"))),
         instance_type=str(properties.get("vmSize", "")),
         etag=str(properties.get("eTag") or ""),
         native=native,
@@ -79,10 +79,3 @@ def pool_failure(properties: Mapping[str, object]) -> str:
     first = tree(inner, "details", 0)
     code, message = (str(first.get(key) or inner.get(key) or "") for key in ("code", "message"))
     return f"{code}: {message}" if code and message else code or message
-
-
-def _taint(text: str) -> Taint:
-    """Read key=value:Effect; AKS keeps no other form."""
-    key_value, _, effect = text.rpartition(":")
-    key, _, value = key_value.partition("=")
-    return Taint(key, value, cast("TaintEffect", effect))

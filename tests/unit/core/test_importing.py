@@ -8,7 +8,7 @@ import pytest
 
 from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath, label
-from gpukube.core.importing import import_pool, read_taint
+from gpukube.core.importing import import_pool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import ClusterFacts, Observed, Taint
 from gpukube.gpu.mig_parted import read_cut
@@ -56,7 +56,7 @@ def test_amounts_of_upgrades_when_numbers_then_numbers() -> None:
 
 @pytest.mark.parametrize("taint", [Taint("a/b", "c", "NoExecute"), Taint("sku", "", "NoSchedule")])
 def test_taint_when_written_then_read(taint: Taint) -> None:
-    assert read_taint(str(taint)) == taint
+    assert Taint.parse(str(taint)) == taint
 
 
 @pytest.mark.parametrize(
