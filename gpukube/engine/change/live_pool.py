@@ -155,7 +155,6 @@ def settle(plan: PoolPlan, session: Session, run: Run) -> None:
     if desired is None:
         return
     # Each call is decided by a new look, so that one that a killed run has sent is not sent again.
-    # Each call is decided by a new look, so that one that a killed run has sent is not sent again.
     for _ in range(FOLLOW_UPS):
         observed = observe(plan, session)
         request = session.provider.follow_up(desired, observed) if observed else None
@@ -180,8 +179,6 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     planned = {c.change.field: c.change for c in plan.changes}
     done: tuple[ClassifiedChange, ...] | None = None
     begun = False
-    # Clouds take one change at a time, others may change the pool between two of ours, and a run may die anywhere: so
-    # wait for what is under way, look, send the first call of what still differs, and begin again.
     # Clouds take one change at a time, others may change the pool between two of ours, and a run may die anywhere: so
     # wait for what is under way, look, send the first call of what still differs, and begin again.
     for _ in range(len(planned) + REPEATS):
@@ -241,7 +238,6 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
     """
     wait = _wait(plan, run, "update")
     desired = {c.change.field: c.change.new for c in plan.changes}
-    # As in update_pool: each request is made of a new look, so that what others changed meanwhile stays.
     # As in update_pool: each request is made of a new look, so that what others changed meanwhile stays.
     for _ in range(REPEATS):
         wait.for_operation(session.cloud, Operation(plan.name, "update"))
