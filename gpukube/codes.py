@@ -222,6 +222,7 @@ COMMANDS: Final[dict[str, str]] = {
     "sandbox-world": "An entry of a world file for the sandbox is not one.",
     "sandbox-fault": "A fault for the sandbox names something that does not exist.",
     "sandbox-gone": "The shell has the variables of a sandbox that has stopped.",
+    "sandbox-version": "The running sandbox was started by another version of gpukube.",
     "no-catalogue": "No installed package has a catalog of this cloud.",
     "nothing-to-find": "`catalog find` is given neither a GPU nor a size of memory, or both.",
     "no-slice": "No GPU in the catalog has this much memory.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpukube import __version__
 from gpukube.cli.options import SPEC, Choices, option, takes
 from gpukube.cli.stderr import tell
 from gpukube.errors import CloudError, MissingExtra, SpecError, Where
@@ -362,7 +363,16 @@ def _up(speed: float, idle_minutes: float) -> SandboxInfo:
     from gpukube.sandbox import daemon
 
     with _told():
-        return daemon.up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
+        info = daemon.up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
+    if info.version != __version__:
+        raise CloudError(
+            f"the running sandbox is of gpukube {info.version or 'before 0.1'}, and this is {__version__}",
+            where="sandbox",
+            why="versions differ in what the emulated clouds answer",
+            fix="gpukube sandbox down, then run this again; everything in the sandbox is gone then",
+            code="sandbox-version",
+        )
+    return info
 
 
 def _duration(seconds: float) -> str:

@@ -20,6 +20,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
+from gpukube import __version__
 from gpukube.sandbox.aks.identity import identity_routes
 from gpukube.sandbox.aks.routes import ArmApp
 from gpukube.sandbox.control import control_routes
@@ -148,6 +149,7 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
         aws_url=f"http://{_HOST}:{port['aws']}",
         gke_url=f"http://{_HOST}:{port['gke']}",
         gke_grpc=f"{_HOST}:{port['gke_grpc']}",
+        version=__version__,
     )
 
 

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,7 @@ class SandboxInfo:
         started: Wall clock, seconds since the Unix epoch.
         sandbox_id: New at each start (`GPUKUBE_SANDBOX_ID`).
         idle_timeout_s: It ends after so many wall seconds without a request; 0 = never.
+        version: Of the gpukube that started it; "" of one that did not say.
     """
 
     pid: int
@@ -70,6 +71,7 @@ class SandboxInfo:
     gke_grpc: str = ""
     sandbox_id: str = ""
     idle_timeout_s: float = 0.0
+    version: str = ""
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -96,7 +98,9 @@ def load_info(state_dir: Path) -> SandboxInfo | None:
     if not is_running(state_dir):
         return None
     try:
-        return SandboxInfo(**json.loads((state_dir / _FILE).read_text()))
+        told = json.loads((state_dir / _FILE).read_text())
+        # A newer version may have written more.
+        return SandboxInfo(**{item.name: told[item.name] for item in fields(SandboxInfo) if item.name in told})
     except (OSError, ValueError, TypeError):
         return None  # starting, or just gone
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -154,6 +155,11 @@ def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(
     assert "and the one that runs is " in gpukube("pool", "list", "-f", SINGLE).err
     monkeypatch.delenv("GPUKUBE_SANDBOX_ID")
     assert gpukube("pool", "list", "-f", SINGLE).code == 0
+    state = own_state / "sandbox.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "version": "0.0.9", "key of a later one": 1}))
+    other = gpukube("pool", "list", "-f", SINGLE)
+    assert (other.code, "error[sandbox-version]: the running sandbox is of gpukube 0.0.9" in other.err) == (1, True)
+    assert gpukube("sandbox", "down", sandbox=False).out == "stopped\n"
 
 
 def test_sandbox_when_led_in_by_the_environment_then_as_with_the_option(
