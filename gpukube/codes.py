@@ -137,6 +137,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "adopt-differs": "A pool to adopt differs from the spec; it gets the labels, and a later apply changes the rest.",
     "adopt-not-ready": "A pool to adopt is being changed or deleted, or failed: it cannot be adopted now.",
     "pool-ails": "A pool is usable, but the cloud reports a problem with it.",
+    "quota-short": "A quota of the cloud leaves less than what the pools may need.",
     "failed-with-nodes": "A failed pool has live nodes, so it is not replaced without a flag.",
 }
 """What stands against a change of live pools."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -124,6 +125,10 @@ class Provider(Protocol):
     @property
     def catalog(self) -> CloudCatalog | None:
         """What `gpukube catalog` knows of this cloud and how it is refreshed; None when it has no catalog."""
+
+    @property
+    def quotas(self) -> CloudQuotas | None:
+        """What its nodes count against; None when it has no quotas, or none that can be read."""
 
     @property
     def in_cluster(self) -> InClusterFacts:
@@ -249,6 +254,13 @@ class Cloud(Protocol):
 
     def kube_access(self) -> KubeAccess:
         """Get a complete kubeconfig for the cluster's Kubernetes API, without any cloud command line tool."""
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """Read quotas of one place, side by side. What cannot be read is a reading that says why; raises nothing.
+
+        Args:
+            asked: As `Provider.quotas` named them; never called where that is None.
+        """
 
     def close(self) -> None:
         """Close connections; the object is not used afterwards."""

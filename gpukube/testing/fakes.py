@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
@@ -103,6 +104,7 @@ class FakeProvider:
     )
     diagnosis = None
     catalog = None
+    quotas = None
     machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")
     nodes = NodeFacts(
@@ -300,6 +302,11 @@ class FakeCloud:
     def kube_access(self) -> KubeAccess:
         """There is no Kubernetes behind this fake."""
         raise CloudError("the fake cloud has no Kubernetes API", fix="write kubeconfig: in the cluster")
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """There are none here."""
+        del asked
+        return {}
 
     def close(self) -> None:
         """Nothing to close."""

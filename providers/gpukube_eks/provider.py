@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
         Ability,
         Change,
@@ -125,6 +126,11 @@ class EksProvider:
         from gpukube_eks.catalog import CATALOG
 
         return CATALOG
+
+    @property
+    def quotas(self) -> CloudQuotas | None:
+        """None."""
+        return None
 
     @property
     def in_cluster(self) -> InClusterFacts:

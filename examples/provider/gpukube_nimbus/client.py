@@ -11,8 +11,9 @@ from gpukube_nimbus.api import NimbusApi, NimbusError
 from gpukube_nimbus.pool import STATES, observe_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, Observed, Request, Settings
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud
@@ -92,6 +93,11 @@ class NimbusCloud:
             "current-context": "nimbus",
         }
         return KubeAccess(json.dumps(document))
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """Nimbus has no quotas; nobody asks, as `NimbusProvider.quotas` is None."""
+        del asked
+        return {}
 
     def close(self) -> None:
         """Nothing is open."""

@@ -62,6 +62,7 @@ class NimbusProvider:
     tolerates_resources = True
     diagnosis = None
     catalog = None
+    quotas = None
 
     @property
     def spec(self) -> CloudSpec:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.quotas import QuotaUse
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
@@ -75,6 +76,7 @@ class ClusterPlan:
         diagnostics: Findings that concern more than one pool's API: foreign advertisers, the release, cluster state.
         error: Why the cluster could not be planned at all.
         desired: The declared pools, also when nothing could be asked.
+        quotas: What its pools need more of, beside what is used and allowed; empty where quotas were not read.
     """
 
     cluster: ClusterRef
@@ -91,6 +93,7 @@ class ClusterPlan:
     diagnostics: tuple[Finding, ...] = ()
     error: GpukubeError | None = None
     desired: tuple[Desired, ...] = ()
+    quotas: tuple[QuotaUse, ...] = ()
 
     @property
     def differs(self) -> bool:

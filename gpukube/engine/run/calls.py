@@ -23,8 +23,9 @@ from gpukube.errors import WaitTimeout
 from gpukube.patience import GIVEN_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterFacts, Desired, KubeAccess, Observed, Operation, Progress, Request
     from gpukube.engine.run.clock import Clock
     from gpukube.provider import Cloud
@@ -187,6 +188,10 @@ class BoundedCloud:
     def kube_access(self) -> KubeAccess:
         """See Cloud."""
         return self._calls(self._cluster, "getting access to its Kubernetes API", self._cloud.kube_access)
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """See Cloud."""
+        return self._calls(self._cluster, "reading quotas", lambda: self._cloud.quotas(asked))
 
     def close(self) -> None:
         """See Cloud."""

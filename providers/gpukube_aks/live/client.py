@@ -36,12 +36,13 @@ from gpukube_aks.pool.translate import CREATE, DELETE
 from gpukube_aks.rules.cluster import check_cluster, read_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from azure.core.credentials import TokenCredential
     from azure.core.pipeline import PipelineResponse
     from azure.core.rest import HttpResponse
 
+    from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_aks.live.access import AzureCredential
@@ -263,6 +264,11 @@ class AksCloud:
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
         return cloud_access(self._cluster, self._sdk, self._credential)
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """Read quotas of one place; what cannot be read says why."""
+        del asked
+        return {}
 
     def close(self) -> None:
         """Close all connections."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
     from gpukube.provider import Cloud
@@ -180,6 +181,11 @@ class EksCloud:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
         native = self._native if self._native.get("endpoint") else self._read_cluster()
         return cloud_access(self._cluster, native, self._aws, emulated=self._endpoint.is_emulated)
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """Read quotas of one place; what cannot be read says why."""
+        del asked
+        return {}
 
     def close(self) -> None:
         """Close connections that wait for more; other clusters of the account that share them open new ones."""

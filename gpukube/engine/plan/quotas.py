@@ -1,0 +1,181 @@
+"""Quotas of the clouds against what a plan needs of them: read once for all clusters that share them.
+
+Lives here: which pools of a plan need more than they have, reading the quotas that limit them, and the sums. Must not
+live here: what a cloud's quotas are called and where they are read (providers).
+
+The clouds themselves refuse what is beyond a quota, and what is used changes between a look and a call: so a shortfall
+is a warning, and a quota that cannot be read stops nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.core.fields import CAPACITY_TYPE, COUNT, LEAST, MOST
+from gpukube.core.live import live_machine
+from gpukube.core.quotas import QuotaNeed, QuotaReading, QuotaUse
+from gpukube.core.values import Capacity
+from gpukube.engine.run.fanout import run_all
+from gpukube.errors import Finding, GpukubeError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.quotas import CloudQuota, CloudQuotas
+    from gpukube.core.values import Observed, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.session import Session
+    from gpukube.provider import Cloud
+
+
+def with_quotas(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], at_once: int) -> tuple[ClusterPlan, ...]:
+    """Add to each plan the quotas that its pools need more of; a plan that needs none costs no call.
+
+    Args:
+        plans: Of all clusters.
+        sessions: Of these clusters, by key.
+        at_once: Places that are asked at the same time.
+    """
+    needs = {plan.cluster.key: cluster_needs(plan, sessions[plan.cluster.key]) for plan in plans}
+    uses = quotas_for(needs, {key: session.cloud for key, session in sessions.items()}, at_once)
+    return tuple(replace(plan, quotas=uses[plan.cluster.key]) for plan in plans)
+
+
+def cluster_needs(plan: ClusterPlan, session: Session) -> tuple[QuotaNeed, ...]:
+    """List what the pools of one cluster need beyond what they have."""
+    known = session.provider.quotas
+    if known is None or plan.facts is None:
+        return ()
+    location = plan.facts.location
+    return tuple(need for pool in plan.pools for need in pool_needs(known, pool, location, plan.seen))
+
+
+def pool_needs(
+    known: CloudQuotas, plan: PoolPlan, location: str, seen: Snapshot | None, *, beside: bool = False
+) -> tuple[QuotaNeed, ...]:
+    """List what a pool needs beyond what it has, with as many nodes as it may have.
+
+    Args:
+        known: The cloud's quotas.
+        plan: Of the pool.
+        location: Of its cluster.
+        seen: The inside of the cluster, where a cloud does not say how many nodes a pool has; None when not known.
+        beside: Count a whole second pool beside the live one, as while it is replaced by a new one.
+    """
+    desired, observed = plan.desired, plan.observed
+    if desired is None or plan.action not in ("create", "update", "replace"):
+        return ()
+    target = desired.target
+    draws = known.draws(target.cluster, location, target.machine, target.capacity)
+    nodes, freed = target.nodes.maximum, {}
+    if plan.action == "update" and observed is not None:
+        nodes = _growth(plan, observed, seen) + known.surge(desired, observed, [c.change for c in plan.changes])
+    elif plan.action == "replace" and observed is not None and not beside:
+        freed = _freed(known, plan, location, _live_nodes(observed, seen))
+    needs = (QuotaNeed(d.quota, nodes * d.per_node - freed.get(d.quota, 0), str(plan.where)) for d in draws)
+    return tuple(need for need in needs if need.amount > 0)
+
+
+def _growth(plan: PoolPlan, observed: Observed, seen: Snapshot | None) -> int:
+    """Count the nodes that may come because the size changes; 0 where it does not."""
+    desired = plan.desired
+    if desired is None or not any(change.change.field in (COUNT, MOST) for change in plan.changes):
+        return 0
+    return max(0, desired.target.nodes.maximum - _live_nodes(observed, seen))
+
+
+def _live_nodes(observed: Observed, seen: Snapshot | None) -> int:
+    """Count the nodes there are; where nobody knows, those that the cloud keeps at least."""
+    if observed.nodes is not None:
+        return observed.nodes
+    if seen is not None:
+        return len(nodes_of_pool(seen, observed))
+    least = observed.fields.get(COUNT, observed.fields.get(LEAST))
+    return least if isinstance(least, int) else 0
+
+
+def _freed(known: CloudQuotas, plan: PoolPlan, location: str, nodes: int) -> dict[CloudQuota, float]:
+    """Sum what goes with the old pool, which is deleted before the new one is made."""
+    observed = plan.observed
+    machine = live_machine(plan.cluster.provider, observed) if observed else None
+    if machine is None or observed is None:
+        return {}
+    way = observed.fields.get(CAPACITY_TYPE)
+    # What a reservation frees depends on its form, which the live pool's fields alone do not tell: nothing, then.
+    if way not in ("on-demand", "spot"):
+        return {}
+    capacity = Capacity("spot" if way == "spot" else "on-demand")
+    return {d.quota: d.per_node * nodes for d in known.draws(plan.cluster, location, machine, capacity)}
+
+
+def quotas_for(
+    needs: Mapping[str, Sequence[QuotaNeed]], clouds: Mapping[str, Cloud], at_once: int
+) -> dict[str, tuple[QuotaUse, ...]]:
+    """Read the quotas that are needed, each once, and sum what all clusters need of them.
+
+    Args:
+        needs: By cluster key.
+        clouds: By cluster key; a place is read by the first of its clusters.
+        at_once: Places that are read at the same time.
+
+    Returns:
+        By cluster key, its quotas with what the whole run needs of them. What cannot be read is unknown.
+    """
+    readers: dict[CloudQuota, str] = {}
+    total: dict[CloudQuota, dict[str, float]] = {}
+    for key, ours in needs.items():
+        for need in ours:
+            readers.setdefault(need.quota, key)
+            pools = total.setdefault(need.quota, {})
+            pools[need.pool] = pools.get(need.pool, 0) + need.amount
+    readings = _read(readers, clouds, at_once)
+    uses = {
+        quota: QuotaUse(quota, sum(pools.values()), tuple(pools), readings[quota]) for quota, pools in total.items()
+    }
+    return {key: tuple(uses[quota] for quota in dict.fromkeys(n.quota for n in ours)) for key, ours in needs.items()}
+
+
+def _read(
+    readers: Mapping[CloudQuota, str], clouds: Mapping[str, Cloud], at_once: int
+) -> dict[CloudQuota, QuotaReading]:
+    found = {quota: QuotaReading(unknown=quota.unread) for quota in readers}
+    asked = sorted((quota for quota in readers if not quota.unread), key=_place)
+    places = {place: tuple(quotas) for place, quotas in groupby(asked, _place)}
+    tasks = {place: partial(clouds[readers[quotas[0]]].quotas, quotas) for place, quotas in places.items()}
+    for place, answer in run_all(tasks, at_once).items():
+        for quota in places[place]:
+            if isinstance(answer, GpukubeError):
+                found[quota] = QuotaReading(unknown=str(answer))
+            else:
+                found[quota] = answer.get(quota, QuotaReading(unknown="the cloud does not list it"))
+    return found
+
+
+def _place(quota: CloudQuota) -> tuple[str, str]:
+    return quota.provider, quota.place
+
+
+def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
+    """Find the quotas that are too low for what a plan needs."""
+    return [
+        Finding(
+            "quota-short",
+            Where(where),
+            f"quota {use.quota.name} ({use.quota.title}) in {use.quota.place} allows {use.reading.limit:g} "
+            f"{use.quota.unit}{_in_use(use)}; {', '.join(use.pools)} may need {use.needed:g} more",
+            fix=f"raise it to {use.least_limit:g}: {use.fix}",
+            why="the cloud refuses nodes beyond it, at once or when the pool grows",
+            severity="warning",
+        )
+        for use in uses
+        if use.is_short
+    ]
+
+
+def _in_use(use: QuotaUse) -> str:
+    return "" if use.reading.used is None else f", {use.reading.used:g} of them used"

@@ -1,0 +1,122 @@
+"""What a plan needs of the clouds' quotas, and what is read of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from gpukube.core.fields import CAPACITY_TYPE, DISK_SIZE
+from gpukube.core.plan import plan_pool
+from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaDraw, QuotaNeed, QuotaReading
+from gpukube.core.values import Change, ClassifiedChange, Nodes
+from gpukube.engine.plan.quotas import pool_needs, quotas_for, shortfalls
+from gpukube.errors import CloudError
+from gpukube.testing.fakes import FakeCloud, FakeProvider, FakeWorld
+from tests.builders import make_observed
+from tests.unit.cluster.builders import desire
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.values import Capacity, ClusterRef, Desired, Observed, PoolPlan
+    from gpukube.gpu.catalog import Machine
+
+ON_DEMAND = CloudQuota("fake", "od", "on-demand GPUs", "GPUs", "acme/nowhere-1", "fake quota set od {value}", "here")
+SPOT = replace(ON_DEMAND, name="spot", raise_by="fake quota set spot {value}")
+SECRET = replace(ON_DEMAND, name="secret", unread="nobody documents it")
+TEN = QuotaReading(limit=10, used=4)
+
+
+def draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capacity) -> tuple[QuotaDraw, ...]:
+    del cluster, location
+    return (QuotaDraw(SPOT if capacity.type == "spot" else ON_DEMAND, machine.gpus),)
+
+
+def surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> int:
+    del desired, observed
+    return 1 if any(change.field == DISK_SIZE for change in changes) else 0
+
+
+KNOWN = CloudQuotas(draws, surge)
+
+
+class Limits(FakeCloud):
+    """A cloud that has quotas; what it is asked is recorded."""
+
+    def __init__(self, found: Mapping[CloudQuota, QuotaReading] | Exception) -> None:
+        super().__init__(FakeWorld())
+        self.found = found
+        self.asked: list[CloudQuota] = []
+
+    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
+        self.asked += asked
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+def plan(new: Desired, old: Desired | None = None) -> PoolPlan:
+    live = () if old is None else (make_observed(old),)
+    return plan_pool(FakeProvider(), new, live)
+
+
+def sized(count: int, labels: Mapping[str, str] = MappingProxyType({})) -> Desired:
+    made = desire(nodes=Nodes(count, count, count, autoscaled=False), labels=labels)
+    return replace(made, fields={**made.fields, CAPACITY_TYPE: "on-demand"})
+
+
+def needed(planned: PoolPlan, *, beside: bool = False) -> dict[str, float]:
+    return {need.quota.name: need.amount for need in pool_needs(KNOWN, planned, "nowhere-1", None, beside=beside)}
+
+
+def test_needs_when_a_pool_is_new_then_all_the_nodes_it_may_have() -> None:
+    assert needed(plan(desire(nodes=Nodes(0, 0, 3, autoscaled=True)))) == {"od": 24}
+
+
+def test_needs_when_a_pool_grows_then_the_nodes_it_has_not() -> None:
+    assert needed(plan(sized(5), sized(2))) == {"od": 24}
+    assert needed(plan(sized(2), sized(5))) == {}
+    assert needed(plan(sized(2), sized(2))) == {}
+    assert needed(plan(sized(2, {"a": "b"}), sized(2))) == {}
+
+
+def test_needs_when_a_change_rolls_the_nodes_then_those_that_come_beside() -> None:
+    planned = plan(sized(2), sized(2))
+    rolled = replace(planned, action="update")
+    change = Change(DISK_SIZE, 100, 200)
+    row = FakeProvider().update_row(change)
+    assert needed(replace(rolled, changes=(ClassifiedChange(change, row),))) == {"od": 8}
+
+
+def test_needs_when_a_pool_is_replaced_then_less_what_goes_first_unless_both_stand() -> None:
+    planned = replace(plan(sized(3), sized(2)), action="replace")
+    assert needed(planned) == {"od": 8}
+    assert needed(planned, beside=True) == {"od": 24}
+
+
+def test_quotas_when_clusters_share_them_then_read_once_and_summed() -> None:
+    first, second = Limits({ON_DEMAND: TEN}), Limits({})
+    needs = {"a": [QuotaNeed(ON_DEMAND, 5, "a/x")], "b": [QuotaNeed(ON_DEMAND, 2, "b/y")], "c": []}
+    found = quotas_for(needs, {"a": first, "b": second}, 4)
+    (use,) = found["b"]
+    assert (found["a"], found["c"]) == ((use,), ())
+    assert (use.needed, use.pools, use.free, use.is_short) == (7, ("a/x", "b/y"), 6, True)
+    assert (first.asked, second.asked) == ([ON_DEMAND], [])
+    (problem,) = shortfalls([use], "a")
+    assert problem.seen == (
+        "quota od (on-demand GPUs) in acme/nowhere-1 allows 10 GPUs, 4 of them used; a/x, b/y may need 7 more"
+    )
+    assert problem.fix == "raise it to 11: fake quota set od 11"
+
+
+def test_quotas_when_one_cannot_be_read_then_unknown_and_never_zero() -> None:
+    needs = {"a": [QuotaNeed(quota, 5, "a/x") for quota in (ON_DEMAND, SPOT, SECRET)]}
+    uses = quotas_for(needs, {"a": Limits({SPOT: QuotaReading(limit=4, unknown="no usage")})}, 4)["a"]
+    assert [(use.free, use.is_short, use.reading.unknown) for use in uses] == [
+        (None, False, "the cloud does not list it"),
+        (None, True, "no usage"),
+        (None, False, "nobody documents it"),
+    ]
+    (use, *_) = quotas_for(needs, {"a": Limits(CloudError("no answer", fix="wait"))}, 4)["a"]
+    assert (use.reading.limit, use.reading.unknown) == (None, "no answer")
