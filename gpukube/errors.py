@@ -13,6 +13,7 @@ The tree::
     ├── CapacityError       6   the cloud has no such machine now
     ├── QuotaError          6   the account may not have more of them
     ├── WaitTimeout         7   the cloud is still working
+    │   └── DrainTimeout    7   pods are still on nodes that are drained
     ├── Conflict            1   somebody else's pool, a lost race
     │   ├── Busy            1   another operation runs: wait, send again
     │   └── Moved           1   changed since it was read: look again
@@ -52,6 +53,7 @@ __all__ = [
     "ClusterError",
     "ClusterSlow",
     "Conflict",
+    "DrainTimeout",
     "ExitCode",
     "FieldConflict",
     "Finding",
@@ -267,6 +269,12 @@ class WaitTimeout(GpukubeError):
     def __init__(self, message: str, *, where: Where | str = "gpukube", fix: str = "", in_flight: bool = False) -> None:
         self.in_flight = in_flight
         super().__init__(message, where=where, fix=fix)
+
+
+class DrainTimeout(WaitTimeout):
+    """Pods are still on the nodes at the end of a drain's time; the nodes stay cordoned."""
+
+    default_code = "drain-timeout"
 
 
 class Conflict(GpukubeError):

@@ -38,6 +38,7 @@ LOOPED: Final[Mapping[str, tuple[str, ...]]] = {"providers/gpukube_aks/live/clie
 RAISED_WITH: Final = {
     "gpukube/core/plan.py": ExitCode.ERROR,  # engine.create: Conflict
     "gpukube/cluster/": ExitCode.ERROR,  # engine.create: Conflict
+    "gpukube/engine/change/draining.py": ExitCode.ERROR,  # Conflict
     "gpukube/engine/change/proving.py": ExitCode.ERROR,  # ClusterError
     "gpukube/engine/saved/making.py": ExitCode.ERROR,  # GpukubeError
     "gpukube/cli/app.py": ExitCode.ERROR,

@@ -121,6 +121,7 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
         environ=environ,
         resume=rest_of(saved, choices) if saved else choices.command,
         follow=_following(choices),
+        spec_options=_spec_options(choices),
         pace=pace.with_timeout(choices.timeout * 60),
         parallelism=choices.parallelism,
         no_wait=choices.no_wait,
@@ -152,6 +153,18 @@ def rest_of(saved: SavedPlan, choices: Choices) -> str:
     flags = [field.name for field in fields(PlanOptions)] + ["yes"]
     words += [f"--{name.replace('_', '-')}" for name in flags if getattr(choices, name) is True]
     return shlex.join(words)
+
+
+def _spec_options(choices: Choices) -> str:
+    """Write the options that name the spec, or the cluster and the owner."""
+    named = (
+        ("-f", choices.files),
+        ("--set", choices.sets),
+        ("--cluster", choices.clusters),
+        ("--owner", choices.owners),
+    )
+    words = [word for option, values in named for value in values for word in (option, value)]
+    return shlex.join([*words, *(["--sandbox"] if choices.sandbox else [])])
 
 
 def _following(choices: Choices) -> str:

@@ -23,6 +23,7 @@ class ApiType:
 NODES: Final = ApiType("", "v1", "Node", "nodes", namespaced=False)
 PODS: Final = ApiType("", "v1", "Pod", "pods")
 JOBS: Final = ApiType("batch", "v1", "Job", "jobs")
+BUDGETS: Final = ApiType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 RELEASE_TYPES: Final = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -25,6 +25,7 @@ from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube.cluster.kube.calls import FIELD_MANAGER, KubeCalls
+from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
 from gpukube.cluster.kube.failures import brief
 from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.cluster.kube.limits import UNLIMITED
@@ -35,7 +36,7 @@ from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from lightkube.core.client import FieldSelector, LabelSelector
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.limits import Caller
     from gpukube.core.values import KubeAccess
 
+_Kept = TypeVar("_Kept")
 _PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
 _FEW_NODES: Final = 10
 """Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
@@ -67,6 +69,12 @@ class Kube(Protocol):
 
     def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
         """List (node, "namespace/name") of the pods that a drain of these nodes would move."""
+
+    def all_pods_on(self, nodes: Collection[str]) -> tuple[Tree, ...]:
+        """List all pods of these nodes, as whole objects."""
+
+    def evict(self, namespace: str, pod: str, uid: str) -> EvictionAnswer:
+        """Ask for the eviction of the pod that has this uid, with its own grace period."""
 
     def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
         """List DaemonSets of one namespace or ("") of all."""
@@ -126,6 +134,12 @@ class Kube(Protocol):
 
     def close(self) -> None:
         """Close the connections."""
+
+
+def _named_if_drained(pod: Tree) -> tuple[str, str] | None:
+    """Give node and "namespace/name" of a pod that a drain moves."""
+    name = f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}"
+    return (text(pod, "spec", "nodeName"), name) if is_drained(pod) else None
 
 
 def server_of(access: KubeAccess) -> str:
@@ -212,19 +226,42 @@ class LightKube(KubeCalls):
 
     def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
         """See Kube."""
-        if len(nodes) > _FEW_NODES:
-            return self._call("listing pods", lambda: self._drained({"status.phase": not_equal("Succeeded")}, nodes))
-        found = [self._call("listing pods", partial(self._drained, {"spec.nodeName": name}, nodes)) for name in nodes]
-        return tuple(pod for listed in found for pod in listed)
+        return self._on_nodes(nodes, _named_if_drained)
 
-    def _drained(self, fields: FieldSelector, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
-        """Keep two words of each pod; the pages go by."""
-        pods = (pod.to_dict() for pod in self._client.list(Pod, namespace="*", fields=fields, chunk_size=_PAGE))
-        return tuple(
-            (node, f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}")
-            for pod in pods
-            if (node := text(pod, "spec", "nodeName")) in nodes and is_drained(pod)
-        )
+    def all_pods_on(self, nodes: Collection[str]) -> tuple[Tree, ...]:
+        """See Kube."""
+        return self._on_nodes(nodes, lambda pod: pod)
+
+    def _on_nodes(self, nodes: Collection[str], keep: Callable[[Tree], _Kept | None]) -> tuple[_Kept, ...]:
+        """Keep of each pod on some nodes what is needed; the pages go by."""
+
+        def listed(fields: FieldSelector) -> list[_Kept]:
+            pods = (pod.to_dict() for pod in self._client.list(Pod, namespace="*", fields=fields, chunk_size=_PAGE))
+            kept = (keep(pod) for pod in pods if text(pod, "spec", "nodeName") in nodes)
+            return [one for one in kept if one is not None]
+
+        if len(nodes) > _FEW_NODES:
+            return tuple(self._call("listing pods", lambda: listed({"status.phase": not_equal("Succeeded")})))
+        each = [self._call("listing pods", partial(listed, {"spec.nodeName": name})) for name in nodes]
+        return tuple(one for found in each for one in found)
+
+    def evict(self, namespace: str, pod: str, uid: str) -> EvictionAnswer:
+        """See Kube."""
+        # lightkube decodes the answer as an Eviction and loses the details of a refusal: its transport is used.
+        transport = self._client._client._client  # noqa: SLF001 -- as in version
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        doing = f"evicting pod {namespace}/{pod}"
+        response = self._call(doing, lambda: transport.post(path, json=body), changes=True)
+        answer = eviction_answer(response.status_code, response.content, response.headers.get("retry-after", ""))
+        if answer is None:
+            raise self._explained(doing, httpx2.HTTPStatusError("", request=response.request, response=response))
+        return answer
 
     def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
         """See Kube."""

@@ -100,10 +100,11 @@ def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair,
 
 def nodes_of_pool(seen: Snapshot, pool: Observed) -> tuple[NodeView, ...]:
     """Find the nodes of a live pool by our marks, or by the cloud's own label where a node has lost them."""
-    return tuple(node for node in seen.nodes if _belongs(node, pool))
+    return tuple(node for node in seen.nodes if belongs_to_pool(node, pool))
 
 
-def _belongs(node: NodeView, pool: Observed) -> bool:
+def belongs_to_pool(node: NodeView, pool: Observed) -> bool:
+    """Return whether a node is of a live pool: by the cloud's own label, else by our marks."""
     # The label finds a node that has lost our marks. A cloud without one is matched by our marks alone.
     keys = (facts.pool_label for facts in in_cluster_facts() if facts.pool_label)
     if named := next((node.labels[key] for key in keys if node.labels.get(key)), ""):

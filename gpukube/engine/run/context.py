@@ -63,6 +63,7 @@ class Run:
         environ: Environment for child processes (the helm command).
         resume: The command line that takes up this run again.
         follow: The command line that waits for what this run began and does not wait for; "" when it is `resume`.
+        spec_options: What names the spec, or the cluster and the owner, on a command line: "-f pools.yaml".
         parallelism: Clusters at once.
         no_wait: Return when the clouds have taken the calls; `pool wait` waits and proves.
         fail_fast: After the first failure begin nothing more; what has begun is finished.
@@ -77,6 +78,7 @@ class Run:
     pace: Pace = Pace()
     parallelism: int = 8
     follow: str = ""
+    spec_options: str = ""
     no_wait: bool = False
     fail_fast: bool = False
     clock: Clock = field(default_factory=SystemClock)

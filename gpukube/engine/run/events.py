@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Phase = Literal["check", "release", "create", "update", "replace", "delete", "wait", "verify", "done", "failed"]
+Phase = Literal[
+    "check", "release", "create", "update", "replace", "delete", "drain", "wait", "verify", "done", "failed"
+]
 
 
 @dataclass(frozen=True, slots=True)

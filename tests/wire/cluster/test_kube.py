@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.kube.client import connect_kube, server_of
+from gpukube.cluster.kube.evictions import EvictionAnswer
 from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.state.snapshot import Snapshot, look
+from gpukube.core.jsontree import text
 from gpukube.core.values import KubeAccess, Taint
 from gpukube.errors import AccessError, ClusterError
 from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube.sandbox.kube.store.kinds import CORE
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -78,6 +81,38 @@ def test_may_when_something_is_denied_then_false(kube: LightKube, live: Live) ->
     assert kube.may("create", "daemonsets", group="apps", namespace=NAMESPACE)
     live.cluster.denied.add(("create", "daemonsets.apps"))
     assert not kube.may("create", "daemonsets", group="apps", namespace=NAMESPACE)
+
+
+def test_evict_when_a_budget_refuses_or_the_pod_is_another_then_told_apart(kube: LightKube, live: Live) -> None:
+    join(live, kube, NodeShape(name="n1", boot_s=1.0))
+    for name in ("free", "kept"):
+        labels: dict[str, object] = {"name": name, "namespace": "default", "labels": {"app": name}}
+        pod = {
+            "metadata": labels,
+            "spec": {"containers": [{"name": "main", "image": "x", "command": ["sleep", "9999"]}]},
+        }
+        live.run(made(live, "pods", pod))
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
+    live.run(made(live, "poddisruptionbudgets", {"metadata": {"name": "b", "namespace": "default"}, "spec": budget}))
+    wait_for(lambda: {pod.ready for pod in kube.pods()} == {True})
+    free, kept = sorted(kube.all_pods_on(["n1"]), key=lambda pod: text(pod, "metadata", "name"))
+    refused = kube.evict("default", "kept", text(kept, "metadata", "uid"))
+    assert (refused.refusal, refused.message) == (
+        "budget",
+        "The disruption budget b needs 1 healthy pods and has 1 currently",
+    )
+    assert kube.evict("default", "free", "another") == EvictionAnswer()  # a pod of this name that is not meant
+    assert not any(pod.terminating for pod in kube.pods())
+    assert kube.evict("default", "free", text(free, "metadata", "uid")) == EvictionAnswer()
+    assert [pod.name for pod in kube.pods() if not pod.terminating] == ["kept"]
+    assert kube.evict("default", "absent", "x") == EvictionAnswer()
+    live.cluster.denied.add(("create", "pods/eviction"))
+    with pytest.raises(AccessError):
+        kube.evict("default", "kept", text(kept, "metadata", "uid"))
+
+
+async def made(live: Live, plural: str, obj: dict[str, object]) -> None:
+    live.cluster.store.create(CORE[plural], obj)
 
 
 # What goes wrong

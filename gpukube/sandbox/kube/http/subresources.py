@@ -170,7 +170,8 @@ async def _evict(cluster: KubeCluster, request: Request, target: Target) -> Json
     body = await read_body(request)
     asked = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
     dry_run = read_options(request).dry_run or "All" in (asked.get("dryRun") or ())
-    evict(cluster.store, target.namespace, target.name, grace_s=asked.get("gracePeriodSeconds"), dry_run=dry_run)
+    grace_s, uid = asked.get("gracePeriodSeconds"), (asked.get("preconditions") or {}).get("uid", "")
+    evict(cluster.store, target.namespace, target.name, uid=uid, grace_s=grace_s, dry_run=dry_run)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.store.kinds import CORE
 from gpukube.sandbox.kube.store.objects import conditions, labels, meta, name_of, namespace_of, spec, status
-from gpukube.sandbox.kube.store.problems import ApiProblem
+from gpukube.sandbox.kube.store.problems import ApiProblem, another_pod
 from gpukube.sandbox.kube.store.selectors import matches_selector
 
 if TYPE_CHECKING:
@@ -86,13 +86,18 @@ def _share(value: int | str, of: int) -> int:
     return -(-int(value.rstrip("%")) * of // 100) if isinstance(value, str) else int(value)
 
 
-def evict(store: Store, namespace: str, name: str, *, grace_s: int | None = None, dry_run: bool = False) -> None:
+def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
+    store: Store, namespace: str, name: str, *, uid: str = "", grace_s: int | None = None, dry_run: bool = False
+) -> None:
     """Delete a pod if its budget allows it.
 
     Raises:
-        ApiProblem: 404; 429 where a budget would be violated; 500 where two budgets cover the pod.
+        ApiProblem: 404; 409 where the pod has another uid than the precondition; 429 where a budget would be violated;
+            500 where two budgets cover the pod.
     """
     pod = store.get(CORE["pods"], namespace, name)
+    if uid and uid != meta(pod)["uid"]:
+        raise another_pod(name, uid, meta(pod)["uid"])
     if status(pod).get("phase") in {"Pending", "Succeeded", "Failed"} or meta(pod).get("deletionTimestamp"):
         store.delete(CORE["pods"], namespace, name, grace_s=grace_s, dry_run=dry_run)
         return

@@ -80,6 +80,18 @@ def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
     return ApiProblem(409, "Conflict", message, {"name": name, "kind": plural})
 
 
+def another_pod(name: str, sent: str, found: str) -> ApiProblem:
+    """409: a pod of this name has another uid than the precondition of an eviction.
+
+    Source: kubernetes pkg/registry/core/pod/storage/eviction.go, addConditionAndDeletePod.
+    """
+    message = (
+        f'Operation cannot be fulfilled on Pod "{name}": the UID in the precondition ({sent}) does not match the UID '
+        f"in record ({found}). The object might have been deleted and then recreated"
+    )
+    return ApiProblem(409, "Conflict", message, {"name": name, "kind": "Pod"})
+
+
 def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
     """409: server-side apply met fields of other managers.
 

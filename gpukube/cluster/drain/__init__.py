@@ -1,0 +1,1 @@
+"""How nodes are emptied: which pods leave, what keeps them, what belongs together; cordoning."""

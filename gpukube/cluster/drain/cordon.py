@@ -1,0 +1,123 @@
+"""Cordons nodes and uncordons those again that gpukube has cordoned.
+
+Lives here: the mark of a drain on a node, and the calls. Must not live here: evicting (engine.change.draining).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.api_types import NODES
+from gpukube.cluster.kube.views import node_view
+from gpukube.cluster.state.node_drift import belongs_to_pool
+from gpukube.core.jsontree import at, pointer, text, texts
+from gpukube.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.values import Observed
+
+DRAIN: Final = "gpukube.io/drain"
+"""Annotation of a node that gpukube has cordoned: owner/pool. A node that somebody else cordoned has none."""
+_ATTEMPTS: Final = 5
+"""To patch one node, when others write it at the same time."""
+
+
+def pool_nodes(kube: Kube, pool: Observed, pool_label: str, *, thorough: bool = True) -> tuple[Tree, ...]:
+    """List the nodes of a live pool.
+
+    Args:
+        kube: Its cluster.
+        pool: The live pool.
+        pool_label: Node label with the cloud's name of the pool, which tells apart an old and a new pool of one mark;
+            "" where the cloud has none.
+        thorough: Read all nodes of the cluster, so that one counts too that only our marks tell.
+    """
+    labels = {pool_label: pool.name} if pool_label and not thorough else None
+    nodes = kube.objects(NODES, labels=labels) or ()
+    return tuple(node for node in nodes if _is_of_pool(node, pool, pool_label))
+
+
+def _is_of_pool(node: Tree, pool: Observed, pool_label: str) -> bool:
+    named = text(node, "metadata", "labels", pool_label) if pool_label else ""
+    return named == pool.name if named else belongs_to_pool(node_view(node), pool)
+
+
+def is_cordoned(node: Tree) -> bool:
+    """Return whether the scheduler places no more pods on a node."""
+    return at(node, "spec", "unschedulable") is True
+
+
+def is_marked(node: Tree, pool: Observed) -> bool:
+    """Return whether gpukube has cordoned a node for a drain of this pool."""
+    return texts(node, "metadata", "annotations").get(DRAIN) == drain_mark(pool)
+
+
+def drain_mark(pool: Observed) -> str:
+    """Write the mark of a drain of a pool."""
+    return f"{pool.owner}/{pool.pool}"
+
+
+def cordon(kube: Kube, node: Tree, pool: Observed) -> bool:
+    """Cordon a node and mark it as ours; one that is cordoned already stays as it is.
+
+    Returns:
+        Whether it was cordoned by this call.
+
+    Raises:
+        AccessError: Nodes may not be patched.
+        ClusterError: The API did not answer, or the node changed all the time.
+    """
+
+    def operations(live: Tree) -> list[Tree]:
+        if is_cordoned(live):
+            return []
+        mark: Tree = {"op": "add", "path": pointer("metadata", "annotations", DRAIN), "value": drain_mark(pool)}
+        if at(live, "metadata", "annotations") is None:
+            mark = {"op": "add", "path": "/metadata/annotations", "value": {DRAIN: drain_mark(pool)}}
+        return [mark, {"op": "add", "path": "/spec/unschedulable", "value": True}]
+
+    return _change(kube, node, operations)
+
+
+def uncordon(kube: Kube, node: Tree, pool: Observed) -> bool:
+    """Uncordon a node that gpukube has cordoned for a drain of this pool; others stay as they are.
+
+    Returns:
+        Whether it was uncordoned by this call.
+
+    Raises:
+        AccessError, ClusterError: As cordon.
+    """
+
+    def operations(live: Tree) -> list[Tree]:
+        if not is_marked(live, pool):
+            return []
+        unmark: Tree = {"op": "remove", "path": pointer("metadata", "annotations", DRAIN)}
+        return [unmark, *([{"op": "remove", "path": "/spec/unschedulable"}] if is_cordoned(live) else [])]
+
+    return _change(kube, node, operations)
+
+
+def _change(kube: Kube, node: Tree, operations: Callable[[Tree], list[Tree]]) -> bool:
+    name, live = text(node, "metadata", "name"), node
+    # The patch holds for the version that was read (change_object): kubelet and controllers write nodes all the time.
+    for _ in range(_ATTEMPTS):
+        todo = operations(live)
+        if not todo:
+            return False
+        if kube.change_object(NODES, live, todo):
+            return True
+        again = kube.find_object(NODES, name)
+        if again is None:
+            return False
+        live = again
+    raise ClusterError(
+        f"node {name} changed during each attempt to cordon or uncordon it",
+        where=kube.server,
+        fix="find who writes to it (kubectl get node --output yaml --show-managed-fields), then run again",
+        code="cluster-answer",
+    )

@@ -1,0 +1,220 @@
+"""Pods that are to leave their nodes, and disruption budgets, as frozen values.
+
+Lives here: the values and how they are read from the API's JSON. Must not live here: I/O (reading), and what becomes of
+a pod (judge).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.core.jsontree import at, integer, number, text, texts, tree, trees
+from gpukube.workload.fit.selectors import Selector, read_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.jsontree import Tree
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Annotation that the Cluster Autoscaler obeys (kubernetes/autoscaler cluster-autoscaler/FAQ.md)."""
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+"""Annotation that Karpenter obeys: "true", or a duration from the pod's start (karpenter.sh docs, Disruption)."""
+CAPI_DRAIN: Final = "cluster.x-k8s.io/drain"
+"""Label that Cluster API obeys: "skip" or "wait-completed" (kubernetes-sigs/cluster-api api/core/v1beta2)."""
+_JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
+_RAY_CLUSTER: Final = "ray.io/cluster"
+_RAY_NODE: Final = "ray.io/node-type"
+_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+_GRACE_S: Final = 30
+"""Of a pod that sets none (core/v1 PodSpec.terminationGracePeriodSeconds)."""
+_DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|m|s|ms))+", re.ASCII)
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|h|m|s)", re.ASCII)
+_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+GangKind = Literal["JobSet", "RayCluster", "Job"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Owner:
+    """The controller of a pod, or ("", "") of one that nothing makes again."""
+
+    kind: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Gang:
+    """Pods that only work together."""
+
+    kind: GangKind
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Render as kubectl names it, with the namespace."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePod:
+    """A pod on a node.
+
+    Attributes:
+        stays: Why a drain leaves it: it is a DaemonSet's, the kubelet's own, or has ended; "" where it must leave.
+        gang: What it works together with; of a Job only where that has several pods.
+        head: Whether it is the head of a RayCluster.
+        queue: Kueue's queue that its workload came from.
+        empty_dirs: Its volumes whose content goes with the pod.
+        started: When the kubelet accepted it, in seconds since the epoch; None where it has not.
+        startup_s: How long it took to be ready; None where it never was.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    phase: str = "Running"
+    ready: bool = True
+    terminating: bool = False
+    stays: Literal["", "daemonset", "mirror", "finished"] = ""
+    owner: Owner = Owner()
+    gang: Gang | None = None
+    head: bool = False
+    queue: str = ""
+    empty_dirs: tuple[str, ...] = ()
+    grace_s: int = _GRACE_S
+    started: float | None = None
+    startup_s: float | None = None
+
+    def __str__(self) -> str:
+        """Render as "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget.
+
+    Attributes:
+        selector: None selects no pod; an empty one all of the namespace.
+        allowed: Pods that may go now.
+        current: Whether the status is of the spec as it is now (observedGeneration).
+        failed: Why its controller cannot work out the numbers; "" where it can.
+        max_unavailable, min_available: As written; "" where it has the other one.
+        evicts_unhealthy: Whether pods that are not ready may always go (unhealthyPodEvictionPolicy: AlwaysAllow).
+    """
+
+    namespace: str
+    name: str
+    selector: Selector | None
+    allowed: int = 0
+    expected: int = 0
+    healthy: int = 0
+    needed: int = 0
+    current: bool = True
+    failed: str = ""
+    max_unavailable: str = ""
+    min_available: str = ""
+    evicts_unhealthy: bool = False
+
+    def __str__(self) -> str:
+        """Render as "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
+
+    def covers(self, pod: NodePod) -> bool:
+        """Return whether it is about a pod."""
+        return self.namespace == pod.namespace and self.selector is not None and self.selector.matches(pod.labels)
+
+
+def node_pod(obj: Tree) -> NodePod:
+    """Read a Pod."""
+    meta, spec, status = tree(obj, "metadata"), tree(obj, "spec"), tree(obj, "status")
+    labels = texts(meta, "labels")
+    owner = next((ref for ref in trees(meta, "ownerReferences") if at(ref, "controller") is True), {})
+    made = timestamp(text(meta, "creationTimestamp"))
+    ready = next((item for item in trees(status, "conditions") if text(item, "type") == "Ready"), {})
+    since = timestamp(text(ready, "lastTransitionTime")) if text(ready, "status") == "True" else None
+    return NodePod(
+        namespace=text(meta, "namespace"),
+        name=text(meta, "name"),
+        uid=text(meta, "uid"),
+        node=text(spec, "nodeName"),
+        labels=labels,
+        annotations=texts(meta, "annotations"),
+        phase=text(status, "phase"),
+        ready=text(ready, "status") == "True",
+        terminating=bool(text(meta, "deletionTimestamp")),
+        stays=_stays(meta, text(owner, "kind"), text(status, "phase")),
+        owner=Owner(text(owner, "kind"), text(owner, "name")),
+        gang=_gang(labels, owner, text(meta, "namespace")),
+        head=labels.get(_RAY_NODE) == "head" and _RAY_CLUSTER in labels,
+        queue=labels.get(_QUEUE, ""),
+        empty_dirs=tuple(
+            text(volume, "name") for volume in trees(spec, "volumes") if at(volume, "emptyDir") is not None
+        ),
+        grace_s=_GRACE_S if (grace := integer(spec, "terminationGracePeriodSeconds")) is None else grace,
+        started=timestamp(text(status, "startTime")),
+        startup_s=max(0.0, since - made) if since is not None and made is not None else None,
+    )
+
+
+def _stays(meta: Tree, owner: str, phase: str) -> Literal["", "daemonset", "mirror", "finished"]:
+    """Find what kubectl drain leaves out too (k8s.io/kubectl pkg/drain/filters.go)."""
+    if phase in ("Succeeded", "Failed"):
+        return "finished"
+    if owner == "DaemonSet":
+        return "daemonset"
+    return "mirror" if MIRROR in texts(meta, "annotations") else ""
+
+
+def _gang(labels: Mapping[str, str], owner: Tree, namespace: str) -> Gang | None:
+    """Find what a pod works together with; of a Job's pod the Job, though it may be its only one."""
+    if labels.get(_JOBSET):
+        return Gang("JobSet", namespace, labels[_JOBSET])
+    if labels.get(_RAY_CLUSTER):
+        return Gang("RayCluster", namespace, labels[_RAY_CLUSTER])
+    return Gang("Job", namespace, text(owner, "name")) if text(owner, "kind") == "Job" else None
+
+
+def disruption_budget(obj: Tree) -> DisruptionBudget:
+    """Read a PodDisruptionBudget of policy/v1."""
+    spec, status = tree(obj, "spec"), tree(obj, "status")
+    allowed = next((item for item in trees(status, "conditions") if text(item, "type") == "DisruptionAllowed"), {})
+    failed = text(allowed, "reason") == "SyncFailed"
+    return DisruptionBudget(
+        namespace=text(obj, "metadata", "namespace"),
+        name=text(obj, "metadata", "name"),
+        selector=read_selector(at(spec, "selector")),
+        allowed=number(status, "disruptionsAllowed"),
+        expected=number(status, "expectedPods"),
+        healthy=number(status, "currentHealthy"),
+        needed=number(status, "desiredHealthy"),
+        current=number(status, "observedGeneration") >= number(obj, "metadata", "generation"),
+        failed=(text(allowed, "message") or "its status cannot be worked out") if failed else "",
+        max_unavailable=text(spec, "maxUnavailable"),
+        min_available=text(spec, "minAvailable"),
+        evicts_unhealthy=text(spec, "unhealthyPodEvictionPolicy") == "AlwaysAllow",
+    )
+
+
+def timestamp(written: str) -> float | None:
+    """Read a time as the API writes it, in seconds since the epoch; None for anything else."""
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except ValueError:
+        return None
+
+
+def go_duration(written: str) -> float | None:
+    """Read a duration as Go writes it ("4h", "1h30m"), in seconds; None for anything else."""
+    if not _DURATION.fullmatch(written):
+        return None
+    return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(written))

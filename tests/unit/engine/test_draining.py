@@ -1,0 +1,92 @@
+"""Draining a pool of an emulated cluster: what leaves, in which order, and what is reported of what does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.engine.change.draining import require_drained
+from gpukube.engine.run.clock import Stopped
+from gpukube.errors import Conflict, DrainTimeout
+from gpukube.sandbox.kube.store.kinds import CORE
+from tests.draining import NEW, PLAN, Stage, budget, deployment, pod_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with Stage() as made:
+        made.join("old-1")
+        made.join("old-2")
+        yield made
+
+
+def test_drain_when_a_budget_lets_pods_go_in_turns_then_all_leave_and_the_nodes_are_cordoned(stage: Stage) -> None:
+    stage.put("deployments", deployment("web", 4))
+    stage.put("poddisruptionbudgets", budget("web", maxUnavailable=1))
+    stage.pass_time(60)
+    stage.join("new-1", NEW)
+    stage.drain()
+    require_drained(PLAN, stage.session)
+    assert (stage.cordoned(), stage.pods("old-1"), stage.pods("old-2")) == (["old-1", "old-2"], [], [])
+    assert len(stage.pods("new-1")) == 4
+    assert ("default/web", "budget") in {(pod.rsplit("-", 2)[0], refusal) for pod, refusal in stage.kube.refused}
+    assert any("left; waiting for budget default/web: " in line for line in stage.messages())
+
+
+def test_drain_when_a_budget_never_lets_go_then_times_out_and_names_pod_budget_and_the_way_back(stage: Stage) -> None:
+    stage.put("deployments", deployment("web", 1))
+    stage.put("poddisruptionbudgets", budget("keep", "web", minAvailable=1))
+    stage.put("deployments", deployment("free", 2))
+    stage.pass_time(60)
+    stage.join("new-1", NEW)
+    with pytest.raises(DrainTimeout) as caught:
+        stage.drain(timeout_s=300)
+    (found,) = caught.value.diagnostics
+    (pod,) = [name for node in ("old-1", "old-2") for name in stage.pods(node)]
+    assert f"default/{pod} on old-" in found.seen
+    assert "budget default/keep: minAvailable 1 needs 1 of its 1 pods" in found.seen
+    assert "cordoned: old-1, old-2" in found.seen
+    assert found.fix.endswith("gpukube pool drain a100 --undo -f pools.yaml")
+    with pytest.raises(Conflict, match=pod):
+        require_drained(PLAN, stage.session)
+
+
+def test_drain_when_a_pod_is_bare_or_has_an_empty_dir_then_nothing_is_done_without_consent(stage: Stage) -> None:
+    stage.put("pods", {"metadata": {"name": "bare"}, "spec": pod_spec()})
+    stage.put("deployments", deployment("shm", 1, volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]))
+    stage.pass_time(60)
+    with pytest.raises(Conflict) as caught:
+        stage.drain()
+    assert [d.code for d in caught.value.diagnostics] == ["drain-consent"] * 2
+    assert "nothing creates it again" in caught.value.render()
+    assert "the data of emptyDir shm is lost" in caught.value.render()
+    assert (stage.cordoned(), stage.kube.evicted) == ([], [])
+    stage.drain(allow=True)
+    assert stage.pods("old-1") == stage.pods("old-2") == []
+
+
+def test_drain_when_stopped_then_the_nodes_stay_cordoned_and_it_resumes(stage: Stage) -> None:
+    stage.put("deployments", deployment("web", 3))
+    stage.pass_time(60)
+    with pytest.raises(Stopped):
+        stage.drain(stop_after=2)
+    assert stage.cordoned() == ["old-1", "old-2"]
+    stage.drain()
+    assert stage.pods("old-1") == stage.pods("old-2") == []
+
+
+def test_drain_when_a_node_joins_meanwhile_then_it_is_cordoned_and_drained_too(stage: Stage) -> None:
+    stage.put("deployments", deployment("web", 2))
+    stage.put("poddisruptionbudgets", budget("web", minAvailable=2))
+    stage.pass_time(60)
+    with pytest.raises(DrainTimeout):
+        stage.drain(timeout_s=30)
+    stage.join("old-3")
+    stage.cluster.store.delete(CORE["poddisruptionbudgets"], "default", "web")
+    stage.drain()
+    assert stage.cordoned() == ["old-1", "old-2", "old-3"]
+    assert stage.pods("old-3") == []
