@@ -239,7 +239,8 @@ class _Control:
     async def declare(self, request: Request) -> Json:
         """`{provider, ...}`: let things exist that pools name; `{"made": [...]}` says in words which did not yet.
 
-        EKS: `eks.steering.declare`. AKS: `resources`, ids. GKE: `gke.steering.declare`. Each cloud also takes
+        EKS: `eks.steering.declare`. AKS: `resources`, ids, or `quotas` as `aks.quotas` reads them. GKE:
+        `gke.steering.declare`. Each cloud also takes
         `request`, the arguments of the SDK's call that makes a pool, and lets exist what they name (EKS with `account`,
         `region`, `cluster` and `zones` beside it).
         """
@@ -254,6 +255,8 @@ class _Control:
             return {"made": steering.declare_for(service, pool) if pool else steering.declare(service, body)}
         if provider == "eks":
             return {"made": (declare_eks_for if pool else declare_eks)(self._world.eks, body)}
+        if "quotas" in body:
+            return {"made": self._world.aks.quotas.declare(body)}
         found = ids_in(pool["body"]["properties"]) if pool else read_resources(body)
         return {"made": [short_id(made) for made in self._world.aks.declare(found)]}
 

@@ -96,7 +96,7 @@ class World:
             if key in self.aks.clusters:
                 return self.aks.clusters[key], False
             cluster = self.aks.clusters[key] = await self._start_cluster(key, wanted)
-            cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults))
+            cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults, self.aks.quotas))
             sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
             pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
             cluster.pools[SYSTEM_POOL] = pool

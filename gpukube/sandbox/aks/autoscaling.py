@@ -22,6 +22,7 @@ from gpukube.sandbox.kube.autoscaler.groups import Group, Profile, imagine
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.clusters import Cluster
     from gpukube.sandbox.aks.pools import Pool
+    from gpukube.sandbox.aks.quotas import Quotas
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.faults import FaultBook
     from gpukube.sandbox.kube.store.objects import JsonObject
@@ -36,11 +37,13 @@ class AksGroups:
 
     Attributes:
         faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
+        quotas: What a scale-up is held to.
     """
 
     cluster: Cluster
     clock: Clock
     faults: FaultBook
+    quotas: Quotas
 
     async def profile(self) -> Profile | None:
         """The defaults; a pool chooses to be autoscaled by itself."""
@@ -73,6 +76,7 @@ class AksGroups:
     async def grow(self, name: str, count: int) -> str:
         """Raise the capacity of a scale set; takes back what does not come."""
         pool = self._pool(name)
+        short = self.quotas.late(self.cluster, pool.properties, count)
         pool.properties["count"] = _number(pool, "count") + count
         try:
             fault = self.faults.operation("arm", self.cluster.name, pool.name, "autoscale")
@@ -80,6 +84,7 @@ class AksGroups:
         except Refusal as refusal:
             pool.properties["count"] = len(pool.nodes)
             return str(refusal)
+        failure = failure or short
         pace = Pace()
         await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
         fails = failure is not None and failure.error is not None

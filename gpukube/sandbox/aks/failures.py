@@ -38,8 +38,8 @@ _CONSTRAINTS = (
 )
 _QUOTA = (
     "Operation could not be completed as it results in exceeding approved {what} quota. Additional details - "
-    "Deployment Model: Resource Manager, Location: {location}, Current Limit: 0, Current Usage: 0, Additional "
-    "Required: {vcpus}, (Minimum) New Limit Required: {vcpus}."
+    "Deployment Model: Resource Manager, Location: {location}, Current Limit: {limit}, Current Usage: {used}, "
+    "Additional Required: {vcpus}, (Minimum) New Limit Required: {least}."
 )
 
 FAILURES: dict[str, KnownFailure] = {
@@ -64,14 +64,14 @@ FAILURES: dict[str, KnownFailure] = {
         "or different zone. See https://aka.ms/azureskunotavailable for details.",
         target="sku.name",
     ),
-    "QuotaExceeded": KnownFailure(_QUOTA.replace("{what}", "{family} Family Cores"), inner="OperationNotAllowed"),
+    "QuotaExceeded": KnownFailure(_QUOTA.replace("{what}", "{family} Cores"), inner="OperationNotAllowed"),
     "LowPriorityQuotaExceeded": KnownFailure(_QUOTA.replace("{what}", "LowPriorityCores"), inner="OperationNotAllowed"),
     "RegionalQuotaExceeded": KnownFailure(
         _QUOTA.replace("{what}", "Total Regional Cores"), inner="OperationNotAllowed"
     ),
     # 1ChristianAlex/motordesk#14; the HTTP status is unconfirmed
     "ErrCode_InsufficientVCPUQuota": KnownFailure(
-        "Insufficient vcpu quota requested {vcpus}, remaining 0 for family {family} for region {location}. Surge "
+        "Insufficient vcpu quota requested {vcpus}, remaining {limit} for family {family} for region {location}. Surge "
         "nodes would also consume vcpu quota.",
         status=400,
     ),
@@ -122,12 +122,32 @@ def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str)
     return Failure(detail, fault.after_nodes, fault.seconds)
 
 
+def short_early(family: str, location: str, vcpus: int, left: int) -> Refusal:
+    """AKS's own refusal of machines that a size's family has no quota for."""
+    code = "ErrCode_InsufficientVCPUQuota"
+    values = {"family": family, "location": location, "vcpus": vcpus, "limit": max(0, left)}
+    return Refusal(FAILURES[code].status, code, FAILURES[code].message.format_map(values))
+
+
+def short_late(quota: str, location: str, limit: int, used: int, vcpus: int) -> Failure:
+    """The compute service's refusal of machines, by the name of the quota in usages: none of them comes."""
+    code = {"cores": "RegionalQuotaExceeded", "lowPriorityCores": "LowPriorityQuotaExceeded"}.get(
+        quota, "QuotaExceeded"
+    )
+    values = {"family": quota, "location": location, "limit": limit, "used": used, "vcpus": vcpus}
+    text = FAILURES[code].message.format_map({**values, "least": used + vcpus})
+    return Failure(error_detail("QuotaExceeded", text, inner=FAILURES[code].inner))
+
+
 def _filled(template: str, cluster: Cluster, pool: str, size_name: str) -> str:
     size = find_size(size_name)
     values = {
         "size": size_name,
         "family": size.family if size else "",
         "vcpus": str(size.vcpus if size else 0),
+        "least": str(size.vcpus if size else 0),
+        "limit": "0",
+        "used": "0",
         "zone": "1",
         "location": cluster.location,
         "pool": pool,

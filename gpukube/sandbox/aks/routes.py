@@ -177,6 +177,10 @@ def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer
         case ["microsoft.compute", "skus"], "GET":
             _require_any_version(call)
             return Answer(200, resource_skus(call.query))
+        case ["microsoft.compute", "locations", location, "usages"], "GET":
+            _require_any_version(call)
+            service.require_subscription(subscription)
+            return Answer(200, service.quotas.usages(subscription, location))
         case ["microsoft.containerservice", "managedclusters"], "GET":
             require_api_version(call.api_version, "managedClusters", _LOCATION)
             service.throttle.take("list-clusters", subscription.lower())

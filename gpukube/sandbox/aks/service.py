@@ -17,6 +17,7 @@ from gpukube.sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_
 from gpukube.sandbox.aks.operations import Operation
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_defaults
 from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
+from gpukube.sandbox.aks.quotas import Quotas
 from gpukube.sandbox.aks.references import check_references
 from gpukube.sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
 from gpukube.sandbox.aks.schema import check_shape
@@ -76,6 +77,11 @@ class AksService:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     lag: Callable[[str, str], float] = no_lag
+    quotas: Quotas = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let the machines of all clusters count."""
+        self.quotas = Quotas(self.clusters)
 
     async def reset(self) -> None:
         """Forget everything, stopping what runs."""
@@ -90,6 +96,7 @@ class AksService:
         self.page_size = 0
         self.empty_groups.clear()
         self.resources.clear()
+        self.quotas.limits.clear()
 
     @property
     def poll_after_s(self) -> float:
@@ -181,6 +188,7 @@ class AksService:
             del properties["capacityReservationGroupID"]  # with a warning (docs: aks/use-capacity-reservation-groups)
         cluster.require_idle(self.clock.now())
         failure = self.plan(cluster, name, "Creating", str(properties["vmSize"]))
+        failure = failure or self.quotas.check(cluster, None, properties)
         pool = cluster.pools[name] = Pool(name, finish_defaults(properties))
         pool.listed_from = self.clock.now() + self.lag(cluster.name, name)
         operation = self._start(cluster, pool, "Creating", run_change, failure)
@@ -195,6 +203,7 @@ class AksService:
         cluster.require_idle(self.clock.now())
         kind = _kind_of_change(pool.properties, wanted)
         failure = self.plan(cluster, pool.name, kind, str(wanted["vmSize"]))
+        failure = failure or self.quotas.check(cluster, pool, wanted)
         before, pool.properties = pool.properties, wanted
         operation = self._start(cluster, pool, kind, run_change, failure, before=before)
         return Answer(200, pool.wire(cluster.id), operation)

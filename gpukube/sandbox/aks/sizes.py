@@ -26,7 +26,7 @@ class VmSize:
         name: As Azure writes it.
         vcpus: Virtual CPUs.
         memory_gib: Memory.
-        family: Quota family, in the spelling of quota messages; invented where no message was seen.
+        family: Quota family, as Resource SKUs and usages have it (Azure/karpenter-provider-azure, known_skus.yaml).
         gpu: Model known to the emulated nodes ("A100-40GB"), "" without GPU.
         gpus: Physical GPUs, 0 without.
         zones: Zones of the region that offer it; many GPU sizes are not in all zones.
@@ -56,37 +56,54 @@ _TABLE = (
     VmSize("Standard_A1_v2", 1, 2, "standardAv2Family", restricted=True),
     # docs: virtual-machines/sizes, GPU accelerated. The caches of NC24ads_A100_v4 and of DS2_v2 are those of
     # Azure/karpenter-provider-azure, pkg/fake/zz_generated.sku.southcentralus.go; other caches are not known here.
-    VmSize("Standard_NC4as_T4_v3", 4, 28, "Standard NCASv3_T4", "T4-16GB", 1, local_gib=176),
-    VmSize("Standard_NC8as_T4_v3", 8, 56, "Standard NCASv3_T4", "T4-16GB", 1, local_gib=352),
-    VmSize("Standard_NC16as_T4_v3", 16, 110, "Standard NCASv3_T4", "T4-16GB", 1, local_gib=352),
-    VmSize("Standard_NC64as_T4_v3", 64, 440, "Standard NCASv3_T4", "T4-16GB", 4, local_gib=2816),
-    VmSize("Standard_NC6s_v3", 6, 112, "Standard NCSv3", "V100-16GB", 1, local_gib=736),
-    VmSize("Standard_NC12s_v3", 12, 224, "Standard NCSv3", "V100-16GB", 2, local_gib=1474),
-    VmSize("Standard_NC24s_v3", 24, 448, "Standard NCSv3", "V100-16GB", 4, local_gib=2948),
-    VmSize("Standard_ND40rs_v2", 40, 672, "Standard NDRSv2", "V100-32GB", 8, local_gib=2948),
-    VmSize("Standard_NC24ads_A100_v4", 24, 220, "Standard NCADS_A100_v4", "A100-80GB", 1, local_gib=256),
-    VmSize("Standard_NC48ads_A100_v4", 48, 440, "Standard NCADS_A100_v4", "A100-80GB", 2, local_gib=128),
-    VmSize("Standard_NC96ads_A100_v4", 96, 880, "Standard NCADS_A100_v4", "A100-80GB", 4, local_gib=256),
-    VmSize("Standard_ND96asr_v4", 96, 900, "Standard NDASv4_A100", "A100-40GB", 8, zones=("1", "2"), local_gib=6000),
+    VmSize("Standard_NC4as_T4_v3", 4, 28, "Standard NCASv3_T4 Family", "T4-16GB", 1, local_gib=176),
+    VmSize("Standard_NC8as_T4_v3", 8, 56, "Standard NCASv3_T4 Family", "T4-16GB", 1, local_gib=352),
+    VmSize("Standard_NC16as_T4_v3", 16, 110, "Standard NCASv3_T4 Family", "T4-16GB", 1, local_gib=352),
+    VmSize("Standard_NC64as_T4_v3", 64, 440, "Standard NCASv3_T4 Family", "T4-16GB", 4, local_gib=2816),
+    VmSize("Standard_NC6s_v3", 6, 112, "standardNCSv3Family", "V100-16GB", 1, local_gib=736),
+    VmSize("Standard_NC12s_v3", 12, 224, "standardNCSv3Family", "V100-16GB", 2, local_gib=1474),
+    VmSize("Standard_NC24s_v3", 24, 448, "standardNCSv3Family", "V100-16GB", 4, local_gib=2948),
+    VmSize("Standard_ND40rs_v2", 40, 672, "standardNDSv2Family", "V100-32GB", 8, local_gib=2948),
+    VmSize("Standard_NC24ads_A100_v4", 24, 220, "StandardNCADSA100v4Family", "A100-80GB", 1, local_gib=256),
+    VmSize("Standard_NC48ads_A100_v4", 48, 440, "StandardNCADSA100v4Family", "A100-80GB", 2, local_gib=128),
+    VmSize("Standard_NC96ads_A100_v4", 96, 880, "StandardNCADSA100v4Family", "A100-80GB", 4, local_gib=256),
     VmSize(
-        "Standard_ND96amsr_A100_v4", 96, 1800, "Standard NDAMSv4_A100", "A100-80GB", 8, zones=("1", "2"), local_gib=6400
+        "Standard_ND96asr_v4", 96, 900, "Standard NDASv4_A100 Family", "A100-40GB", 8, zones=("1", "2"), local_gib=6000
     ),
-    VmSize("Standard_NC40ads_H100_v5", 40, 320, "Standard NCadsH100v5", "H100-94GB", 1, local_gib=3576),
-    VmSize("Standard_NC80adis_H100_v5", 80, 640, "Standard NCadsH100v5", "H100-94GB", 2, local_gib=7152),
-    VmSize("Standard_ND96isr_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",), local_gib=1024),
-    VmSize("Standard_ND96is_H100_v5", 96, 1900, "Standard NDSH100v5", "H100-80GB", 8, zones=("1",)),
-    VmSize("Standard_ND96isr_H200_v5", 96, 1850, "Standard NDSH200v5", "H200-141GB", 8, zones=("1",), local_gib=1024),
-    VmSize("Standard_NV6ads_A10_v5", 6, 55, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=180),
-    VmSize("Standard_NV12ads_A10_v5", 12, 110, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=360),
-    VmSize("Standard_NV18ads_A10_v5", 18, 220, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=720),
-    VmSize("Standard_NV36ads_A10_v5", 36, 440, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=1440),
-    VmSize("Standard_NV36adms_A10_v5", 36, 880, "Standard NVADSA10v5", "A10-24GB", 1, local_gib=2880),
-    VmSize("Standard_NV72ads_A10_v5", 72, 880, "Standard NVADSA10v5", "A10-24GB", 2, local_gib=2880),
-    VmSize("Standard_NC8ads_A10_v4", 8, 100, "Standard NCADSA10v4", "A10-24GB", 1),
-    VmSize("Standard_NC16ads_A10_v4", 16, 200, "Standard NCADSA10v4", "A10-24GB", 1),
-    VmSize("Standard_NC32ads_A10_v4", 32, 400, "Standard NCADSA10v4", "A10-24GB", 2),
-    VmSize("Standard_NC144ds_xl_RTXPRO6000BSE_v6", 144, 516, "Standard NCxlRTXPRO6000BSEv6", "RTXPRO6000-96GB", 1),
-    VmSize("Standard_NC288ds_xl_RTXPRO6000BSE_v6", 288, 1032, "Standard NCxlRTXPRO6000BSEv6", "RTXPRO6000-96GB", 2),
+    VmSize(
+        "Standard_ND96amsr_A100_v4",
+        96,
+        1800,
+        "standard NDAMSv4_A100Family",
+        "A100-80GB",
+        8,
+        zones=("1", "2"),
+        local_gib=6400,
+    ),
+    VmSize("Standard_NC40ads_H100_v5", 40, 320, "StandardNCadsH100v5Family", "H100-94GB", 1, local_gib=3576),
+    VmSize("Standard_NC80adis_H100_v5", 80, 640, "StandardNCadsH100v5Family", "H100-94GB", 2, local_gib=7152),
+    VmSize(
+        "Standard_ND96isr_H100_v5", 96, 1900, "standardNDSH100v5Family", "H100-80GB", 8, zones=("1",), local_gib=1024
+    ),
+    VmSize("Standard_ND96is_H100_v5", 96, 1900, "standardNDSH100v5Family", "H100-80GB", 8, zones=("1",)),
+    VmSize(
+        "Standard_ND96isr_H200_v5", 96, 1850, "standardNDISRH200V5Family", "H200-141GB", 8, zones=("1",), local_gib=1024
+    ),
+    VmSize("Standard_NV6ads_A10_v5", 6, 55, "StandardNVADSA10v5Family", "A10-24GB", 1, local_gib=180),
+    VmSize("Standard_NV12ads_A10_v5", 12, 110, "StandardNVADSA10v5Family", "A10-24GB", 1, local_gib=360),
+    VmSize("Standard_NV18ads_A10_v5", 18, 220, "StandardNVADSA10v5Family", "A10-24GB", 1, local_gib=720),
+    VmSize("Standard_NV36ads_A10_v5", 36, 440, "StandardNVADSA10v5Family", "A10-24GB", 1, local_gib=1440),
+    VmSize("Standard_NV36adms_A10_v5", 36, 880, "StandardNVADSA10v5Family", "A10-24GB", 1, local_gib=2880),
+    VmSize("Standard_NV72ads_A10_v5", 72, 880, "StandardNVADSA10v5Family", "A10-24GB", 2, local_gib=2880),
+    VmSize("Standard_NC8ads_A10_v4", 8, 100, "StandardNCADSA10v4Family", "A10-24GB", 1),
+    VmSize("Standard_NC16ads_A10_v4", 16, 200, "StandardNCADSA10v4Family", "A10-24GB", 1),
+    VmSize("Standard_NC32ads_A10_v4", 32, 400, "StandardNCADSA10v4Family", "A10-24GB", 2),
+    VmSize(
+        "Standard_NC144ds_xl_RTXPRO6000BSE_v6", 144, 516, "StandardNCdsRTXPRO6000BSEv6XLFamily", "RTXPRO6000-96GB", 1
+    ),
+    VmSize(
+        "Standard_NC288ds_xl_RTXPRO6000BSE_v6", 288, 1032, "StandardNCdsRTXPRO6000BSEv6XLFamily", "RTXPRO6000-96GB", 2
+    ),
 )
 
 SIZES: dict[str, VmSize] = {size.name.lower(): size for size in _TABLE}

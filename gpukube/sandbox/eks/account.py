@@ -130,8 +130,8 @@ def _asg(cluster: EksCluster, group: NodeGroup) -> Json:
     zones = sorted({f"{cluster.region}{cluster.zone(str(name))}" for name in _subnets(group)})
     instances: list[Json] = [
         {
-            "InstanceId": group.instances[node][0],
-            "AvailabilityZone": group.instances[node][1],
+            "InstanceId": group.instances[node].id,
+            "AvailabilityZone": group.instances[node].zone,
             "LifecycleState": "InService",
             "HealthStatus": "Healthy",
             "ProtectedFromScaleIn": False,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.sandbox.eks.clusters import EksCluster, Subnet
+    from gpukube.sandbox.eks.groups import NodeGroup
     from gpukube.sandbox.eks.service import EksService
     from gpukube.sandbox.eks.templates import LaunchTemplate, TemplateVersion
     from gpukube.sandbox.eks.wire.identity import Caller
@@ -174,6 +175,44 @@ def _describe_reservations(service: EksService, caller: Caller, params: Mapping[
     return {"capacityReservationSet": {"item": list(page)}, "nextToken": more}
 
 
+def _describe_instances(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """The machines of node groups; reservations (of a launch) have one machine each."""
+    found = [
+        _instance(group, node)
+        for cluster in service.in_region(caller.account, caller.region)
+        for group in cluster.groups.values()
+        for node in group.nodes
+    ]
+    for name, values in _filters(params):
+        if name not in _INSTANCE_FILTERS:
+            raise _no_filter(name)
+        found = [entry for entry in found if _matches(_INSTANCE_FILTERS[name](entry), values)]
+    page, more = _page(found, params, 1000)
+    sets = [{"reservationId": f"r-{entry['instanceId']}", "instancesSet": {"item": [entry]}} for entry in page]
+    return {"reservationSet": {"item": sets}, "nextToken": more}
+
+
+def _instance(group: NodeGroup, node: str) -> Json:
+    machine, kind = group.instances[node], TYPES[group.instances[node].type]
+    lifecycle = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}.get(str(group.members["capacityType"]))
+    return {
+        "instanceId": machine.id,
+        "instanceType": machine.type,
+        "instanceState": {"code": 16, "name": "running"},
+        "privateDnsName": node,
+        "placement": {"availabilityZone": machine.zone},
+        "cpuOptions": {"coreCount": kind.vcpus, "threadsPerCore": 1},
+        "instanceLifecycle": lifecycle,
+    }
+
+
+_INSTANCE_FILTERS: dict[str, Callable[[Json], str]] = {
+    "instance-state-name": lambda _: "running",
+    "instance-type": lambda entry: str(entry["instanceType"]),
+    "instance-lifecycle": lambda entry: str(entry["instanceLifecycle"]),
+}
+
+
 ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "CreateLaunchTemplate": _create_template,
     "CreateLaunchTemplateVersion": _create_version,
@@ -187,6 +226,7 @@ ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "DescribeInstanceTypes": _describe_types,
     "DescribeAvailabilityZones": _describe_zones,
     "DescribeCapacityReservations": _describe_reservations,
+    "DescribeInstances": _describe_instances,
 }
 
 

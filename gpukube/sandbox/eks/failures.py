@@ -39,9 +39,9 @@ LAUNCH: dict[str, str] = {
         "specifying an Availability Zone in your request or choosing another one."
     ),
     "VcpuLimitExceeded": (
-        "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket that "
-        "the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request "
-        "an adjustment to this limit."
+        "You have requested more vCPU capacity than your current vCPU limit of {limit:g} allows for the instance "
+        "bucket that the specified instance type belongs to. Please visit "
+        "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."
     ),
     "MaxSpotInstanceCountExceeded": "Max spot instance count exceeded",
     "ReservationCapacityExceeded": (
@@ -128,10 +128,11 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action:
     return Failure(fault.code, text, fault.after_nodes, fault.seconds)
 
 
-def launch_message(code: str, kind: str, zone: str) -> str:
+def launch_message(code: str, kind: str, zone: str, limit: float = 0) -> str:
     """What Auto Scaling says of a launch that failed (seen in public logs of AsgInstanceLaunchFailures)."""
-    sentence = LAUNCH[code].format(type=kind, zone=zone)
-    return f"Could not launch On-Demand Instances. {code} - {sentence} Launching EC2 instance failed."
+    sentence = LAUNCH[code].format(type=kind, zone=zone, limit=limit)
+    market = "Spot" if code == "MaxSpotInstanceCountExceeded" else "On-Demand"
+    return f"Could not launch {market} Instances. {code} - {sentence} Launching EC2 instance failed."
 
 
 def unsupported_zone(kind: str, zone: str) -> Failure:
@@ -148,6 +149,12 @@ def launch_failure(code: str, kind: str, zone: str) -> Failure:
         zone: Availability Zone, where the sentence names one.
     """
     return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, zone))
+
+
+def over_quota(kind: str, limit: float, *, spot: bool) -> Failure:
+    """A launch beyond a quota of the account: the vCPU limit of its bucket, or that of spot requests."""
+    code = "MaxSpotInstanceCountExceeded" if spot else "VcpuLimitExceeded"
+    return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, "", limit))
 
 
 def issue(failure: Failure, resources: list[str]) -> Json:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gpukube.sandbox.eks.images import IMAGES, Image, image_id, release_version
 from gpukube.sandbox.eks.instances import TYPES, InstanceType
@@ -57,6 +57,14 @@ class Update:
         }
 
 
+class Instance(NamedTuple):
+    """One machine: its id, its Availability Zone, its type."""
+
+    id: str
+    zone: str
+    type: str
+
+
 @dataclass(slots=True)
 class NodeGroup:
     """One node group.
@@ -67,7 +75,8 @@ class NodeGroup:
         sent: The body that made it, for the idempotency token.
         listed_from: Moment from which on lists have it.
         nodes: Names of its machines.
-        instances: Node name -> instance id and Availability Zone.
+        instances: Node name -> its machine.
+        coming: Machines that are being launched and have no name yet.
         activities: What its Auto Scaling group has done, newest first.
         tasks: What works on it.
     """
@@ -88,7 +97,8 @@ class NodeGroup:
     asg_tags: dict[str, str] = field(default_factory=dict)
     updates: dict[str, Update] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
-    instances: dict[str, tuple[str, str]] = field(default_factory=dict)
+    instances: dict[str, Instance] = field(default_factory=dict)
+    coming: int = 0
     next_index: int = 0
     activities: list[Json] = field(default_factory=list)
     task: asyncio.Task[None] | None = None

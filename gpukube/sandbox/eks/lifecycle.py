@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.bottlerocket import UserDataError, check_form, decoded
-from gpukube.sandbox.eks.failures import Failure, issue, unsupported_zone
+from gpukube.sandbox.eks.failures import Failure, issue, over_quota, unsupported_zone
 from gpukube.sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
+from gpukube.sandbox.eks.quotas import limit_of, quota_of, room_for
 from gpukube.sandbox.eks.reservations import refused_launch
 from gpukube.sandbox.eks.wire.answers import Json, whole
 
@@ -200,7 +201,7 @@ def _take_back(job: Job) -> None:
 def _unfit(job: Job) -> Failure | None:
     """Why no instance of a new version would come or join; the code is one of updates' (botocore eks ErrorCode)."""
     group = job.group
-    refused = refused_launch(job.cluster, group, 0) if group.nodes else None
+    refused = refused_launch(job.cluster, group, 0) or _over_quota(job, _surge(job)) if group.nodes else None
     wrong = refused.message if refused else _bad_user_data(group) or cannot_join(group)
     return Failure("NodeCreationFailure", wrong) if wrong else None
 
@@ -217,6 +218,15 @@ def _at_once(group: NodeGroup) -> int:
     if "maxUnavailablePercentage" in given:
         return max(1, len(group.nodes) * whole(given["maxUnavailablePercentage"]) // 100)
     return max(1, whole(given.get("maxUnavailable", 1)))
+
+
+def _surge(job: Job) -> int:
+    """Machines that an update launches beside the old ones: twice as many as zones, or as many as are replaced at once.
+
+    Source:
+        docs: eks/managed-node-update-behavior, scale up phase; strategy MINIMAL launches none.
+    """
+    return 0 if _is_minimal(job.group) else max(2 * len(_zones(job)), _at_once(job.group))
 
 
 def _bad_user_data(group: NodeGroup) -> str:
@@ -251,6 +261,11 @@ async def _launch(job: Job) -> Failure | None:
     if unjoinable:
         await job.clock.sleep(pace.join_limit_s)
         return Failure("NodeCreationFailure", "Instances failed to join the kubernetes cluster")
+    if (short := _over_quota(job, wanted)) is not None:
+        _note(job, short.message)
+        await _add(job, short.after_nodes, pace.boot_s)
+        await job.clock.sleep(pace.give_up_s)
+        return short
     if job.failure and job.fails:
         _note(job, job.failure.message)
         await _add(job, min(wanted, job.failure.after_nodes), pace.boot_s)
@@ -260,6 +275,19 @@ async def _launch(job: Job) -> Failure | None:
     _note(job, "", count=wanted)
     await job.cluster.kube.joined(group.nodes)
     return None
+
+
+def _over_quota(job: Job, wanted: int) -> Failure | None:
+    """Why so many more machines may not be launched, and how many may (that the others come is unconfirmed)."""
+    group, known = job.group, job.cluster.known
+    kind = group.types[0]
+    room = room_for(known, group, kind)
+    if room is None or room >= wanted:
+        return None
+    market = str(group.members["capacityType"])
+    quota = quota_of(kind, market)
+    limit = limit_of(known, quota) if quota else 0.0
+    return replace(over_quota(kind.name, limit, spot=market == "SPOT"), after_nodes=room)
 
 
 async def _grow_later(job: Job) -> None:
@@ -294,11 +322,17 @@ def _offers(job: Job) -> list[tuple[InstanceType, str]]:
 
 async def _add(job: Job, count: int, boot_s: float) -> None:
     offers = _offers(job) or [(job.group.types[0], _zones(job)[0])]
-    for _ in range(count):
-        kind, zone = offers[job.group.next_index % len(offers)]
-        shape = node_shape(job.cluster, job.group, kind, zone, boot_s)
-        job.group.nodes.append(shape.name)
-        await job.cluster.kube.add_node(shape)
+    group, left = job.group, count
+    group.coming += count
+    try:
+        for _ in range(count):
+            kind, zone = offers[group.next_index % len(offers)]
+            shape = node_shape(job.cluster, group, kind, zone, boot_s)
+            group.nodes.append(shape.name)
+            group.coming, left = group.coming - 1, left - 1
+            await job.cluster.kube.add_node(shape)
+    finally:
+        group.coming -= left
 
 
 async def _shrink(job: Job, wanted: int, *, at_once: bool = False) -> None:

@@ -11,7 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
-from gpukube.sandbox.eks.groups import image_of
+from gpukube.sandbox.eks.groups import Instance, image_of
 from gpukube.sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
 from gpukube.sandbox.eks.wire.answers import objects_in
 from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
@@ -85,7 +85,7 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
     instance = f"i-0{digest.hex()[:16]}"
     area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
     name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the digits at the end keep it unique here
-    group.instances[name] = (instance, f"{cluster.region}{zone}")
+    group.instances[name] = Instance(instance, f"{cluster.region}{zone}", kind.name)
     labels = node_labels(group) | {
         "topology.kubernetes.io/region": cluster.region,
         "failure-domain.beta.kubernetes.io/region": cluster.region,

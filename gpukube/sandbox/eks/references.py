@@ -52,7 +52,8 @@ class Known:
         keys: Names of key pairs, of this region alone, as all that follows.
         groups: Ids of security groups.
         reservations: Capacity reservations and Capacity Blocks by id.
-        clusters: Clusters, whose nodes fill reservations.
+        clusters: Clusters, whose nodes fill reservations and quotas.
+        quotas: Code of a quota -> vCPUs, where it was set.
     """
 
     roles: dict[str, Role] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Known:
     groups: set[str] = field(default_factory=set)
     reservations: dict[str, Reservation] = field(default_factory=dict)
     clusters: list[EksCluster] = field(default_factory=list)
+    quotas: dict[str, float] = field(default_factory=dict)
 
     def add_role(self, role: Role) -> bool:
         """Add a role unless there is one of that name; whether it was added."""

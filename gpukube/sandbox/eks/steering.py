@@ -14,6 +14,7 @@ from gpukube.sandbox.eks.instances import TYPES, ZONES
 from gpukube.sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube.sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube.sandbox.eks.making import EksRequest
+from gpukube.sandbox.eks.quotas import QUOTAS
 from gpukube.sandbox.eks.references import NODES, Role, things_of
 from gpukube.sandbox.eks.reservations import read_reservations
 from gpukube.sandbox.eks.service import EksService, eks_key
@@ -55,6 +56,7 @@ _THINGS = Keys(
         "securityGroups": [str],
         "subnets": [Keys({"cluster": str, "id": str, "zone": str}, {"public": bool})],
         "reservations": [_RESERVATION],
+        "quotas": Keys({}, dict.fromkeys(QUOTAS, int)),
     },
 )
 
@@ -89,7 +91,7 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
         service: Where.
         body: `{"account", "region", "roles"?: [{"arn" or "name", "trust"?: [service]}], "keyPairs"?: [name],
             "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?}], "reservations"?: [as
-            `read_reservations` takes them]}`.
+            `read_reservations` takes them], "quotas"?: {code: vCPUs}}`.
 
     Raises:
         WrongEntry: An unknown or missing key, a value of the wrong type, or something that AWS does not have.
@@ -113,6 +115,10 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
             zone = str(given["zone"])[-1:]
             cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{number}.0/24", listed=False))
             made.append(f"subnet {given['id']}")
+    for code, value in _inside(dict(body), "quotas").items():
+        if known.quotas.get(code) != value:
+            known.quotas[code] = float(str(value))
+            made.append(f"quota {code} of {value}")
     found = read_reservations(body.get("reservations"))
     made += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
     return made

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.faults import FaultBook
     from gpukube.sandbox.gke.clusters import Cluster
     from gpukube.sandbox.gke.pools import Pool
+    from gpukube.sandbox.gke.quotas import Quotas
     from gpukube.sandbox.kube.nodes.shapes import GpuShape
     from gpukube.sandbox.kube.store.objects import JsonObject
 
@@ -47,12 +48,14 @@ class GkeGroups:
 
     Attributes:
         faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
+        quotas: What a scale-up is held to.
         coming: Group -> machines on their way that have no name yet.
     """
 
     cluster: Cluster
     clock: Clock
     faults: FaultBook
+    quotas: Quotas
     coming: dict[str, int] = dataclasses.field(default_factory=dict)
 
     async def profile(self) -> Profile | None:
@@ -86,6 +89,10 @@ class GkeGroups:
     def _size(self, pool: Pool, zone: str) -> int:
         return len(pool.nodes.get(zone, ())) + self.coming.get(self._name(pool, zone), 0)
 
+    def _coming(self, pool: Pool) -> list[int]:
+        """Machines of a pool that have no name yet, by zone."""
+        return [self.coming.get(self._name(pool, zone), 0) for zone in pool.wire.locations]
+
     def imagined(self, name: str) -> JsonObject:
         """What the autoscaler expects: everything that the pool says, partitions and shared clients too."""
         pool, zone = self._find(name)
@@ -102,6 +109,7 @@ class GkeGroups:
             try:
                 fault = self.faults.operation("gke", self.cluster.name, pool.name, "autoscale")
                 failure = planned_failure(fault, self._place(pool), pool.wire)
+                failure = failure or self.quotas.late(self._place(pool), pool.wire, sum(self._coming(pool)))
             except Refusal as refusal:
                 return refusal.message
             await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))

@@ -32,7 +32,7 @@ class ClusterOptions:
         release_channel: "RAPID", "REGULAR", "STABLE", or "" for none.
         zones: Its zones; for a region its first three when not given.
         autopilot: Google runs the nodes; pools cannot be made.
-        gpu_quota: Quota metric ("NVIDIA_L4_GPUS") -> GPUs of the region; a metric that is not named is not limited.
+        gpu_quota: Quotas of the project to set, `quotas.NAMES` -> GPUs in the region of the cluster.
         accelerator_zones: Accelerator type -> zones that have it; a type that is not named is everywhere.
         foreign_plugin: Somebody has applied the static device-plugin manifest already.
         reservations: Reservation -> its zone, machineType and count; beside those that its project has.

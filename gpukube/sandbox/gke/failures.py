@@ -73,12 +73,13 @@ def planned_failure(fault: Fault | None, place: Place, pool: wire.NodePool) -> F
     if fault.code in HTTP_STATUS:
         raise Refusal(fault.code, fault.message or f"Injected failure {fault.code}.")
     if fault.code == "INSUFFICIENT_QUOTA":
-        raise over_quota(place, pool, 0)
+        metric, needed = _gpu_demand(pool)
+        raise over_quota(place, metric, 0, 0, needed)
     message = fault.message
     if fault.code == "GCE_STOCKOUT":
         message = message or stockout(place, pool, fault.after_nodes)
     if fault.code == "GCE_QUOTA_EXCEEDED":
-        message = message or _late_quota(place, pool)
+        message = message or late_quota(place, _gpu_demand(pool)[0])
     return Failure(fault.code, message, fault.after_nodes, fault.seconds)
 
 
@@ -95,26 +96,27 @@ def stockout(place: Place, pool: wire.NodePool, running: int) -> str:
     )
 
 
-def over_quota(place: Place, pool: wire.NodePool, limit: int, used: int = 0) -> Refusal:
-    """403 of a regional quota that is too small (vanvalenlab/kiosk-console#367).
+def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> Refusal:
+    """403 of a quota that is too small (vanvalenlab/kiosk-console#367).
 
     Args:
         place: Project.
-        pool: What was asked for.
-        limit: GPUs that the quota allows.
+        quota: Its metric.
+        limit: GPUs that it allows.
         used: GPUs of other pools.
+        needed: GPUs that were asked for.
     """
-    metric, wanted = gpu_demand(pool)
     free = max(limit - used, 0)
+    kind = "project" if quota.endswith("_ALL_REGIONS") else "regional"
     return Refusal(
         "PERMISSION_DENIED",
-        f"Insufficient regional quota to satisfy request: resource \"{metric}\": request requires '{wanted:.1f}' and "
-        f"is short '{wanted - free:.1f}'. project has a quota of '{limit:.1f}' with '{free:.1f}' available. View and "
+        f"Insufficient {kind} quota to satisfy request: resource \"{quota}\": request requires '{needed:.1f}' and "
+        f"is short '{needed - free:.1f}'. project has a quota of '{limit:.1f}' with '{free:.1f}' available. View and "
         f"manage quotas at https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={place.project}.",
     )
 
 
-def gpu_demand(pool: wire.NodePool) -> tuple[str, int]:
+def _gpu_demand(pool: wire.NodePool) -> tuple[str, int]:
     """The quota metric of a pool's GPUs and how many of them it takes; CPUS without GPUs."""
     accelerator = accelerator_of(pool)
     if accelerator is None:
@@ -124,8 +126,8 @@ def gpu_demand(pool: wire.NodePool) -> tuple[str, int]:
     return prefix + metric, accelerator.accelerator_count * sum(count_per_zone(pool))
 
 
-def _late_quota(place: Place, pool: wire.NodePool) -> str:
-    metric, _ = gpu_demand(pool)
+def late_quota(place: Place, metric: str) -> str:
+    """The text of an operation whose machines a quota did not let come."""
     return (
         f"Google Compute Engine: Not all instances running in IGM after 20.6s. Current errors: [GCE_QUOTA_EXCEEDED]: "
         f"Instance 'gke-{place.cluster}-{place.pool}-0a1b2c3d-x7kw' creation failed: Quota '{metric}' exceeded."

@@ -80,7 +80,9 @@ async def make_cluster(
         created=service.clock.now(),
         options=wanted.options,
     )
-    kube.autoscale(GkeGroups(cluster, service.clock, service.faults))
+    kube.autoscale(GkeGroups(cluster, service.clock, service.faults, service.quotas))
+    for name, limit in wanted.options.gpu_quota.items():
+        service.quotas.set(wanted.project, wanted.location, name, limit)
     service.clusters[wanted.key] = cluster
     await apply_managed_plugin(kube)
     await apply_system_pods(kube, SYSTEM)

@@ -30,6 +30,13 @@ _ZONES = "abc"
 _AGGREGATED = re.compile(r"/compute/v1/projects/([^/]+)/aggregated/(machineTypes|acceleratorTypes)")
 _ZONAL = re.compile(r"/compute/v1/projects/([^/]+)/zones/([^/]+)/(machineTypes|acceleratorTypes)(?:/([^/]+))?")
 _ZONE = re.compile(r"/compute/v1/projects/([^/]+)/zones(?:/([^/]+))?")
+REGION = re.compile(r"/compute/v1/projects/([^/]+)/regions/([^/]+)")
+PROJECT = re.compile(r"/compute/v1/projects/([^/]+)")
+INFO = re.compile(
+    r"/v1/projects/([^/]+)/locations/global/services/compute\.googleapis\.com/quotaInfos/"
+    r"GPUS-PER-GPU-FAMILY-per-project-region"
+)
+SERIES = re.compile(r"/v3/projects/([^/]+)/timeSeries")
 _SKUS = "/v1/services/6F81-5844-456A/skus"
 _PAGE = 40
 """Zones of one page are few in real answers too; a list of several pages is the usual case."""
@@ -54,6 +61,11 @@ _PLACES = {"us-central1": "Americas", "europe-west4": "Netherlands"}
 def is_market(path: str) -> bool:
     """Whether a path is of Compute Engine or the Billing Catalog, and not of GKE."""
     return path.startswith(("/compute/", "/v1/services/"))
+
+
+def is_quota(path: str) -> bool:
+    """Whether a path is of one of the APIs that tell of quotas (`quotas`)."""
+    return any(form.fullmatch(path) for form in (REGION, PROJECT, INFO, SERIES))
 
 
 def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
-from gpukube.sandbox.gke.failures import gpu_demand, over_quota, planned_failure
+from gpukube.sandbox.gke.failures import planned_failure
 from gpukube.sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_note
 from gpukube.sandbox.gke.nodes import group_name
 from gpukube.sandbox.gke.operations import Operation, require_room
-from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, fill_defaults, has_gpu
+from gpukube.sandbox.gke.pools import GPU_TAINT, Pool, clone, count_per_zone, fill_defaults, has_gpu
 from gpukube.sandbox.gke.provisioning import check_repair, check_reservation
+from gpukube.sandbox.gke.quotas import Quotas
 from gpukube.sandbox.gke.references import Known, check_account, check_resources, owner_of
 from gpukube.sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
 from gpukube.sandbox.gke.updates import ROLLING, apply_update, changed_group
@@ -42,6 +43,7 @@ BASE = "https://container.googleapis.com/v1/"
 _GROUPS = "https://www.googleapis.com/compute/v1/"
 _REQUESTS = Limit(5000, 50.0)
 """3,000 requests a minute and project, looked at over 100 seconds (docs: kubernetes-engine/quotas)."""
+_BLUE_GREEN = wire.NodePoolUpdateStrategy.BLUE_GREEN
 _LOG = logging.getLogger(__name__)
 
 
@@ -61,9 +63,11 @@ class GkeService:
     operations: dict[str, Operation] = field(default_factory=dict)
     things: dict[str, Known] = field(default_factory=dict)
     throttle: Buckets = field(init=False)
+    quotas: Quotas = field(init=False)
 
     def __post_init__(self) -> None:
-        """Fill the buckets."""
+        """Fill the buckets, and let the machines of all clusters count."""
+        self.quotas = Quotas(self.clusters)
         self.throttle = Buckets(self.clock, {"gke-requests": _REQUESTS})
 
     async def reset(self) -> None:
@@ -75,6 +79,7 @@ class GkeService:
         self.clusters.clear()
         self.operations.clear()
         self.things.clear()
+        self.quotas.limits.clear()
         self.throttle.reset()
         self.pace = Pace()
 
@@ -200,18 +205,7 @@ class GkeService:
         others = [other.wire for other in cluster.pools.values() if other.name != pool.name]
         declared = self.known(owner_of(pool, place.project)).reservations
         check_reservation(pool, others, declared | cluster.options.reservations)
-        self._check_quota(cluster, place, pool)
-
-    @staticmethod
-    def _check_quota(cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
-        metric, wanted = gpu_demand(pool)
-        limit = cluster.options.gpu_quota.get(metric)
-        if limit is None:
-            return
-        taken = (gpu_demand(other.wire) for other in cluster.pools.values() if other.name != pool.name)
-        used = sum(count for name, count in taken if name == metric)
-        if used + wanted > limit:
-            raise over_quota(place, pool, limit, used)
+        self.quotas.check(place, cluster.pools.get(pool.name), pool)
 
     def update_node_pool(self, request: wire.UpdateNodePoolRequest) -> wire.Operation:
         """Change one group of attributes."""
@@ -349,6 +343,9 @@ class GkeService:
         place = pool_place(cluster, pool)
         require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
         failure = self._plan(cluster, place, kind, wanted)
+        if rolls:
+            surge = min(_surge(wanted), len(pool.all_nodes()))
+            failure = failure or self.quotas.late(place, wanted, surge)
         before, pool.wire = pool.wire, wanted
         wanted.status = PoolStatus.RECONCILING
         self.complete_links(place, wanted)
@@ -384,6 +381,12 @@ class GkeService:
         operation.task = asyncio.create_task(work(job))
         operation.task.add_done_callback(functools.partial(_end_if_broken, job))
         return operation.message(BASE)
+
+
+def _surge(pool: wire.NodePool) -> int:
+    """Machines that an upgrade makes beside the others: all of them in a blue-green one."""
+    settings = pool.upgrade_settings
+    return sum(count_per_zone(pool)) if settings.strategy == _BLUE_GREEN else settings.max_surge
 
 
 def cluster_key(project: str, location: str, name: str) -> str:

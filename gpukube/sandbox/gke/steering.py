@@ -19,6 +19,7 @@ from gpukube.sandbox.gke.lifecycle import seed_pool
 from gpukube.sandbox.gke.making import GkeRequest
 from gpukube.sandbox.gke.nodes import retouch_node
 from gpukube.sandbox.gke.pools import Pool, clone, count_per_zone
+from gpukube.sandbox.gke.quotas import ALL_REGIONS, NAMES
 from gpukube.sandbox.gke.references import things_of
 from gpukube.sandbox.gke.service import GkeService, pool_place
 from gpukube.sandbox.gke.wire.names import exists, is_zone, parse_name
@@ -44,7 +45,16 @@ _CLUSTER = Keys(
     {"provider": str, "project": str, "location": str, "name": str}, {"kubernetesVersion": str, "options": dict}
 )
 _RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
-_THINGS = Keys({"project": str}, {"serviceAccounts": [str], "resources": [str], "reservations": [_RESERVATION]})
+_THINGS = Keys(
+    {"project": str},
+    {
+        "serviceAccounts": [str],
+        "resources": [str],
+        "reservations": [_RESERVATION],
+        "region": str,
+        "quotas": Keys({}, dict.fromkeys(NAMES, int)),
+    },
+)
 _RESOURCE = re.compile(r"global/networks/[^/]+|regions/[^/]+/(subnetworks|resourcePolicies)/[^/]+")
 
 
@@ -54,7 +64,7 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
     Args:
         service: Where.
         body: `{"project", "serviceAccounts"?: [email], "resources"?: [name within the project], "reservations"?:
-            [{"name", "zone"?, "machineType"?, "count"?}]}`.
+            [{"name", "zone"?, "machineType"?, "count"?}], "region"?, "quotas"?: {`quotas.NAMES`: GPUs in the region}}`.
 
     Raises:
         WrongEntry: An unknown or missing key, a value of the wrong type, or a zone that there is not.
@@ -75,6 +85,10 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
         if name not in known.reservations:
             known.reservations[name] = {key: value for key, value in given.items() if key != "name"}
             made.append(f"reservation {name}")
+    limits = body.get("quotas")
+    for name, limit in limits.items() if isinstance(limits, dict) else ():
+        if service.quotas.set(str(body["project"]), str(body.get("region", "")), name, limit):
+            made.append(f"quota {name} of {limit}")
     return made
 
 
@@ -84,6 +98,9 @@ def _check_things(body: Mapping[str, object]) -> None:
         if not _RESOURCE.fullmatch(name):
             forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
             raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+    limits = body.get("quotas")
+    if isinstance(limits, dict) and set(limits) - {ALL_REGIONS} and not body.get("region"):
+        raise WrongEntry("quotas of a region need its name: region is missing", "quotas")
     for at, given in enumerate(_list(body, "reservations")):
         if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
             raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")

@@ -297,7 +297,7 @@ _FIGURES = re.compile(
 )
 _FAMILY = re.compile(r"(?:approved |family )(?P<family>[\w ]+?)(?: Family Cores| Cores| for region)")
 _EARLY_FIGURES = re.compile(
-    r"requested (?P<more>\d+), remaining (?P<left>\d+) for family (?P<family>\w+) for region (?P<region>\w+)"
+    r"requested (?P<more>\d+), remaining (?P<left>\d+) for family (?P<family>[\w ]+) for region (?P<region>\w+)"
 )
 
 

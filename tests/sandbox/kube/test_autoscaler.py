@@ -450,7 +450,7 @@ def test_aks_template_when_gpus_are_cut_then_whole_ones_are_expected() -> None:
         await world.ensure_cluster(ClusterRequest("s", "g", "a"))
         aks_pool(world, vmSize="Standard_ND96asr_v4", gpuInstanceProfile="MIG1g")
         (cluster,) = world.aks.clusters.values()
-        groups = AksGroups(cluster, world.clock, world.faults)
+        groups = AksGroups(cluster, world.clock, world.faults, world.aks.quotas)
         found: dict[str, str] = status(groups.imagined(groups.listed()[0].name))["allocatable"]
         await world.reset()
         return found
@@ -476,7 +476,7 @@ def test_gke_groups_when_limits_are_of_a_zone_or_of_all_then_told_apart(
         world = World(SPEED, b"authority")
         cluster, _ = await world.ensure_gke_cluster(GkeRequest("p", "us-central1", "k"))
         gke_pool(world, **scaling)
-        found = GkeGroups(cluster, world.clock, world.faults).listed()
+        found = GkeGroups(cluster, world.clock, world.faults, world.gke.service().quotas).listed()
         await world.reset()
         return found
 

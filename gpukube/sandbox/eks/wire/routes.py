@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpukube.sandbox.eks import account, ec2, market
+from gpukube.sandbox.eks import account, ec2, market, quotas
 from gpukube.sandbox.eks.throttle import take_token
 from gpukube.sandbox.eks.wire.answers import Json, Refusal
 from gpukube.sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
@@ -42,7 +42,9 @@ _UNKNOWN_KEY = {"ec2": "AuthFailure", "sts": "InvalidClientTokenId", "iam": "Inv
 _WRONG_SIGNATURE = {"ec2": "AuthFailure"}
 """The query services say SignatureDoesNotMatch, but for EC2, and the JSON ones InvalidSignatureException."""
 _REST = "application/json"
-_PRICING = "pricing"
+_PRICING, _QUOTAS = "pricing", "servicequotas"
+_TARGETS = {_PRICING: market.PRICE_LIST, _QUOTAS: quotas.TARGET}
+"""Services whose operation is in a header, and what stands before it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class AwsApp:
                 content = xml_answer(service, params["Action"], result, identity)
                 return Response(content, 200, {"x-amzn-requestid": identity}, media_type="text/xml")
             call = _read(request, caller, raw)
-            answer = _prices(request, call) if service == _PRICING else self._eks(call)
+            answer = self._named(service, request, call) if service in _TARGETS else self._eks(call)
         except Refusal as refusal:
             return _refused(service, refusal, identity)
         return Response(json.dumps(answer), 200, {"x-amzn-requestid": identity}, media_type=_REST)
@@ -115,6 +117,17 @@ class AwsApp:
         if params.get("DryRun") == "true":
             raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
         return handler(self._service, caller, params)
+
+    def _named(self, service: str, request: Request, call: _Call) -> Json:
+        """A service whose operation is in a header (JSON 1.1)."""
+        operation = request.headers.get("x-amz-target", "").removeprefix(_TARGETS[service])
+        if service == _PRICING and operation == "GetProducts":
+            return market.get_products(call.caller, call.body)
+        handler = quotas.OPERATIONS.get(operation) if service == _QUOTAS else None
+        if handler is None:
+            message = f"The gpukube sandbox does not emulate {service} {operation}."
+            raise Refusal("UnknownOperationException", message, status=501)
+        return handler(self._service, call.caller, call.body if isinstance(call.body, dict) else {})
 
     def _eks(self, call: _Call) -> Json:
         service, caller = self._service, call.caller
@@ -205,15 +218,6 @@ def _raw_path(request: Request) -> str:
     return sent.decode().partition("?")[0] or request.url.path
 
 
-def _prices(request: Request, call: _Call) -> Json:
-    """The price list, whose operation is in a header (JSON 1.1)."""
-    operation = request.headers.get("x-amz-target", "").removeprefix(market.PRICE_LIST)
-    if operation != "GetProducts":
-        message = f"The gpukube sandbox does not emulate {operation} of the price list."
-        raise Refusal("UnknownOperationException", message, status=501)
-    return market.get_products(call.caller, call.body)
-
-
 def _not_emulated(call: _Call) -> Refusal:
     """What exists in the real service but not here; says so rather than inventing an answer."""
     message = f"The gpukube sandbox does not emulate {call.parts[0]} /{'/'.join(call.parts[1:])}."
@@ -237,7 +241,7 @@ def _refused(service: str, refusal: Refusal, identity: str) -> Response:
 
 def _worded(service: str, code: str, message: str) -> dict[str, str]:
     """An error of a JSON service; where the operation is in a header, the code is in the body."""
-    return {**({"__type": code} if service == _PRICING else {}), "message": message}
+    return {**({"__type": code} if service in _TARGETS else {}), "message": message}
 
 
 _FAULT_CODES: dict[int, str] = {

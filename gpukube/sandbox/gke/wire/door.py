@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from gpukube.sandbox.gke.market import answer_market, is_market
+from gpukube.sandbox.gke.market import answer_market, is_market, is_quota
 from gpukube.sandbox.gke.wire.answers import Refusal
 from gpukube.sandbox.gke.wire.contexts import add_context
 from gpukube.sandbox.gke.wire.tokens import check_authorization, write_credentials
@@ -153,6 +153,9 @@ class GkeDoor:
         if scope["path"] == _TOKEN_PATH:
             await _answer_token(scope, receive, send)
             return
+        if is_quota(scope["path"]):
+            await self._answer_quotas(scope, receive, send)
+            return
         if is_market(scope["path"]):
             await _answer_market(scope, receive, send)
             return
@@ -167,6 +170,17 @@ class GkeDoor:
 
             self._rest = RestApp(self.service)
         await self._rest(scope, receive, send)
+
+    async def _answer_quotas(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What other services than GKE have of quotas."""
+        request = Request(scope, receive)
+        try:
+            check_authorization(request.headers.get("authorization"))
+            quotas = self.service().quotas
+            answer, status = quotas.answer(request.url.path, request.query_params, self._clock.now()), 200
+        except Refusal as refusal:
+            answer, status = refusal.body(), refusal.status
+        await JSONResponse(answer, status)(scope, receive, send)
 
     def prepare(self, directory: Path, url: str) -> None:
         """Have the dummy credentials written that lead here, once GKE is used: their key takes time to make."""
