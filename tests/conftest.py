@@ -18,6 +18,7 @@ from gpukube.cluster.helm import servers
 from gpukube.cluster.process.scratch import Scratch
 from gpukube.sandbox import daemon
 from tests.clients import client
+from tests.turns import leave_out_those_of_other_turns, turn_of_today
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,11 +43,24 @@ ALONE = ("fuzz", "golden", "screens", "specs", "unit")
 """Folders whose tests work in their own process, but for a few."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix the turn before workers start, so that they agree even at midnight."""
+    if config.option.turn is None:
+        config.option.turn = turn_of_today()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which part of the long sweeps is run."""
+    return f"turn: {config.option.turn} (tests/turns.py)"
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is applied
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """Let a test that starts processes run once more, as machines stall; the end of the run lists those that did.
 
     One that needs it twice is broken.
     """
+    leave_out_those_of_other_turns(items, config.option.turn)
     for item in items:
         if item.path.relative_to(HERE).parts[0] not in ALONE:
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -62,6 +76,14 @@ def pytest_collection_finish() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --update: rewrite expected texts and requests instead of comparing; the review reads the difference."""
     parser.addoption("--update", action="store_true", help="rewrite tests/messages and tests/golden")
+    parser.addoption("--turn", type=int, help="which part of the long sweeps is run; the day's number when not given")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how to have the same part again: the header is not shown in quiet runs."""
+    terminalreporter.write_line(
+        f"turn {config.option.turn}: to run the same part of the long sweeps, --turn {config.option.turn}"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -127,6 +127,7 @@ def test_apply_when_two_owners_change_their_sharing_at_once_then_both_entries_ar
     require_both(stage, (ours, theirs), {3, 5})
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "held",
     [

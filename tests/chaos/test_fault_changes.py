@@ -59,6 +59,7 @@ def get_over(stage: Stage, which: str) -> Ended:
     return ended
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_update_when_its_first_change_meets_each_fault_in_a_row_then_gets_over_it(stage: Stage, name: str) -> None:
     cloud, change = CLOUDS[name], CHANGES[name, "update"]
@@ -70,6 +71,7 @@ def test_update_when_its_first_change_meets_each_fault_in_a_row_then_gets_over_i
     require_changed(stage, cloud, change, get_over(stage, "after"))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_update_when_the_cloud_is_busy_then_waited_for(stage: Stage, name: str) -> None:
     cloud, change = CLOUDS[name], CHANGES[name, "update"]

@@ -100,6 +100,7 @@ def test_create_when_a_call_of_the_cluster_fails_then_converges(
     assert disturb(stage, undisturbed, {"service": "kube", "nth": undisturbed.ours[at]}, KINDS[at % len(KINDS)])
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("case", HELM_FAULTS)
 def test_create_when_a_call_of_helm_fails_then_converges(stage: Stage, undisturbed: Undisturbed, case: str) -> None:
     nth = helm_call(undisturbed, HELM_CALLS[case])

@@ -130,6 +130,7 @@ def test_create_when_killed_at_a_call_of_the_cluster_then_converges(
         daemon.reset(stage.info)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("case", HELM_CALLS)
 def test_create_when_the_machine_dies_while_helm_runs_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str

@@ -70,20 +70,8 @@ class Killer:
             ] += 1
 
 
-LATER = {
-    ("aks", "roll"),
-    ("aks", "prune"),
-    ("aks", "delete"),
-    ("aks", "scale"),
-    ("eks", "sharing"),
-    ("eks", "prune"),
-} | {("eks", "scale")}
-"""Stories whose calls to the cloud are those of others too; they are told in the slow run."""
-
-
-@pytest.mark.parametrize(
-    ("name", "what"), [pytest.param(*key, marks=[pytest.mark.slow] if key in LATER else []) for key in CHANGES]
-)
+@pytest.mark.turns(3)
+@pytest.mark.parametrize(("name", "what"), CHANGES)
 def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
     stage: Stage, name: str, what: str
 ) -> None:
@@ -109,13 +97,11 @@ HELM_CALLS = {
     "second run is closed": ("PUT", "/secrets/.*v3", 1),
 }
 """A spread of the requests of the two runs of Helm: method, path, which of those."""
-IN_DEFAULT_SET = ("entry is added", "second record", "entry is dropped")
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("action", BOTH)
-@pytest.mark.parametrize(
-    "call", [pytest.param(call, marks=[] if call in IN_DEFAULT_SET else [pytest.mark.slow]) for call in HELM_CALLS]
-)
+@pytest.mark.parametrize("call", HELM_CALLS)
 def test_sharing_when_the_machine_dies_while_helm_runs_then_converges(stage: Stage, call: str, action: Action) -> None:
     cloud, change = CLOUDS["aks"], CHANGES["aks", "sharing"]
     prepare(stage, cloud, change)
@@ -129,6 +115,7 @@ READS = {"aks": (1, 2, 3, 4, 5, 7), "eks": (1, 5, 9, 12, 14), "gke": (1, 2, 3, 4
 """A spread of the calls to each cloud of an update: identity, lists, credentials, looks, polls."""
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_update_when_killed_at_reads_of_the_cloud_and_the_cluster_in_a_row_then_converges(
     stage: Stage, name: str

@@ -105,6 +105,7 @@ def test_create_when_killed_at_every_cloud_call_before_the_first_change_in_a_row
     require_converged(stage, stage.create(story.spec), story, undisturbed)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(("name", "at", "action"), changes())
 def test_create_when_killed_at_a_change_of_the_cloud_then_converges(
     stage: Stage, undisturbed_on: Undisturbed, name: str, at: int, action: Action
@@ -174,6 +175,7 @@ CUTS: dict[str, tuple[str, Action]] = {
 GROUPS = {EKS: "/node-groups", GKE: "/nodePools"}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     ("name", "cut"),
     [named(name, cut) for name in FAILURES for cut in CUTS],
@@ -220,6 +222,7 @@ DELETIONS = {"group": {"method": "DELETE"}, "template": {"path": "DeleteLaunchTe
 """The two changes of a deletion on EKS."""
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("action", BOTH)
 @pytest.mark.parametrize("call", DELETIONS)
 def test_delete_when_killed_at_the_group_or_the_template_then_the_next_one_leaves_neither(
@@ -246,6 +249,7 @@ def test_create_when_a_deletion_was_killed_between_group_and_template_then_the_t
     require_converged(stage, stage.create(story.spec), story, undisturbed)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(("name", "at", "action"), changes())
 def test_delete_when_the_creation_was_killed_then_nothing_is_left(
     stage: Stage, undisturbed_on: Undisturbed, name: str, at: int, action: Action
@@ -255,6 +259,7 @@ def test_delete_when_the_creation_was_killed_then_nothing_is_left(
     require_deleted(stage, story, start_delete(stage, story).wait())
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("action", BOTH)
 def test_delete_when_killed_on_gke_then_the_next_one_ends_it(stage: Stage, action: Action) -> None:
     story = STORIES["gke-mig"]

@@ -37,6 +37,7 @@ def seen(stage: Stage) -> object:
     return stage.pools(), sorted(node.labels.get("team", "") for node in stage.nodes())
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(("at", "name"), HELD)
 def test_apply_when_somebody_changes_the_pool_meanwhile_then_said_and_not_overwritten(
     stage: Stage, at: str, name: str
@@ -59,6 +60,7 @@ def test_apply_when_somebody_changes_the_pool_meanwhile_then_said_and_not_overwr
     require_changed(stage, cloud, change, start_apply(stage, "after").wait())  # asked for again: now it is wanted
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_apply_when_the_pool_changed_since_the_plan_was_saved_then_refused(stage: Stage, name: str) -> None:
     cloud, change = CLOUDS[name], CHANGES[name, "update"]

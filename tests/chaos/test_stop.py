@@ -45,6 +45,7 @@ def is_at_work(stage: Stage, name: str) -> bool:
     return state not in ("Succeeded", "ACTIVE", "RUNNING")
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_apply_when_interrupted_while_the_cloud_works_then_130_and_the_printed_command_resumes(
     stage: Stage, name: str
@@ -67,6 +68,7 @@ def test_apply_when_interrupted_while_the_cloud_works_then_130_and_the_printed_c
     require_changed(stage, cloud, change, again.wait())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CLOUDS)
 def test_apply_when_not_waited_for_then_wait_follows_it_to_its_proof(stage: Stage, name: str) -> None:
     cloud, change = CLOUDS[name], CHANGES[name, "roll"]

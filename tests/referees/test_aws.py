@@ -113,6 +113,7 @@ LISTS: dict[str, list[Row]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", LISTS)
 def test_aws_when_it_asks_then_answered_as_by_amazon(referee: Referee, name: str) -> None:
     place = Aws(referee.info).place()

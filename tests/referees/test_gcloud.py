@@ -86,6 +86,7 @@ LISTS: dict[str, list[Row]] = {
 SLOW = {"what is not emulated": pytest.mark.slow}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in LISTS])
 def test_gcloud_when_it_asks_then_answered_as_by_google(referee: Referee, name: str) -> None:
     referee.names |= {"zone": f"--location {ZONE}", "at": f"--cluster {NAME} --location {ZONE}"}
