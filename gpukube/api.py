@@ -23,8 +23,9 @@ from gpukube.doctor.document import doctor_document
 from gpukube.engine.change.apply import Consent
 from gpukube.engine.change.delete import Deletion
 from gpukube.engine.change.probing import Probing
+from gpukube.engine.change.releasing import Releasing
 from gpukube.engine.change.scale import Scaling, Size
-from gpukube.engine.commands import apply, create, delete, scale, verify, wait
+from gpukube.engine.commands import apply, create, delete, release, scale, verify, wait
 from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
@@ -61,6 +62,7 @@ __all__ = [
     "PoolReport",
     "Prepared",
     "Probing",
+    "Releasing",
     "Run",
     "SavedPlan",
     "Scaling",
@@ -91,6 +93,7 @@ __all__ = [
     "prepare_addresses",
     "provenance",
     "read_plan",
+    "release",
     "report_document",
     "saved_plan",
     "scale",

@@ -138,6 +138,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "drain-timeout": "Pods are still on a pool's nodes at the end of --drain-timeout; the nodes stay cordoned.",
     "not-drained": "A pool that is replaced still has running pods, so it is not deleted.",
     "adopt-differs": "A pool to adopt differs from the spec; it gets the labels, and a later apply changes the rest.",
+    "release-not-ready": "A pool to release is being deleted, or failed: its labels cannot change now.",
     "adopt-not-ready": "A pool to adopt is being changed or deleted, or failed: it cannot be adopted now.",
     "pool-ails": "A pool is usable, but the cloud reports a problem with it.",
     "quota-short": "A quota of the cloud leaves less than what the pools may need.",

@@ -204,6 +204,13 @@ class Provider(Protocol):
             SpecError: The cloud cannot do that number: a total that its zones do not divide.
         """
 
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """Make the calls that take our marks off a live pool and change nothing else of it; empty when it has none.
+
+        The copy in the tags goes before the labels: a run that is killed in between leaves a pool that is still ours.
+        Where the cloud cannot change the copy, RELEASED_LABEL is set, and `Observed.copy` of such a pool is None.
+        """
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half. Imports the SDK; makes no call yet.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core import fields as paths
 from gpukube.core.owners.labels import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Taint
+from gpukube.core.values import MARKS, RELEASED_LABEL, Taint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClusterFacts, Observed
 
-_MARKS: Final = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, ADVERTISER_LABEL)
+_OWN_LABELS: Final = (*MARKS, RELEASED_LABEL, ADVERTISER_LABEL)
 _OF_SHARING: Final = (CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL)
 """Labels that follow from `sharing` where a release of gpukube serves the pool."""
 _GPU_TAINT_KEY: Final = "nvidia.com/gpu"
@@ -104,7 +104,7 @@ def _is_said_otherwise(path: FieldPath, value: object, facts: ClusterFacts, *, s
     if path == paths.PROTECTION:
         return value is False
     if path.is_below("labels"):
-        return path.key in _MARKS or (served and path.key in _OF_SHARING)
+        return path.key in _OWN_LABELS or (served and path.key in _OF_SHARING)
     return path in (paths.TAINTS, paths.PLUGIN, paths.GPU) or path.is_below("nodes", "autoscaling", "resources")
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import PROTECTION, label
 from gpukube.core.marks import has_lost_marks, names_another
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, ClassifiedChange, PoolPlan
+from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, Change, ClassifiedChange, PoolPlan
 from gpukube.errors import Finding, SpecError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gpukube.core.values import Action, Change, ClusterRef, Desired, Observed, Obstacle, Request, UpdateRow
+    from gpukube.core.values import Action, ClusterRef, Desired, Observed, Obstacle, Request, UpdateRow
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
@@ -37,6 +37,9 @@ class PoolCalls(Protocol):
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """As Provider.delete_request."""
+
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """As Provider.release_requests."""
 
 
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
@@ -162,6 +165,34 @@ def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -
         observed=observed,
         requests=requests,
         diagnostics=problems,
+    )
+
+
+def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
+    """Plan to take our marks off a live pool, which stays as it is."""
+    where = Where(f"{cluster.key}/{observed.pool or observed.name}")
+    problems = [_protected(where, "released")] if observed.protected else []
+    if observed.state in ("deleting", "failed"):
+        problem = Finding(
+            "release-not-ready",
+            where,
+            f'the pool "{observed.name}" is {observed.status}: it cannot be released now',
+            fix="wait until it is gone" if observed.state == "deleting" else "repair it first, or delete it",
+            why="the labels of such a pool cannot change",
+        )
+        problems.append(problem)
+    gone = [Change(label(key), observed.labels[key], None) for key in MARKS if key in observed.labels]
+    return PoolPlan(
+        cluster=cluster,
+        pool=observed.pool or observed.name,
+        name=observed.name,
+        action="update",
+        why="requested by name",
+        desired=None,
+        observed=observed,
+        changes=tuple(ClassifiedChange(one, provider.update_row(one, gone, observed)) for one in gone),
+        requests=() if problems else provider.release_requests(cluster, observed),
+        diagnostics=tuple(problems),
     )
 
 
@@ -336,7 +367,7 @@ def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> t
     quiet = tuple(c for c in changes if c.change.field in ours and c.change.old is None and c.row.kind == "in-place")
     if len(quiet) == len(changes):
         return quiet
-    marks = {label(key) for key in (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)} | {PROTECTION}
+    marks = {label(key) for key in MARKS} | {PROTECTION}
     return tuple(c for c in quiet if c.change.field in marks)
 
 

@@ -26,6 +26,10 @@ POOL_LABEL = "gpukube.io/pool"
 """Node label in the pool API: the pool's name in the spec (a cloud name may differ)."""
 PROTECT_LABEL = "gpukube.io/protect"
 """Node label in the pool API: "true" refuses delete and replace; read from the live pool, not from the spec."""
+RELEASED_LABEL = "gpukube.io/released"
+"""Node label in the pool API of a released pool whose copy of the marks cannot be removed: the copy is void."""
+MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
+"""The labels that make a pool gpukube's."""
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]

@@ -13,6 +13,7 @@ from gpukube.engine.change.clusters import nothing_begun
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
 from gpukube.engine.change.proving import verify_pools
+from gpukube.engine.change.releasing import plan_release, release_pools
 from gpukube.engine.change.scale import plan_scaling, scale_pools
 from gpukube.engine.change.waiting import wait_for_pools
 from gpukube.engine.looking import plan_clusters
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.change.delete import Deletion
     from gpukube.engine.change.probing import Probing
+    from gpukube.engine.change.releasing import Releasing
     from gpukube.engine.change.scale import Scaling, Size
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.prepare import Prepared
@@ -142,6 +144,27 @@ def delete(
         return delete_pools(deletion, sessions, run)
 
     return _carry_out(prepared, run, Scope(), work)
+
+
+def release(
+    prepared: Prepared,
+    run: Run,
+    names: Sequence[str],
+    confirm: Callable[[Releasing], None] = lambda _releasing: None,
+) -> tuple[ClusterReport, ...]:
+    """Take the ownership marks off the live pools of these names, and leave the pools as they are.
+
+    Raises:
+        SpecError: There is no such pool.
+        Conflict: One has another owner, or is protected, or cannot be changed now.
+    """
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        releasing = plan_release(plans, sessions, prepared.owners, names)
+        confirm(releasing)
+        return release_pools(releasing, sessions, run)
+
+    return _carry_out(prepared, run, Scope(skip_cluster=True), work)
 
 
 def scale(

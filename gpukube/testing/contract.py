@@ -27,6 +27,7 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Labels that were replaced are mended from the copy of the marks; until then the pool is protected.
 * A copy that was cloned to another pool proves nothing, and one of another owner is given up for its name only.
 * A pool without a copy is no difference; the copy comes with its next change, where the cloud can.
+* A released pool has no marks and no copy that counts, everything else as it was, and anybody may adopt it.
 * A tag that leaves the spec goes, one of others stays.
 * One pool is read as the list shows it; a missing one is None.
 
@@ -47,7 +48,7 @@ from gpukube.core.fields import COUNT, INSTANCE_TYPE, KUBERNETES_VERSION, LEAST,
 from gpukube.core.owners import solve_ownership
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Change, Operation, Ownership
+from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, RELEASED_LABEL, Change, Operation, Ownership
 from gpukube.errors import AccessError, Busy, CapacityError, Conflict, GpukubeError, Moved, QuotaError
 from gpukube.provider import FEATURES
 from gpukube.spec.reference.formats import FORMATS
@@ -425,6 +426,46 @@ class ProviderContract:
         edited = _translated(harness, replace(desired.target, labels={"team": "speech"}))
         _bring_about(harness, edited)
         assert _find(harness, edited).copy == (None if desired.copy_is_fixed else edited.copy)
+
+    def test_release_when_done_then_a_stranger_that_anybody_may_adopt(self, harness: Harness) -> None:
+        """A released pool has no marks and no copy that counts; it is ours up to the last call, else as it was."""
+        desired = _desired(harness, "plain")
+        theirs = _translated(harness, replace(harness.target("plain"), owner="others"))
+        _create(harness, desired)
+        before = _find(harness, desired)
+        released = before
+        for _ in range(CALLS):
+            requests = harness.provider.release_requests(desired.target.cluster, released)
+            if not requests:
+                break
+            assert (released.owner, released.pool) == (desired.target.owner, desired.target.pool)
+            _finish(harness, harness.cloud.send(requests[0]))
+            released = _find(harness, desired)
+        assert (released.owner, released.pool, released.copy, released.protected) == ("", "", None, False)
+        ours = {ZONES, *(label(key) for key in (*MARKS, RELEASED_LABEL))}  # of others' pools no cloud need read zones
+        kept = [{path: value for path, value in one.fields.items() if path not in ours} for one in (before, released)]
+        assert kept[0] == kept[1]
+        assert (released.effective_taints, released.nodes) == (before.effective_taints, before.nodes)
+        for spec in (desired, theirs):
+            plan = plan_pool(harness.provider, spec, (released,))
+            assert (plan.action, [d.code for d in plan.diagnostics]) == ("conflict", ["foreign-pool"])
+        _finish(harness, harness.cloud.send(plan_pool(harness.provider, theirs, (released,), adopt=True).requests[0]))
+        assert _find(harness, theirs).owner == "others"
+
+    def test_release_when_the_pool_changed_since_it_was_read_then_nothing_is_overwritten(
+        self, harness: Harness
+    ) -> None:
+        """A label that somebody added since the pool was read outlives the release."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        before = _find(harness, desired)
+        added = harness.touch(desired.target.name)
+        request = harness.provider.release_requests(desired.target.cluster, before)[-1]
+        try:
+            _finish(harness, harness.cloud.send(request))
+        except Moved:
+            assert _find(harness, desired).owner == desired.target.owner
+        assert added in _find(harness, desired).labels
 
     def test_plan_when_a_tag_left_the_spec_then_it_goes_and_those_of_others_stay(self, harness: Harness) -> None:
         """A tag that leaves the spec goes, one of others stays."""

@@ -14,6 +14,7 @@ from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAS
 from gpukube.core.in_cluster import InClusterFacts
 from gpukube.core.node_facts import GIB, NodeFacts, Reserved, Room, common_labels, room_left
 from gpukube.core.values import (
+    MARKS,
     OWNER_LABEL,
     POOL_LABEL,
     PROTECT_LABEL,
@@ -225,6 +226,13 @@ class FakeProvider:
             return _update(cluster, observed, {LEAST: nodes.minimum, MOST: nodes.maximum})
         return _update(cluster, observed, {COUNT: nodes.count})
 
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """Take the copy off, then the labels: two calls, so that tests meet what is in between."""
+        marks = {label(key): None for key in MARKS if key in observed.labels}
+        copy = _update(cluster, observed, {})
+        made = [replace(copy, params={**copy.params, "copy": {}, "written": ()})] if observed.copy else []
+        return (*made, _update(cluster, observed, marks)) if marks else tuple(made)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Open the world of this cluster."""
         del settings
@@ -238,7 +246,7 @@ def _copy(target: Target) -> tuple[MarksCopy, tuple[FieldPath, ...]]:
 
 
 def _read_copy(given: object) -> MarksCopy | None:
-    return MarksCopy(**given) if isinstance(given, dict) else None
+    return MarksCopy(**given) if isinstance(given, dict) and given else None
 
 
 def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[FieldPath, object]) -> Request:
@@ -334,7 +342,7 @@ class FakeCloud:
             fields=fields,
             labels=labels,
             etag=str(int(live.etag) + 1),
-            copy=_read_copy(request.params.get("copy")) or live.copy,
+            copy=_read_copy(request.params["copy"]) if "copy" in request.params else live.copy,
             written=frozenset(cast("Sequence[FieldPath]", request.params.get("written", live.written))) & fields.keys(),
         )
         return Operation(name, "update", f"operation/{name}")

@@ -216,6 +216,12 @@ class AksProvider:
             raise SpecError.of(problems)
         return translate_scale(cluster, observed, nodes)
 
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """PUT the pool as read without our labels and tags, guarded by its etag."""
+        from gpukube_aks.pool.change import translate_release
+
+        return translate_release(cluster, observed)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.
 

@@ -210,6 +210,12 @@ class EksProvider:
 
         return translate_scale(cluster, observed, nodes)
 
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """Remove the tags of the copy, then the labels and the marks of gpukube's launch template."""
+        from gpukube_eks.pool.change import translate_release
+
+        return translate_release(cluster, observed)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.
 

@@ -220,6 +220,12 @@ class GkeProvider:
 
         return scale_pool(cluster, observed, nodes)
 
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """Send the labels without our marks; the copy of them in the resource labels stays, and is made void."""
+        from gpukube_gke.pool.change import release_pool
+
+        return release_pool(cluster, observed)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpukube import api
-from gpukube.errors import Conflict
+from gpukube.errors import Conflict, SpecError
 from gpukube.sandbox import daemon
 from tests.changes.conftest import SPEED
 from tests.changes.world import CLOUDS, SMALL, World, address, differences, prepare, spec
@@ -109,6 +109,55 @@ def test_unowned_pool_when_it_differs_then_it_gets_our_marks_and_a_later_apply_t
     assert {name: plan.action for name, plan in world.pools(both).items()} == {"stray": "update", "fresh": "no-op"}
     assert world.apply(both)["stray"].outcome == "done"
     assert differences(world.plan(both)) == []
+
+
+def test_unowned_pool_when_it_would_be_replaced_or_pruned_then_not_in_the_run_that_adopts(
+    cloud: str, world: World
+) -> None:
+    made(world, written(cloud, "ml", pool(cloud, "stray", instanceType=OTHER_TYPE[cloud])))
+    world.disown(cloud, "train", "stray", NOBODY)
+    before = world.nodes("train")
+    document = written(cloud, "ml", pool(cloud, "stray", sharing=shares(2)))
+
+    adopted = world.apply(document, consent=ANYTHING, adopt=True, prune=True)["stray"]
+    assert (adopted.outcome, adopted.message.partition(";")[0]) == ("done", "adopted")
+    assert world.nodes("train") == before
+    assert world.pools(document)["stray"].action == "replace"
+
+
+def test_own_pool_when_released_then_a_stranger_that_stays_as_it_is(cloud: str, world: World) -> None:
+    both = written(cloud, "ml", pool(cloud, "given", sharing=shares(2)), pool(cloud, "kept", sharing=shares(2)))
+    made(world, both)
+    before = world.nodes("train")
+    document = written(cloud, "ml", pool(cloud, "given", sharing=shares(2)))
+
+    for outcome in ("done", "unchanged"):  # run again, it has nothing to do
+        assert world.release(["given"], document)["given"].outcome == outcome
+    fewer = written(cloud, "ml", pool(cloud, "kept", sharing=shares(2)))
+    assert differences(world.plan(fewer)) == []
+    assert world.apply(fewer, consent=ANYTHING, prune=True)["kept"].outcome == "unchanged"
+    with pytest.raises(Conflict):
+        api.delete(prepare(document), world.run(), ["given"])
+    assert [problem.code for problem in world.pools(document)["given"].diagnostics] == ["foreign-pool"]
+    assert world.nodes("train") == before
+    theirs = written(cloud, "they", pool(cloud, "given", sharing=shares(2)))
+    assert world.apply(theirs, adopt=True)["given"].message == "adopted"
+    assert (differences(world.plan(theirs)), world.nodes("train")) == ([], before)
+
+
+def test_release_when_protected_of_another_owner_or_unknown_then_refused(cloud: str, world: World) -> None:
+    made(world, written(cloud, "ml", pool(cloud, "dear", deletionProtection=True), pool(cloud, "plain")))
+    document = written(cloud, "ml", pool(cloud, "plain"))
+    theirs = written(cloud, "they", pool(cloud, "plain"))
+    for spec_of, names, code in (
+        (document, ["plain", "dear"], "protected"),
+        (theirs, ["plain"], "not-ours"),
+        (document, ["plain", "nobody"], "no-pool"),
+    ):
+        with pytest.raises((Conflict, SpecError)) as caught:
+            world.release(names, spec_of)
+        assert [problem.code for problem in caught.value.diagnostics] == [code]
+    assert world.pools(document)["plain"].action == "no-op"
 
 
 def test_own_pool_when_its_labels_were_replaced_then_apply_mends_it_and_nothing_else_touches_it(

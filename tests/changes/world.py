@@ -150,6 +150,10 @@ class World:
         Shelter(self.info).register(prepared)
         return _by_pool(api.apply(prepared, self.run(), reach, consent, confirm=confirm))
 
+    def release(self, names: Sequence[str], *documents: Document) -> dict[str, api.PoolReport]:
+        """Release pools of specs by name."""
+        return _by_pool(api.release(prepare(*documents), self.run(), names))
+
     def nodes(self, cluster: str) -> dict[str, list[str]]:
         """Give the pools of a cluster as the cloud has them, with the names of their nodes."""
         found: Any = daemon.status(self.info)["clusters"]

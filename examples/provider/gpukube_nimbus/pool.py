@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, FieldPath, label, tag
 from gpukube.core.marks import CopyForm, recorded_tags
 from gpukube.core.values import (
+    MARKS,
     OWNER_LABEL,
     POOL_LABEL,
     PROTECT_LABEL,
@@ -133,6 +134,16 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
     """Make the call that sets size or bounds."""
     return request_for(cluster, "update_pool", name=observed.name, patch=_size(nodes), version=observed.etag)
+
+
+def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+    """Take marks and copy off in one call; nothing where there are none."""
+    labels = {key: None for key in MARKS if key in observed.labels}
+    tags = {key: None for key in _texts(observed.native["tags"]) if COPY.is_own(key)}
+    if not labels and not tags:
+        return ()
+    patch = {"labels": labels, "tags": tags}
+    return (request_for(cluster, "update_pool", name=observed.name, patch=patch, version=observed.etag),)
 
 
 def _size(nodes: Nodes) -> dict[str, object]:

@@ -178,6 +178,12 @@ class NimbusProvider:
 
         return scale_pool(cluster, observed, nodes)
 
+    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+        """Take marks and copy off in one call."""
+        from gpukube_nimbus.pool import release_pool
+
+        return release_pool(cluster, observed)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half. A real cloud imports its SDK here, within `gpukube.provider.importing_sdk`."""
         from gpukube_nimbus.client import connect_cluster

@@ -21,6 +21,7 @@ from gpukube.engine import commands, looking
 from gpukube.engine.change.apply import Consent
 from gpukube.engine.change.delete import Deletion
 from gpukube.engine.change.probing import Probing
+from gpukube.engine.change.releasing import Releasing
 from gpukube.engine.change.scale import Scaling, Size
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
@@ -115,6 +116,19 @@ def delete(choices: Choices) -> None:
         return commands.delete(job.prepared, job.run, choices.names, lambda deletion: ask(job, deletion))
 
     _report(choices, "Delete", work)
+
+
+def release(choices: Choices) -> None:
+    """Take our marks off pools, after asking."""
+
+    def ask(job: Job, releasing: Releasing) -> None:
+        pools = [f"{pool.cluster.key}/{pool.name}" for pool in releasing.pools()]
+        confirm(choices, job, "release", pools)
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return commands.release(job.prepared, job.run, choices.names, lambda releasing: ask(job, releasing))
+
+    _report(choices, "Release", work)
 
 
 def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int | None) -> None:

@@ -187,6 +187,22 @@ def delete(
 
 
 @app.command()
+@takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
+def release(
+    choices: Choices,
+    names: Annotated[list[str], typer.Argument(help="Names of the pools in the spec.")],
+) -> None:
+    """Give pools back: take gpukube's ownership labels off, and leave the pools as they are. Asks, like delete.
+
+    Pools of other owners and protected pools are refused. Afterwards gpukube changes and deletes them no more;
+    remove them from the spec. gpukube's device-plugin release serves their nodes as before.
+    """
+    from gpukube.cli.bodies import pool as running
+
+    running.release(replace(choices, names=tuple(names)))
+
+
+@app.command()
 @takes(*SPEC, "clusters", "pools", "probe", "probe_image", "probe_scale_up", "output", "timeout", *END, timeout=_LOOK)
 def verify(choices: Choices) -> None:
     """Compare the devices on the live nodes with the spec; names the missing step when they differ.

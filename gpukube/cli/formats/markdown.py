@@ -397,6 +397,7 @@ _MAKERS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {  # each takes the
     "Apply": _report,
     "Scale": _report,
     "Delete": _report,
+    "Release": _report,
     "Wait": _report,
     "Verify": _report,
     "Doctor": _doctor,

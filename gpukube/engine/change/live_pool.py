@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.fields import FieldPath
-    from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan
+    from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan, Request
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.events import Phase
@@ -227,6 +227,51 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
         operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
     if until_gone:
         wait.for_operation(session.cloud, operation)
+
+
+def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
+    """Take our marks off the planned pool, call by call; everything else of it stays as it is then.
+
+    Returns:
+        The pool as it was last looked at.
+
+    Raises:
+        Conflict: It has another owner meanwhile.
+        CloudError: The pool is gone.
+        GpukubeError: The cloud refuses it, or it ended badly.
+    """
+    wait = _wait(plan, run, "update")
+    owner = plan.observed.owner if plan.observed else ""
+    done: tuple[Request, ...] = ()
+    # As in update_pool: each request is made of a new look, so that what a killed run has sent is not sent again.
+    for _ in range(REPEATS):
+        wait.for_operation(session.cloud, Operation(plan.name, "update"))
+        observed = observe(plan, session)
+        if observed is None:
+            raise CloudError("the pool no longer exists", where=plan.where, fix="there is nothing to release")
+        if observed.owner not in ("", owner):
+            raise Conflict(f'it belongs to "{observed.owner}" now', where=plan.where, code="moved")
+        requests = session.provider.release_requests(plan.cluster, observed)
+        if not requests:
+            return observed
+        if requests == done:
+            break
+        run.report("update", "taking the ownership labels off", plan.cluster.key, plan.pool)
+        try:
+            operation = wait.send(session.cloud, requests[0])
+        except Moved:
+            continue
+        except CloudError:
+            now = observe(plan, session)
+            if now is None or session.provider.release_requests(plan.cluster, now) == requests:
+                raise
+            run.sent.found_taken(plan.cluster.key, plan.name)  # the answer was lost, the call had its effect
+            continue
+        if run.no_wait and len(requests) == 1:
+            return observed
+        wait.for_operation(session.cloud, operation)
+        done = requests
+    raise _no_effect(plan, dict.fromkeys(c.change.field for c in plan.changes))
 
 
 def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None:

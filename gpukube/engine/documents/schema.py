@@ -15,6 +15,7 @@ SCHEMA_NAMES: Final = {
     "Apply": "report",
     "Scale": "report",
     "Delete": "report",
+    "Release": "report",
     "Wait": "report",
     "Verify": "report",
     "Validation": "validation",

@@ -97,7 +97,7 @@ def _unmarked(target: Target, pool: Observed) -> Conflict:
     return Conflict(
         f'the labels of the pool "{pool.name}" were replaced: they have no gpukube.io/owner',
         where=target.where,
-        why="a pool with the owner in its tags only is neither scaled nor deleted",
+        why="a pool with the owner in its tags only is neither scaled, released nor deleted",
         fix=f"gpukube pool apply -f FILE --pool {target.pool} restores them; then run this again",
         code="lost-marks",
     )

@@ -75,6 +75,18 @@ def _delete_template(service: EksService, caller: Caller, params: Mapping[str, s
     return {"launchTemplate": _template(template)}
 
 
+def _delete_tags(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """Delete tags of launch templates: by key, and of a value where one is given; without any, all of them."""
+    store = service.templates(caller.account, caller.region)
+    found = [store.require(identity, "") for identity in numbered(params, "ResourceId")]
+    wanted = [(params.get(f"{at}Key", ""), params.get(f"{at}Value")) for at in structures(params, "Tag")]
+    for template in found:
+        for key, value in wanted or [(key, None) for key in [*template.tags]]:
+            if value is None or template.tags.get(key) == value:
+                template.tags.pop(key, None)
+    return {"return": True}
+
+
 def _modify_template(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     store = service.templates(caller.account, caller.region)
     template = store.require(params.get("LaunchTemplateId", ""), params.get("LaunchTemplateName", ""))
@@ -220,6 +232,7 @@ ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "DescribeLaunchTemplateVersions": _describe_versions,
     "ModifyLaunchTemplate": _modify_template,
     "DeleteLaunchTemplate": _delete_template,
+    "DeleteTags": _delete_tags,
     "DescribeSubnets": _describe_subnets,
     "DescribeKeyPairs": _describe_keys,
     "DescribeInstanceTypeOfferings": _describe_offerings,

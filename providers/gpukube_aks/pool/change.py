@@ -19,9 +19,9 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.fields import COUNT, IMAGE, LEAST, MOST, PROTECTION, TAINTS, FieldPath
 from gpukube.core.jsontree import items, tree
 from gpukube.core.marks import recorded_tags
-from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube.core.values import MARKS, PROTECT_LABEL, Request
 from gpukube_aks.pool.fields import BINDINGS
-from gpukube_aks.pool.marks import with_copy
+from gpukube_aks.pool.marks import FORM, with_copy
 from gpukube_aks.pool.translate import CREATE, etag_guard, pool_path
 from gpukube_aks.pool.updates import ROLLING, find_row
 
@@ -72,6 +72,17 @@ def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Re
     """
     bounds = {"minCount": nodes.minimum, "maxCount": nodes.maximum}
     return _put(cluster, observed, _as_read(observed) | (bounds if nodes.autoscaled else {"count": nodes.count}))
+
+
+def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+    """PUT the pool without our marks and their copy; nothing where it has neither."""
+    properties = _as_read(observed)
+    labels, tags = tree(properties, "nodeLabels"), tree(properties, "tags")
+    kept = {key: value for key, value in labels.items() if key not in MARKS}
+    others = {key: value for key, value in tags.items() if not FORM.is_own(key)}
+    if (kept, others) == (labels, tags):
+        return ()
+    return (_put(cluster, observed, {**properties, "nodeLabels": kept, **({"tags": others} if tags else {})}),)
 
 
 def translate_recreate(desired: Desired, observed: Observed) -> Request | None:

@@ -295,6 +295,7 @@ EC2_OPERATIONS: Final = (
     "CreateLaunchTemplate",
     "CreateLaunchTemplateVersion",
     "DeleteLaunchTemplate",
+    "DeleteTags",
     "DescribeCapacityReservations",
     "DescribeInstanceTypeOfferings",
     "DescribeInstanceTypes",

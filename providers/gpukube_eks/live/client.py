@@ -317,7 +317,7 @@ class EksCloud:
                 call(**tree(request.params, "resource"))
                 return Operation(pool, "update", warning=self._write_copy(request, group))
             # Before the labels: of a pool that is adopted, labels and copy must never name two owners.
-            warning = self._write_copy(request, group)
+            warning = self._write_copy(request, group) or self._release_template(request)
             if (template := tree(request.params, "launchTemplate")) != {}:
                 own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
                 body["launchTemplate"] = own
@@ -350,6 +350,20 @@ class EksCloud:
             if is_another or code_of(error) not in (*_DENIED, _NO_MORE_TAGS):
                 raise
             return _untagged(error)
+        return ""
+
+    def _release_template(self, request: Request) -> str:
+        """Take our marks off the template of a group that is released; where that is refused, it is a warning."""
+        template = tree(request.params, "releasedTemplate")
+        try:
+            if template:
+                self._templates.release(str(template["LaunchTemplateName"]))
+        except ClientError as error:
+            if code_of(error) not in _DENIED:
+                raise
+            reason = quote(str(error.response.get("Error", {}).get("Message", "")))
+            kept = f"the launch template {template['LaunchTemplateName']} keeps gpukube's tags"
+            return f"{kept}; delete it when its node group is gone: {reason}"
         return ""
 
     def _delete(self, pool: str) -> Operation:

@@ -8,7 +8,7 @@ plain dictionaries in the API's names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 Answer = Mapping[str, object]
@@ -66,6 +66,9 @@ class Ec2Sdk(Protocol):
 
     def delete_launch_template(self, *, LaunchTemplateName: str) -> Answer:  # noqa: N803 - the API's names
         """Delete a launch template with all its versions."""
+
+    def delete_tags(self, *, Resources: Sequence[str], Tags: Sequence[Answer]) -> Answer:  # noqa: N803 - as above
+        """Delete tags of resources by their keys."""
 
     def describe_subnets(self, **arguments: object) -> Answer:
         """List subnets."""

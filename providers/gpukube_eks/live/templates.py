@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, strings, tree, trees
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import CloudError, Conflict
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.live.failures import unless
@@ -132,6 +133,13 @@ class LaunchTemplates:
         name = template_name(self._cluster, pool)
         if self._is_ours(name, {CLUSTER_TAG: self._cluster}):
             unless(_GONE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
+
+    def release(self, name: str) -> None:
+        """Take the marks off the template of a group: without them it is nobody's leftover once the group is gone."""
+        for template in self.listed():
+            if template.get("LaunchTemplateName") == name:
+                tags = [{"Key": OWNER_LABEL}, {"Key": POOL_LABEL}]
+                self._aws.ec2.delete_tags(Resources=[str(template["LaunchTemplateId"])], Tags=tags)
 
     def _reuse(self, desired: Mapping[str, object], where: str) -> str:
         name = str(desired["LaunchTemplateName"])

@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath
-from gpukube.core.jsontree import texts, tree, trees
+from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath, tag
+from gpukube.core.jsontree import at, texts, tree, trees
 from gpukube.core.marks import recorded_tags
-from gpukube.core.values import PROTECT_LABEL, Request
+from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Request
 from gpukube.errors import SpecError
 from gpukube_eks.facts.meanings import busy
 from gpukube_eks.pool.fields import (
@@ -38,17 +38,17 @@ from gpukube_eks.pool.fields import (
     UPDATE_VERSION,
     native_taint,
 )
-from gpukube_eks.pool.marks import outdated_copy, scaled_copy
+from gpukube_eks.pool.marks import FORM, outdated_copy, scaled_copy
 from gpukube_eks.pool.native import EXCLUSIVE
 from gpukube_eks.pool.observe import STATES, health_of
 from gpukube_eks.pool.refusals import moved, unchangeable
-from gpukube_eks.pool.template import changed_data
+from gpukube_eks.pool.template import changed_data, template_name
 from gpukube_eks.pool.upgrades import upgrade_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.core.values import Change, ClusterRef, Desired, Nodes, Observed, Taint
+    from gpukube.core.values import ClusterRef, Desired, Nodes, Observed, Taint
     from gpukube_eks.pool.marks import Outdated
 
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
@@ -92,6 +92,21 @@ def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Re
     found = _scaling(nodes, live) or {name: live[name] for name in ("minSize", "maxSize") if name in live}
     request = _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
     return _with_copy([request], observed, scaled_copy(cluster, observed, texts(observed.native, "tags")))[0]
+
+
+def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+    """Make the calls that take our marks off: tags first, since labels are what makes the group ours."""
+    tags = sorted(key for key in texts(observed.native, "tags") if FORM.is_own(key))
+    labels = [key for key in MARKS if key in observed.labels]
+    made = [*_tag_requests(cluster, observed, [Change(tag(key), None, None) for key in tags])]
+    if labels:
+        read = {"labels": {key: observed.labels[key] for key in labels}}
+        request = _config(cluster, observed, {"labels": {"removeLabels": labels}}, read)
+        name = template_name(cluster.name, observed.name)
+        if at(observed.native, "launchTemplate", "name") == name:
+            request = replace(request, params={**request.params, "releasedTemplate": {"LaunchTemplateName": name}})
+        made.append(request)
+    return tuple(made)
 
 
 def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) -> tuple[Request, ...]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import observed_fields
-from gpukube.core.fields import known, tag
+from gpukube.core.fields import known, label, tag
 from gpukube.core.jsontree import at, texts, tree
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL, Observed
 from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, total_of
 from gpukube_gke.pool.marks import FORM, place_of
 from gpukube_gke.pool.native import flatten_native
@@ -23,6 +23,7 @@ from gpukube_gke.pool.native import flatten_native
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClusterRef, PoolState
 
 STATES: Final[Mapping[str, PoolState]] = {
@@ -47,8 +48,10 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
     config = tree(native, "config")
     tags = texts(config, "resourceLabels")
     place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
-    copy = FORM.read(tags, place)
     labels = texts(config, "labels")
+    if labels.get(RELEASED_LABEL) == "true":  # the copy of the marks is fixed; a released pool keeps it, and it is void
+        tags = {key: value for key, value in tags.items() if not FORM.is_own(key)}
+    copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
     scaled = bool(at(native, "autoscaling", "enabled"))
@@ -62,7 +65,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         state=STATES.get(status, "busy"),
         status=status,
         failure=f"{code}: {text}" if code and text else code or text,
-        fields=known({**observed_fields(BINDINGS, Live(native), native), **flatten_native(native, live=True)}),
+        fields={path: value for path, value in _fields(native).items() if path != label(RELEASED_LABEL)},
         nodes=None if scaled else total_of(native, native.get("initialNodeCount")),
         labels=labels,
         effective_taints=read_taints(config),
@@ -72,6 +75,10 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         copy=copy,
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
     )
+
+
+def _fields(native: Mapping[str, object]) -> dict[FieldPath, object]:
+    return known({**observed_fields(BINDINGS, Live(native), native), **flatten_native(native, live=True)})
 
 
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:

@@ -80,12 +80,13 @@ def test_live_pool_when_compared_with_the_spec_it_came_from_has_no_difference() 
 
 
 def test_records_when_counted_are_those_of_the_edits() -> None:
-    assert {path.stem for path in UPDATES.glob("*.json")} == {*EDITS, "scale", "live"}
+    assert {path.stem for path in UPDATES.glob("*.json")} == {*EDITS, "scale", "release", "live"}
 
 
-@pytest.mark.parametrize("name", [*EDITS, "scale"])
+@pytest.mark.parametrize("name", [*EDITS, "scale", "release"])
 def test_request_when_made_of_an_edit_is_the_recorded_one(name: str, request: pytest.FixtureRequest) -> None:
-    requests = scale() if name == "scale" else requests_of(EDITS[name])
+    by_name = {"scale": scale(), "release": PROVIDER.release_requests(CLUSTER, observed())}
+    requests = by_name.get(name) or requests_of(EDITS[name])
     made = [{"operation": one.operation, **one.params} for one in requests]
     record = UPDATES / f"{name}.json"
     if request.config.getoption("--update", default=False):

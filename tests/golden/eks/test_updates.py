@@ -131,3 +131,16 @@ def test_scale_when_the_pool_is_autoscaled_leaves_the_size_alone() -> None:
         "nodegroupName": "a100mig",
         "scalingConfig": {"maxSize": 5},
     }
+
+
+def test_release_when_made_takes_the_tags_off_before_the_labels() -> None:
+    untag, relabel = PROVIDER.release_requests(CLUSTER, live(RANGED))
+
+    keys = [f"gpukube.io/{name}" for name in ("owner", "place", "pool", "tags")]
+    assert untag.params["resource"] == {"resourceArn": ARN, "tagKeys": keys}
+    assert relabel.params["nodegroup"] == {
+        "clusterName": "train",
+        "nodegroupName": "a100mig",
+        "labels": {"removeLabels": ["gpukube.io/owner", "gpukube.io/pool"]},
+    }
+    assert relabel.params["releasedTemplate"] == {"LaunchTemplateName": "gpukube/train/a100mig"}

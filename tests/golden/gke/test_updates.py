@@ -78,13 +78,14 @@ def requests_of(name: str) -> tuple[Request, ...]:
 
 
 def test_records_when_counted_are_those_of_the_cases() -> None:
-    assert {path.stem for path in UPDATES.glob("*.json")} == {*CASES, "scale"}
+    assert {path.stem for path in UPDATES.glob("*.json")} == {*CASES, "scale", "release"}
 
 
-@pytest.mark.parametrize("name", [*CASES, "scale"])
+@pytest.mark.parametrize("name", [*CASES, "scale", "release"])
 def test_request_when_made_of_an_edit_is_the_recorded_one(name: str, request: pytest.FixtureRequest) -> None:
     scaled = (PROVIDER.scale_request(CLUSTER, live_of(BASE), Nodes(2, 2, 2, autoscaled=False)),)
-    requests = scaled if name == "scale" else requests_of(name)
+    by_name = {"scale": scaled, "release": PROVIDER.release_requests(CLUSTER, live_of(BASE))}
+    requests = by_name.get(name) or requests_of(name)
     made = [{"operation": one.operation, **one.params} for one in requests]
     record = UPDATES / f"{name}.json"
     if request.config.getoption("--update", default=False):

@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 from tests.unit.gpukube_eks.samples import ACCOUNT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpukube_eks.live.sdk import Answer
 
 Json = dict[str, object]
@@ -157,6 +159,11 @@ class FakeAws:
     def delete_launch_template(self, *, LaunchTemplateName: str) -> Answer:  # noqa: N803 - the API's names
         self._called("delete_launch_template")
         del self.templates[LaunchTemplateName]
+        return {}
+
+    def delete_tags(self, *, Resources: Sequence[str], Tags: Sequence[Answer]) -> Answer:  # noqa: N803 - as above
+        self._called("delete_tags")
+        del Resources, Tags
         return {}
 
     def describe_subnets(self, **arguments: object) -> Answer:

@@ -1,0 +1,118 @@
+"""Takes our marks off live pools, by name: they stay as they are, and are nobody's for gpukube."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.core.owners.labels import ADVERTISER_LABEL
+from gpukube.core.plan import plan_releasing
+from gpukube.core.values import RELEASED_LABEL
+from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.live_pool import attempt, release_pool, started
+from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named, no_such_pool
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.core.values import Observed, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Releasing:
+    """What would be released; checked.
+
+    Attributes:
+        plans: Per cluster its pools of these names.
+        unowned: By cluster key: live pools of these names without any mark.
+        absent: By cluster key: declared pools of these names that are not there.
+    """
+
+    plans: tuple[ClusterPlan, ...]
+    unowned: Mapping[str, tuple[Observed, ...]]
+    absent: Mapping[str, tuple[str, ...]]
+
+    def pools(self) -> Iterator[PoolPlan]:
+        """List what would be released."""
+        for plan in self.plans:
+            yield from plan.pools
+
+
+def plan_release(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], owners: Sequence[str], names: Sequence[str]
+) -> Releasing:
+    """Find the live pools with these names that carry the mark of these owners.
+
+    Pools of these names without any mark are released already, by an earlier run or from the start.
+
+    Raises:
+        SpecError: A name that none of the clusters has.
+        Conflict: A pool of that name has another owner, or is protected, or cannot be changed now.
+        GpukubeError: A cluster could not be asked.
+    """
+    unowned = {plan.cluster.key: tuple(_unowned(plan, names)) for plan in plans}
+    others = [replace(p, live=tuple(o for o in p.live if o not in unowned[p.cluster.key])) for p in plans]
+    found = find_pools(others, owners, names, may_be_gone=True)
+    released = {key: [*pools, *unowned[key]] for key, pools in found.items()}
+    for name in names:
+        declared = [wanted.target.name for plan in plans if (wanted := declared_as(plan, name))]
+        if not declared and not any(is_named(name, key, one) for key, pools in released.items() for one in pools):
+            raise no_such_pool(name, plans)
+    planned = [
+        tuple(plan_releasing(sessions[p.cluster.key].provider, p.cluster, one) for one in found[p.cluster.key])
+        for p in plans
+    ]
+    if problems := [problem for pools in planned for pool in pools for problem in pool.diagnostics]:
+        raise Conflict.of(problems)
+    return Releasing(
+        tuple(replace(plan, pools=pools, undeclared=()) for plan, pools in zip(plans, planned, strict=True)),
+        unowned,
+        {plan.cluster.key: tuple(absent_pools(plan, names)) for plan in others},
+    )
+
+
+def release_pools(releasing: Releasing, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Take the marks off, and wait until the clouds have finished."""
+    return report_all(releasing.plans, sessions, run, partial(_release_on_cluster, releasing))
+
+
+def _unowned(plan: ClusterPlan, names: Sequence[str]) -> Iterator[Observed]:
+    """List the live pools without any mark that a name means: their name in the cloud, or that of a declared pool."""
+    declared = {wanted.target.name for name in names if (wanted := declared_as(plan, name))}
+    for pool in plan.live:
+        meant = pool.name in declared or any(is_named(name, plan.cluster.key, pool) for name in names)
+        if meant and not pool.owner and not pool.pool and pool.copy is None:
+            yield pool
+
+
+def _release_on_cluster(releasing: Releasing, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+    tasks = {pool.name: partial(attempt, pool, session, run, partial(_release_one, plan)) for pool in plan.pools}
+    reports = [r for r in run_all(tasks, session.provider.pools_at_once).values() if isinstance(r, PoolReport)]
+    unowned, absent = releasing.unowned[plan.cluster.key], releasing.absent[plan.cluster.key]
+    left = {pool.name for pool in unowned}
+    reports += [PoolReport(name, name, "unchanged", "has no gpukube.io/owner label") for name in sorted(left)]
+    gone = [wanted.target for name in absent if (wanted := declared_as(plan, name)) and wanted.target.name not in left]
+    reports += [PoolReport(target.pool, target.name, "unchanged", "does not exist") for target in gone]
+    return ClusterReport(plan.cluster, tuple(reports))
+
+
+def _release_one(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    observed = release_pool(plan, session, run)
+    if run.no_wait:
+        return started(plan, run, "requested")
+    parts = ["released"]
+    owner = plan.observed.owner if plan.observed else ""
+    if any((one.target.owner, one.target.pool) == (owner, plan.pool) for one in cluster.desired):
+        parts.append("remove it from the spec")
+    if observed.labels.get(ADVERTISER_LABEL):
+        parts.append(f"{ADVERTISER_LABEL} stays: gpukube's device plugin serves its nodes as before")
+    if RELEASED_LABEL in observed.labels:
+        parts.append(f"the cloud keeps the copy of its owner in the tags, which {RELEASED_LABEL} makes void")
+    return PoolReport(plan.pool, plan.name, "done", "; ".join(parts), plan.changes)
