@@ -237,6 +237,9 @@ COMMANDS: Final[dict[str, str]] = {
     "workload-option": "A pool cannot do what `workload render` is asked for, or the option is not for this kind.",
     "defect": "A bug in gpukube.",
     "system": "The local machine refuses something: a full disk, a directory that cannot be written.",
+    "export-target": "--to names no tool that pools of the cloud can be exported to.",
+    "export-clusters": "An export is of one cluster, and the spec has pools on none or several.",
+    "export-refused": "The tool cannot hold a pool that is to be exported.",
 }
 """The command line."""
 

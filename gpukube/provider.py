@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
@@ -137,6 +138,10 @@ class Provider(Protocol):
     @property
     def nodes(self) -> NodeFacts:
         """What its nodes are like for pods, before there is one."""
+
+    @property
+    def exporters(self) -> Mapping[str, Exporter]:
+        """What `gpukube pool export --to` can write of this cloud's pools, by target; empty for nothing."""
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Give the fields of a live pool that a person chose, as a spec writes them.

@@ -92,6 +92,29 @@ def import_cluster(plan: ClusterPlan, session: Session, pools: Sequence[Observed
     )
 
 
+def import_desired(
+    plan: ClusterPlan, session: Session, pools: Sequence[Observed], owner: str
+) -> tuple[tuple[tuple[Observed, Desired], ...], Mapping[str, str]]:
+    """Give what a spec says of a cluster's pools, translated and completed.
+
+    Args:
+        plan: As of `import_cluster`.
+        session: Of that cluster.
+        pools: Those to import.
+        owner: metadata.name of the spec.
+
+    Returns:
+        Each pool with what is desired of it, and the names of pools that no spec can say -> why.
+    """
+    found = _checked([_first(pool, plan, session, owner) for pool in pools], plan, session, owner)
+    said = [one for one in found if not one.refusal]
+    desired = {
+        one.target.name: session.cloud.complete(one) for one in (_load(said, plan.cluster, owner) if said else ())
+    }
+    left_out = {one.observed.name: one.refusal for one in found if one.refusal}
+    return tuple((one.observed, desired[one.observed.name]) for one in said), left_out
+
+
 def chosen_pools(plan: ClusterPlan, globs: Sequence[str]) -> list[Observed]:
     """Choose the live pools with GPUs whose names match, by name.
 

@@ -36,6 +36,7 @@ from gpukube.provider import FEATURES, Ability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
@@ -106,6 +107,7 @@ class FakeProvider:
     diagnosis = None
     catalog = None
     quotas = None
+    exporters: Mapping[str, Exporter] = MappingProxyType({})
     machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")
     nodes = NodeFacts(

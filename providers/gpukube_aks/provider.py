@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
@@ -126,6 +127,13 @@ class AksProvider:
         from gpukube_aks.facts.nodes import NODES
 
         return NODES
+
+    @property
+    def exporters(self) -> Mapping[str, Exporter]:
+        """Other tools that pools of AKS can be written for."""
+        from gpukube_aks.export.targets import EXPORTERS
+
+        return EXPORTERS
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what AKS gives to every pool."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
@@ -145,6 +146,13 @@ class EksProvider:
         from gpukube_eks.facts.nodes import NODES
 
         return NODES
+
+    @property
+    def exporters(self) -> Mapping[str, Exporter]:
+        """Other tools that pools of EKS can be written for."""
+        from gpukube_eks.export.targets import EXPORTERS
+
+        return EXPORTERS
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what EKS gives to every pool."""

@@ -5,6 +5,7 @@ Loaded wherever clouds are listed, so what only some commands need is imported b
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.values import NodeStack
@@ -14,6 +15,7 @@ from gpukube.provider import FEATURES, Ability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.node_facts import NodeFacts
@@ -63,6 +65,7 @@ class NimbusProvider:
     diagnosis = None
     catalog = None
     quotas = None
+    exporters: Mapping[str, Exporter] = MappingProxyType({})  # `gpukube pool export` has no target for Nimbus
 
     @property
     def spec(self) -> CloudSpec:

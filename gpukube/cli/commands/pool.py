@@ -159,6 +159,25 @@ def import_pools(choices: Choices) -> None:
     importing.import_pools(choices)
 
 
+@app.command("export")
+@takes(*SPEC, "clusters", "pools", *END, clusters=ADDRESSES)
+def export_pools(
+    choices: Choices,
+    *,
+    to: str = option(
+        "--to", default="", metavar="TARGET", help="aws, az, gcloud, terraform, eksctl, karpenter; by cloud."
+    ),
+) -> None:
+    """Write pools of a spec, or live ones (--cluster ADDRESS), for another tool. Changes nothing.
+
+    The script or file goes to stdout, with what it does not hold in comments at the top. A pool that the tool cannot
+    hold is refused.
+    """
+    from gpukube.cli.bodies import pool_export as exporting
+
+    exporting.export(choices, to)
+
+
 @app.command("get")
 @takes(*SPEC, "clusters", "output", *END, clusters=ADDRESSES)
 def get_pool(

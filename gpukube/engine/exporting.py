@@ -1,0 +1,123 @@
+"""Pools of a spec, or live ones, written for another tool, with what is lost at the top.
+
+Lives here: choosing the cluster, what every target loses, and the head of the document. Must not live here: what one
+tool can hold (the providers' `exporters`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from gpukube import __version__
+from gpukube.cluster.names import kind_of
+from gpukube.core.exporting import ExportedPool, Losses
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.errors import SpecError, Where
+from gpukube.provider import load_provider, provider_names
+from gpukube.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.exporting import Exporter
+    from gpukube.core.values import ClusterRef, Desired, Observed
+    from gpukube.engine.plan.prepare import Prepared
+    from gpukube.engine.run.session import Session
+    from gpukube.provider import Provider
+
+_WIDTH: Final = 110
+_MARKS: Final = (
+    f"{OWNER_LABEL} and {POOL_LABEL} make a pool gpukube's: gpukube pool apply of its spec changes it, and deletes it "
+    "with --prune when it leaves the spec. Remove these labels if the pool shall belong to this tool alone"
+)
+_PROOF: Final = "verification: gpukube pool verify -f SPEC compares the GPUs on the live nodes with the spec"
+
+
+def targets() -> tuple[str, ...]:
+    """List what pools of the installed clouds can be exported to."""
+    return tuple(sorted({target for name in provider_names() for target in load_provider(name).exporters}))
+
+
+def exporter_of(provider: Provider, target: str) -> Exporter:
+    """Find how a cloud's pools are written for a target.
+
+    Raises:
+        SpecError: This cloud has no such target.
+    """
+    if found := provider.exporters.get(target):
+        return found
+    known = tuple(provider.exporters)
+    message = f"pools of {provider.name} have no export to {target}"
+    fix = f"write one of {', '.join(known)}" if known else "pools of this cloud have no export"
+    raise SpecError(message, where=Where("--to"), fix=fix, code="export-target")
+
+
+def exported_cluster(prepared: Prepared) -> ClusterRef:
+    """Choose the cluster whose pools are exported.
+
+    Raises:
+        SpecError: Pools are on several.
+    """
+    found = [key for key, pools in prepared.desired.items() if pools or prepared.addressed]
+    if len(found) == 1:
+        return prepared.clusters[found[0]]
+    message = f"the spec has pools on {len(found)} clusters; an export is of one"
+    fix = f"add --cluster {found[0]}" if found else "add a pool"
+    where = f": {', '.join(found)}" if found else ""
+    raise SpecError(message + where, where=Where("--cluster"), fix=fix, code="export-clusters")
+
+
+def live_pools(session: Session, pools: Sequence[tuple[Observed, Desired]]) -> tuple[ExportedPool, ...]:
+    """Give live pools as they are exported: with the marks that they have, or none."""
+    return tuple(ExportedPool(_as_marked(session.provider, desired, live), live) for live, desired in pools)
+
+
+def _as_marked(provider: Provider, desired: Desired, live: Observed) -> Desired:
+    """Translate once more with the live marks; labels by which gpukube's release would serve the nodes go too."""
+    protect = live.labels.get(PROTECT_LABEL) == "true"
+    target = replace(desired.target, owner=live.owner, pool=live.pool, protect=protect)
+    there = {key: value for key, value in desired.ownership.labels.items() if live.labels.get(key) == value}
+    return provider.desired(target, replace(desired.ownership, labels=there), desired.promise)
+
+
+def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool]) -> str:
+    """Write pools of one cluster for a target.
+
+    Args:
+        cluster: Where they are.
+        target: A key of the provider's exporters.
+        pools: What is to be written.
+
+    Raises:
+        SpecError: The target is unknown, or cannot hold some of the pools.
+    """
+    exporter, losses = exporter_of(load_provider(cluster.provider), target), Losses()
+    text = exporter.write(cluster, pools, losses)
+    if losses.refusals:
+        raise SpecError.of(losses.refusals)
+    notes = (*losses.notes, *_notes(pools))
+    head = [exporter.head] if exporter.head else []
+    count = f"{len(pools)} GPU pool{'' if len(pools) == 1 else 's'}"
+    title = f"{count} of {cluster.name}, for {target}, by gpukube {__version__}"
+    comments = [title, "", "What this does not do, or does differently:"]
+    for note in notes:
+        comments += wrap(visible(note), _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join([*head, *(f"# {line}".rstrip() for line in comments), "", text])
+
+
+def _notes(pools: Sequence[ExportedPool]) -> Iterator[str]:
+    """Note what gpukube does beside the pool, whatever the target."""
+    for pool in pools:
+        kind = kind_of(pool.desired.ownership.advertiser)
+        if kind is not None:
+            yield (
+                f"{pool.name}: the Helm release {kind.address} ({kind.title}), which makes its GPUs available to pods: "
+                "gpukube pool create -f SPEC installs it once the pool exists"
+            )
+        if pool.desired.target.protect:
+            yield f"{pool.name}: deletionProtection is the label {PROTECT_LABEL}, which only gpukube honours"
+    if any(pool.desired.target.owner for pool in pools):
+        yield _MARKS
+    yield _PROOF

@@ -1,0 +1,1 @@
+"""How pools of AKS are written for other tools."""

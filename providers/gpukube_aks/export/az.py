@@ -1,0 +1,122 @@
+"""Agent pools as commands of the Azure CLI: the properties of gpukube's creation, option by option.
+
+Options: docs: cli/azure/aks/nodepool (az aks nodepool add), and Azure/azure-cli
+src/azure-cli/azure/cli/command_modules/acs/_params.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.exporting import shell_command
+from gpukube.core.jsontree import leaves, strings, text, texts, tree
+from gpukube_aks.export.request import properties_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.values import ClusterRef
+
+_VALUES: Final[Mapping[str, str]] = {
+    "count": "--node-count",
+    "vmSize": "--node-vm-size",
+    "mode": "--mode",
+    "osType": "--os-type",
+    "type": "--vm-set-type",
+    "minCount": "--min-count",
+    "maxCount": "--max-count",
+    "scaleSetPriority": "--priority",
+    "spotMaxPrice": "--spot-max-price",
+    "scaleSetEvictionPolicy": "--eviction-policy",
+    "capacityReservationGroupID": "--crg-id",
+    "gpuInstanceProfile": "--gpu-instance-profile",
+    "gpuProfile.driver": "--gpu-driver",
+    "osDiskSizeGB": "--node-osdisk-size",
+    "osDiskType": "--node-osdisk-type",
+    "osSKU": "--os-sku",
+    "orchestratorVersion": "--kubernetes-version",
+    "maxPods": "--max-pods",
+    "upgradeSettings.maxSurge": "--max-surge",
+    "upgradeSettings.maxUnavailable": "--max-unavailable",
+    "upgradeSettings.drainTimeoutInMinutes": "--drain-timeout",
+    "upgradeSettings.nodeSoakDurationInMinutes": "--node-soak-duration",
+    "upgradeSettings.undrainableNodeBehavior": "--undrainable-node-behavior",
+    "vnetSubnetID": "--vnet-subnet-id",
+    "podSubnetID": "--pod-subnet-id",
+    "scaleDownMode": "--scale-down-mode",
+    "nodePublicIPPrefixID": "--node-public-ip-prefix-id",
+    "proximityPlacementGroupID": "--ppg",
+    "hostGroupID": "--host-group-id",
+    "creationData.sourceResourceId": "--snapshot-id",
+}
+_SWITCHES: Final[Mapping[str, str]] = {
+    "enableAutoScaling": "--enable-cluster-autoscaler",
+    "enableNodePublicIP": "--enable-node-public-ip",
+    "enableEncryptionAtHost": "--enable-encryption-at-host",
+    "enableUltraSSD": "--enable-ultra-ssd",
+    "enableFIPS": "--enable-fips-image",
+    "securityProfile.enableVTPM": "--enable-vtpm",
+    "securityProfile.enableSecureBoot": "--enable-secure-boot",
+}
+"""Properties that are false where the option is not there."""
+_LISTS: Final[Mapping[str, str]] = {
+    "nodeLabels": "--labels",
+    "nodeTaints": "--node-taints",
+    "availabilityZones": "--zones",
+    "tags": "--tags",
+}
+_FILES: Final[Mapping[str, str]] = {"kubeletConfig": "--kubelet-config", "linuxOSConfig": "--linux-os-config"}
+"""Properties that the command reads from a file of JSON, in the names of the API."""
+_MANAGED: Final = "gpuProfile.nvidia.managementMode"
+
+
+def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
+    """Write a script that makes the agent pools, one after the other: AKS makes one at a time."""
+    commands = [_commands(cluster, pool, losses) for pool in pools]
+    return "set -eu\n\n" + "\n".join(commands)
+
+
+def _commands(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
+    properties = properties_of(pool)
+    named = {path: value for path, value in properties.items() if path in {*_LISTS, *_FILES}}
+    others = {name: value for name, value in properties.items() if name not in named}
+    lines: list[tuple[str, ...]] = [
+        ("az", "aks", "nodepool", "add"),
+        ("--subscription", cluster.identity["subscription"]),
+        ("--resource-group", cluster.identity["resourceGroup"]),
+        ("--cluster-name", cluster.name),
+        ("--name", pool.name),
+    ]
+    for path, value in ((".".join(path), value) for path, value in leaves(others)):
+        if path in _VALUES:
+            lines.append((_VALUES[path], text(value).lower() if path == "gpuProfile.driver" else text(value)))
+        elif path in _SWITCHES:
+            lines += [(_SWITCHES[path],)] if value else []
+        elif path == _MANAGED:
+            losses.refuse(
+                pool,
+                "devicePlugin.owner",
+                "az aks nodepool add has no option for AKS-managed GPU nodes (gpuProfile.nvidia.managementMode)",
+                "leave devicePlugin.owner out, or make the pool with gpukube",
+            )
+        else:
+            losses.note(f"{pool.name}: {path} ({text(value)}): az aks nodepool add has no option for it")
+    lines += [(option, *_list_words(properties, name)) for name, option in _LISTS.items() if name in properties]
+    files = ""
+    for name, option in _FILES.items():
+        if name in properties:
+            file = f"{pool.name}-{name}.json"
+            files += f"cat > {shlex.quote(file)} <<'EOF'\n{json.dumps(properties[name], indent=2)}\nEOF\n"
+            lines.append((option, file))
+    return files + shell_command(*lines)
+
+
+def _list_words(properties: Mapping[str, object], name: str) -> list[str]:
+    if name == "nodeTaints":
+        return [",".join(strings(properties, name))]
+    if tree(properties, name):
+        return [f"{key}={value}" for key, value in texts(properties, name).items()]
+    return list(strings(properties, name))

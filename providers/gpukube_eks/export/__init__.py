@@ -1,0 +1,1 @@
+"""How pools of EKS are written for other tools."""

@@ -1,0 +1,52 @@
+"""Node groups as commands of the AWS CLI: the two calls of gpukube's creation, member by member.
+
+The options of these commands are the members of the calls in another spelling, and each takes JSON (docs: cli/latest/
+userguide/cli-usage-parameters-types), so that nothing of a request is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.exporting import shell_command
+from gpukube_eks.export.request import group_of, template_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.values import ClusterRef
+
+_RENAMED: Final = {"version": "kubernetes-version"}
+"""`--version` is the AWS CLI's own (aws/aws-cli awscli/customizations/argrename.py)."""
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
+    """Write a script that makes the launch templates and node groups."""
+    account, region = cluster.identity["account"], cluster.identity["region"]
+    losses.note(f"the account: the credentials of the AWS CLI must be those of {account} (aws sts get-caller-identity)")
+    losses.note("waiting: create-nodegroup returns at once; to wait: aws eks wait nodegroup-active")
+    place = ("--region", region)
+    commands = [
+        shell_command(("aws", "ec2", "create-launch-template"), place, *_options(template_of(pool)))
+        + shell_command(("aws", "eks", "create-nodegroup"), place, *_options(group_of(pool)))
+        for pool in pools
+    ]
+    return "set -eu\n\n" + "\n".join(commands)
+
+
+def _options(members: Mapping[str, object]) -> list[tuple[str, ...]]:
+    return [(f"--{_flag(name)}", *_words(value)) for name, value in members.items()]
+
+
+def _flag(member: str) -> str:
+    return _RENAMED.get(member, _CAPITAL.sub("-", member).lower())
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return value
+    return [value if isinstance(value, str) else json.dumps(value)]

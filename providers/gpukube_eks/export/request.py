@@ -1,0 +1,46 @@
+"""The creation of a node group as it is exported: gpukube's own request.
+
+Lives here: what all targets of EKS begin with. Must not live here: the form of one target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.core.exporting import without_marks
+from gpukube.core.jsontree import texts, tree, trees
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube_eks.pool.marks import FORM
+from gpukube_eks.pool.template import CLUSTER_TAG, GROUP_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.exporting import ExportedPool
+
+_TEMPLATE_MARKS = (OWNER_LABEL, POOL_LABEL, CLUSTER_TAG, GROUP_TAG)
+
+
+def group_of(pool: ExportedPool) -> dict[str, object]:
+    """Give the arguments of CreateNodegroup; without marks for a live pool that has none."""
+    group = tree(pool.desired.create.params, "nodegroup")
+    tags = texts(group, "tags")
+    if not pool.desired.target.owner:
+        tags = {key: value for key, value in tags.items() if not FORM.is_own(key)}
+    found = {**group, "labels": without_marks(pool, texts(group, "labels")), "tags": tags}
+    return {name: value for name, value in found.items() if value not in ({}, None)}
+
+
+def template_of(pool: ExportedPool) -> dict[str, object]:
+    """Give the arguments of CreateLaunchTemplate; without marks for a live pool that has none."""
+    template = tree(pool.desired.create.params, "launchTemplate")
+    if pool.desired.target.owner:
+        return template
+    kept = [one for one in map(_unmarked, trees(template, "TagSpecifications")) if one["Tags"]]
+    bare = {name: value for name, value in template.items() if name != "TagSpecifications"}
+    return {**bare, "TagSpecifications": kept} if kept else bare
+
+
+def _unmarked(specification: Mapping[str, object]) -> dict[str, object]:
+    tags = [tag for tag in trees(specification, "Tags") if tag.get("Key") not in _TEMPLATE_MARKS]
+    return {**specification, "Tags": tags}

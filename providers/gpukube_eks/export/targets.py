@@ -1,0 +1,25 @@
+"""The tools that node groups are written for."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.exporting import Exporter
+from gpukube_eks.export import aws
+from gpukube_eks.pool.translate import group_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Desired
+
+
+def _is_open(desired: Desired) -> bool:
+    """Role and subnets are those of the live cluster's groups where a spec has none."""
+    return not {"nodeRole", "subnets"} <= group_of(desired).keys()
+
+
+EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
+    {"aws": Exporter(aws.write_script, head="#!/bin/sh", is_open=_is_open)}
+)

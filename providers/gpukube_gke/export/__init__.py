@@ -1,0 +1,1 @@
+"""How pools of GKE are written for other tools."""

@@ -1,0 +1,123 @@
+"""`gpukube pool export`: pools of a spec and live ones for other tools, with what these do not hold."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.exporting import ExportedPool, Losses, shell_command
+from gpukube.core.values import Ownership, Promise
+from gpukube.engine.exporting import exporter_of
+from gpukube.errors import SpecError
+from gpukube.provider import load_provider
+from gpukube.sandbox import daemon
+from gpukube.testing.fakes import FakeProvider
+from tests.builders import CLUSTER, make_target
+from tests.cli.harness import EXAMPLES
+from tests.unit.gpukube_gke.targets import gke_target
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Target
+    from tests.cli.harness import Gpukube
+
+SINGLE = EXAMPLES / "aks-mig-single.yaml"
+ADDRESS = "aks:11111111-2222-3333-4444-555555555555/ml/train"
+MANAGED = "gpuProfile.nvidia.managementMode"
+
+
+def exported(target: Target, tool: str) -> tuple[str, Losses]:
+    provider, losses = load_provider(target.cluster.provider), Losses()
+    desired = provider.desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
+    return provider.exporters[tool].write(target.cluster, [ExportedPool(desired)], losses), losses
+
+
+def test_pool_when_a_spec_leaves_nothing_open_then_written_without_a_call(gpukube: Gpukube) -> None:
+    done = gpukube("pool", "export", "-f", SINGLE, "--to", "az")
+    assert done.code == 0, done.err
+    assert [
+        request for request in daemon.requests_since(gpukube.info, gpukube.mark) if request["service"] == "arm"
+    ] == []
+    first, *lines = done.out.splitlines()
+    assert first == "#!/bin/sh"
+    notes = done.out[: done.out.index("set -eu")]
+    assert "gpukube-system/gpukube-nvidia-device-plugin" in notes
+    assert "gpukube.io/owner and gpukube.io/pool make a pool gpukube's" in notes
+    assert "  --gpu-instance-profile MIG1g \\" in lines
+
+
+def test_pool_when_it_is_live_and_nobodys_then_as_it_is_and_without_marks(gpukube: Gpukube) -> None:
+    gpukube.made("-f", SINGLE)
+    daemon.tamper(gpukube.info, "train", "a100mig", nodeLabels={"team": "vision"}, tags={"cost": "a b"})
+    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az")
+    assert (done.code, gpukube.writes()) == (0, []), done.err
+    assert "gpukube.io" not in done.out.partition("set -eu")[2]
+    assert "  --labels team=vision \\" in done.out
+    assert "  --tags 'cost=a b'\n" in done.out
+    assert "gpukube.io/owner and" not in done.out
+
+
+def test_pool_when_it_is_live_and_owned_then_with_its_marks(gpukube: Gpukube) -> None:
+    gpukube.made("-f", SINGLE)
+    live = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az").out
+    of_spec = gpukube("pool", "export", "-f", SINGLE, "--to", "az").out
+    assert live == of_spec
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("-f", SINGLE), "no target given"),
+        (("-f", SINGLE, "--to", "bicep"), '"bicep" is not a target of export'),
+        (("-f", SINGLE, "--to", "aws"), "pools of aks have no export to aws"),
+        (("-f", EXAMPLES / "three-clouds.yaml", "--to", "az"), "the spec has pools on 3 clusters; an export is of one"),
+        (("-f", SINGLE, "--pool", "x*", "--to", "az"), "--pool x* matches no pool of the spec"),
+        (("--to", "az"), "no spec given"),
+        (("--cluster", ADDRESS, "--cluster", f"{ADDRESS}2", "--to", "az"), "pools on 2 clusters"),
+    ],
+)
+def test_export_when_it_is_not_said_what_then_four(gpukube: Gpukube, words: tuple[str, ...], text: str) -> None:
+    refused = gpukube("pool", "export", *words)
+    assert (refused.code, text in refused.err, refused.out) == (4, True, ""), refused.err
+
+
+def test_cloud_when_it_exports_nothing_then_the_target_is_refused() -> None:
+    with pytest.raises(SpecError, match="pools of fake have no export to az"):
+        exporter_of(FakeProvider(), "az")
+
+
+def test_pool_when_the_tool_cannot_hold_it_then_refused_at_the_field() -> None:
+    _, losses = exported(make_target(plugin_owner="cloud"), "az")
+    (refused,) = losses.refusals
+    assert (refused.code, str(refused.where), MANAGED in refused.seen) == (
+        "export-refused",
+        "spec.devicePlugin.owner",
+        True,
+    )
+
+
+def test_field_when_the_tool_has_no_option_then_noted() -> None:
+    drained = {"nodeDrainConfig": {"pdbTimeoutDuration": "600s"}}
+    text, losses = exported(gke_target(native=drained), "gcloud")
+    assert "600s" not in text
+    assert [note for note in losses.notes if "nodeDrainConfig.pdbTimeoutDuration (600s)" in note]
+
+
+def test_settings_when_az_reads_them_from_a_file_then_the_script_writes_it() -> None:
+    text, _ = exported(make_target(native={"kubeletConfig": {"cpuManagerPolicy": "static"}}), "az")
+    assert 'cat > a100mig-kubeletConfig.json <<\'EOF\'\n{\n  "cpuManagerPolicy": "static"\n}\nEOF\n' in text
+    assert "  --kubelet-config a100mig-kubeletConfig.json\n" in text
+
+
+def test_words_when_a_shell_would_read_more_into_them_then_quoted() -> None:
+    values = ["it's", "$(rm -rf /)", "`id`", 'a"b', "a b", "", "*", "a\\b", "#x", "\u00e9", "a\nb"]
+    line = shell_command(("printf", "%s|"), *((value,) for value in values))
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout.split("|")[:-1] == values
+
+
+def test_cluster_when_it_has_no_gpu_pools_then_nothing_is_written(gpukube: Gpukube) -> None:
+    daemon.add_cluster(gpukube.info, CLUSTER.identity["subscription"], "ml", "train")
+    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az")
+    assert (done.code, done.out, "has no GPU pools" in done.err) == (0, "", True)
