@@ -70,6 +70,51 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceInquiry:
+    """A question for the prices of the machines of a plan.
+
+    Attributes:
+        inquiry: Cloud, region, settings.
+        on_demand: Machines whose price on demand is asked for.
+        spot: Machines whose spot price is.
+    """
+
+    inquiry: Inquiry
+    on_demand: tuple[Machine, ...] = ()
+    spot: tuple[Machine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LivePrice:
+    """One price as a cloud reports it now.
+
+    Attributes:
+        machine: Name of the instance type.
+        usd: US dollars per hour of one Linux node.
+        spot: Whether it is the spot price.
+        zone: Where it holds; "" for the whole region.
+    """
+
+    machine: str
+    usd: float
+    spot: bool = False
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePrices:
+    """The answer. What it lacks keeps the catalog's price.
+
+    Attributes:
+        prices: What could be read.
+        notes: What could not, and why.
+    """
+
+    prices: tuple[LivePrice, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """Something to know of a machine on its cloud, with where it is documented."""
 
@@ -88,6 +133,9 @@ class CloudCatalog:
         profiles: MIG profiles that the owner of a machine can have there.
         facts: Drivers, images, limits.
         fetch: Asks the cloud. Raises our errors only.
+        prices: Asks for the prices of some machines in one region. Raises our errors only; None where nothing can be
+            asked.
+        location: Field of a cluster in the spec that says where it is; "" where only the cloud knows.
     """
 
     home: str
@@ -96,7 +144,14 @@ class CloudCatalog:
     profiles: Callable[[Machine], tuple[str, ...]]
     facts: Callable[[Machine], tuple[Fact, ...]]
     fetch: Callable[[Inquiry], Findings]
+    prices: Callable[[PriceInquiry], LivePrices] | None = None
+    location: str = ""
 
     def has_region(self, name: str) -> bool:
         """Tell whether a name has the form of this cloud's regions; whether there is such a region it alone knows."""
         return re.fullmatch(self.region_form, name) is not None
+
+    def region_of(self, location: str) -> str:
+        """Return the region of a location, which may be a zone: prices are per region."""
+        found = re.match(self.region_form, location)
+        return found[0] if found else location

@@ -6,8 +6,11 @@ Lives here: manifests and pools, as they are placed. Must not live here: placing
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.prices import EMBEDDED, target_side
+from gpukube.engine.documents.prices import region_of
 from gpukube.engine.workloads import read_manifest_files
 from gpukube.errors import Finding, SpecError, Where
 from gpukube.provider import load_provider
@@ -19,8 +22,11 @@ from gpukube.workload.offers import make_offers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpukube.core.prices import PriceBook
+    from gpukube.core.values import Desired
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.workload.fit.demand import Demand
+    from gpukube.workload.offers import PoolOffer
 
 
 def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
@@ -44,10 +50,22 @@ def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
     return read_demands(manifests)
 
 
-def declared_clusters(prepared: Prepared) -> tuple[ClusterView, ...]:
+def declared_clusters(prepared: Prepared, prices: PriceBook = EMBEDDED) -> tuple[ClusterView, ...]:
     """Describe the clusters of a spec as they are before anything runs there; calls nothing."""
     return tuple(
-        ClusterView(key=key, offers=make_offers(pools, load_provider))
+        ClusterView(key=key, offers=priced_offers(pools, prices, region_of(prepared.clusters[key])))
         for key, pools in prepared.desired.items()
         if pools
     )
+
+
+def priced_offers(pools: Sequence[Desired], prices: PriceBook, region: str) -> tuple[PoolOffer, ...]:
+    """Describe what pools of a cluster offer, and at which price.
+
+    Args:
+        pools: Of one cluster.
+        prices: Those that are known.
+        region: Of the cluster; "" when it is not known.
+    """
+    offers = make_offers(pools, load_provider)
+    return tuple(replace(offer, price=target_side(offer.desired).node(prices, region)) for offer in offers)

@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.api_types import NODES, PODS, ApiType
 from gpukube.core.jsontree import text, texts, tree, trees
+from gpukube.core.prices import EMBEDDED
+from gpukube.engine.documents.prices import region_of
+from gpukube.engine.fitting import priced_offers
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import GpukubeError
-from gpukube.provider import load_provider
 from gpukube.workload.fit.filling import ClusterView
 from gpukube.workload.fit.nodes import read_node
 from gpukube.workload.fit.pods import read_pod
-from gpukube.workload.offers import make_offers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.core.jsontree import Tree
+    from gpukube.core.prices import PriceBook
+    from gpukube.core.values import Desired
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -31,19 +34,23 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 _NAMESPACES: Final = ApiType("", "v1", "Namespace", "namespaces", namespaced=False)
+_REGION: Final = "topology.kubernetes.io/region"
 _ENDED: Final = ("Succeeded", "Failed")
 """Phases in which a pod has given its room back (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
 _RAY_CLUSTER: Final = "ray.io/cluster"
 """Label of the pods of a Ray cluster (KubeRay ray-operator/controllers/ray/utils/constant.go)."""
 
 
-def live_clusters(prepared: Prepared, run: Run, demands: Sequence[Demand]) -> tuple[ClusterView, ...]:
+def live_clusters(
+    prepared: Prepared, run: Run, demands: Sequence[Demand], prices: PriceBook = EMBEDDED
+) -> tuple[ClusterView, ...]:
     """Read the clusters of a spec: their pools, nodes, and what runs there.
 
     Args:
         prepared: The spec.
         run: How the clouds are reached.
         demands: What will be placed: their own pods that run already are left out.
+        prices: Those that are known.
 
     Raises:
         GpukubeError: A cluster could not be read.
@@ -52,7 +59,7 @@ def live_clusters(prepared: Prepared, run: Run, demands: Sequence[Demand]) -> tu
     workloads = list({id(demand.workload): demand.workload for demand in demands}.values())
     with open_sessions(prepared.clusters.values(), run) as sessions:
         tasks = {
-            key: partial(_read_cluster, session, make_offers(prepared.desired[key], load_provider), workloads, run)
+            key: partial(_read_cluster, session, prepared.desired[key], prices, workloads, run)
             for key, session in sessions.items()
         }
         found = run_all(tasks, run.parallelism)
@@ -63,13 +70,15 @@ def live_clusters(prepared: Prepared, run: Run, demands: Sequence[Demand]) -> tu
 
 
 def _read_cluster(
-    session: Session, offers: Sequence[PoolOffer], workloads: Sequence[Manifest], run: Run
+    session: Session, pools: Sequence[Desired], prices: PriceBook, workloads: Sequence[Manifest], run: Run
 ) -> ClusterView:
     run.report("check", "reading pools, nodes and pods", session.cluster.key)
     there = {(pool.owner, pool.pool) for pool in session.cloud.pools()}
     kube = session.kube()
     nodes, pods = kube.objects(NODES) or (), kube.objects(PODS) or ()
     spaces = kube.objects(_NAMESPACES) or ()
+    location = next(filter(None, (text(node, "metadata", "labels", _REGION) for node in nodes)), "")
+    offers = priced_offers(pools, prices, region_of(session.cluster, location))
     tolerates = session.provider.tolerates_resources
     found = {
         text(node, "metadata", "name"): read_node(

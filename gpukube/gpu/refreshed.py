@@ -145,6 +145,23 @@ def lay_over(stocks: Iterable[Stock], region: str = "") -> tuple[Entry, ...]:
     return tuple(sorted(entries, key=lambda e: (e.machine.provider, e.machine.name)))
 
 
+def priced_machine(machine: Machine, stocks: Iterable[Stock], region: str) -> Machine | None:
+    """Give a machine the price that a refresh has read; None where no refresh has one that is of use.
+
+    Args:
+        machine: Of the embedded table, or learnt from a refresh.
+        stocks: What refreshes have left; at most one per provider and region.
+        region: The one whose price is asked for. Where it was not refreshed, the price of the machine's own region is a
+            newer one than the embedded price of that region.
+    """
+    own = {stock.region: stock for stock in stocks if stock.provider == machine.provider}
+    for stock in filter(None, map(own.get, dict.fromkeys((region, machine.price_region)))):
+        offer = next((offer for offer in stock.offers if offer.key == _key_of(machine)), None)
+        if offer is not None and offer.price_usd_h is not None:
+            return _merged(machine, offer, stock)
+    return None
+
+
 def _all(by_provider: dict[str, list[Stock]]) -> list[Stock]:
     return [stock for stocks in by_provider.values() for stock in stocks]
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.core.autoscaler_template import foreseen_devices
+from gpukube.core.prices import UNPRICED
 from gpukube.gpu.cloud_machines import cloud_machines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gpukube.core.values import Desired, Taint, Target
+    from gpukube.core.prices import NodePrice
+    from gpukube.core.values import Desired, Taint
     from gpukube.provider import Provider
 
 
@@ -55,7 +57,7 @@ class PoolOffer:
             They are not among the labels of `real`: the catalog knows no product names.
         single: Whether the device plugin refuses containers that request more than one share; they fail on the node.
         on_request: What makes nodes come, where a pending pod alone does not; "" elsewhere.
-        price: US dollars per node and hour, spot price for a spot pool; None when unknown.
+        price: Of a node; unknown until a command that shows prices looks it up.
     """
 
     desired: Desired
@@ -66,7 +68,7 @@ class PoolOffer:
     discovered: bool
     single: bool
     on_request: str
-    price: float | None
+    price: NodePrice = UNPRICED
 
     @property
     def name(self) -> str:
@@ -111,7 +113,6 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
         discovered=desired.ownership.advertiser in ("chart", "operator"),
         single=_is_single(desired),
         on_request=facts.on_request(desired),
-        price=_price(target),
     )
 
 
@@ -130,9 +131,3 @@ def _is_single(desired: Desired) -> bool:
         return slicing.mode == "time-slicing" or target.machine.devices > 1
     refuses = slicing.fail_requests_greater_than_one
     return slicing.mode == "mps" if refuses is None else refuses
-
-
-def _price(target: Target) -> float | None:
-    """Return the catalog's price; what reserved capacity costs is between its owner and the cloud."""
-    prices = {"spot": target.machine.spot_usd_h, "on-demand": target.machine.price_usd_h}
-    return prices.get(target.capacity.type)

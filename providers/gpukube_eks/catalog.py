@@ -52,4 +52,5 @@ CATALOG: Final = CloudCatalog(
     profiles=_profiles,
     facts=_facts,
     fetch=_fetch,
+    location="region",
 )

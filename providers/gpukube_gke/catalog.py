@@ -50,4 +50,5 @@ CATALOG: Final = CloudCatalog(
     profiles=_profiles,
     facts=_facts,
     fetch=_fetch,
+    location="location",
 )

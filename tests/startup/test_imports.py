@@ -169,7 +169,7 @@ LOOKING = {
     "cluster.release": {"chart_settings", "offline_checks"},
     "cluster.state": {"node_drift"},
     "engine": {"documents", "looking", "offline", "plan", "run"},
-    "engine.documents": {"event", "listing", "parts", "plan", "summary", "usage"},
+    "engine.documents": {"event", "listing", "parts", "plan", "prices", "summary", "usage"},
     "engine.plan": {"fidelity", "lookup", "losses", "ownership", "planning", "prepare", "silencing"},
     "engine.run": {"calls", "clock", "context", "events", "fanout", "sent", "session", "shared", "wait"},
     "catalog": {"learning", "place"},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
+from gpukube.cli.rendering.prices import price_change, price_line
 from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.words import (
     cost_words,
@@ -143,6 +144,10 @@ def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     yield ""
     yield prose(f"{plan_summary(document)}. {gpu_line(document)}." if diff else f"{gpu_line(document)}.")
     yield ""
+    if any(cluster["pools"] for cluster in document["clusters"]):
+        yield prose(f"{price_line(document['summary']['price'])}.")
+        yield from (f"- {prose(note)}" for note in document["summary"]["price"]["notes"])
+        yield ""
     yield from _costs(document)
     shown = [
         (c, pool)
@@ -153,7 +158,9 @@ def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
     rows = [_pool_row(*each) for each in shown]
     rows += [_unplanned_row(c["cluster"], pool) for c in document["clusters"] for pool in c["unplanned"] if not diff]
     if rows:
-        yield from _table(("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "Why"), rows)
+        yield from _table(
+            ("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "USD/h now → after", "Why"), rows
+        )
         yield ""
     for cluster in document["clusters"]:
         yield from _cluster(cluster, whole=whole)
@@ -191,7 +198,8 @@ def _pool_row(cluster: ClusterPart, pool: PoolPart) -> tuple[str, ...]:
     sign = _SIGNS.get(pool["action"], "")
     devices = short_devices(pool).replace("->", "→")
     key = code(cluster["cluster"], cell=True)
-    return (sign, key, name, action, machine, size, prose(devices), prose(pool["why"]))
+    price = price_change(pool["price"]).replace("->", "→")
+    return (sign, key, name, action, machine, size, prose(devices), prose(price), prose(pool["why"]))
 
 
 def _unplanned_row(cluster: str, pool: UnplannedPool) -> tuple[str, ...]:
@@ -199,7 +207,7 @@ def _unplanned_row(cluster: str, pool: UnplannedPool) -> tuple[str, ...]:
     devices = short_devices(pool).replace("->", "→")
     name, why = code(pool["name"], cell=True), "the cluster could not be read"
     size = node_words(pool["nodes"])
-    return ("❓", code(cluster, cell=True), name, "unknown", machine, size, prose(devices), why)
+    return ("❓", code(cluster, cell=True), name, "unknown", machine, size, prose(devices), "?", why)
 
 
 def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:

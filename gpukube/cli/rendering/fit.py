@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import device_words, plural, short
+from gpukube.cli.rendering.prices import fit_price_words, price_line, price_notes, usd
 from gpukube.cli.rendering.text import Hung, Table, Text
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ def _fact(name: str, text: str) -> Line:
 
 def _nodes(document: FitDocument, view: View) -> Iterator[Line]:
     table = Table(("NODE", "PODS", "LEFT", "BINDS", "USD/H"))
+    rough = {(part["cluster"], part["pool"]) for part in document["prices"] if part["rough"]}
     for _, alike in groupby(document["nodes"], key=lambda node: repr({**node, "name": "", "zone": ""})):
         nodes = list(alike)
-        table.add_row(*_cells(nodes, view))
+        table.add_row(*_cells(nodes, view, rough=(nodes[0]["cluster"], nodes[0]["pool"]) in rough))
     yield table
     for node in document["nodes"]:
         if node["stranded"]:
@@ -95,13 +97,16 @@ def _nodes(document: FitDocument, view: View) -> Iterator[Line]:
             )
     new = sum(node["new"] for node in document["nodes"])
     started = f", {new} to start" if new else ""
-    yield Text(
-        f"{plural(len(document['nodes']), 'node')}{started}: {_price(document['usdPerHour'])} USD per hour",
-        style="bold",
-    )
+    yield Text(f"{plural(len(document['nodes']), 'node')}{started}", style="bold")
+    used = {(node["cluster"], node["pool"]) for node in document["nodes"]}
+    for part in document["prices"]:
+        if view.verbose or view.wide or (part["cluster"], part["pool"]) in used:
+            yield Hung(Text(f"{part['cluster']}/{part['pool']}: "), Text(fit_price_words(part)))
+    yield Hung(Text(""), Text(price_line(document["price"])))
+    yield from price_notes(document["price"])
 
 
-def _cells(nodes: list[FilledNodePart], view: View) -> tuple[str, ...]:
+def _cells(nodes: list[FilledNodePart], view: View, *, rough: bool) -> tuple[str, ...]:
     first, left = nodes[0], nodes[0]["left"]
     name = first["name"] if len(nodes) == 1 else f"{first['name']} to {nodes[-1]['name'].rpartition('-')[2]}"
     zones = sorted({node["zone"] for node in nodes if node["zone"]})
@@ -116,9 +121,5 @@ def _cells(nodes: list[FilledNodePart], view: View) -> tuple[str, ...]:
         ", ".join(pods),
         ", ".join(room),
         short(first["binds"]) or "-",
-        _price(first["usdPerHour"]),
+        "?" if first["usdPerHour"] is None else f"{'~' if rough else ''}{usd(first['usdPerHour'])}",
     )
-
-
-def _price(price: float | None) -> str:
-    return "?" if price is None else f"{price:.2f}"

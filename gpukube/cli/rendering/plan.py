@@ -17,6 +17,7 @@ from gpukube.cli.rendering.lines import (
     headline,
     node_words,
 )
+from gpukube.cli.rendering.prices import price_change, price_line, price_notes, price_words, usd_range
 from gpukube.cli.rendering.text import Hung, Table, Text
 from gpukube.cli.rendering.words import (
     cost_words,
@@ -59,6 +60,7 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
     yield Hung(Text("plan: "), Text(plan_summary(document)))
     if document["clusters"]:
         yield gpu_line(document)
+    yield from _price(document, view)
     yield from _unread(document)
     yield from _needs(document)
 
@@ -72,7 +74,20 @@ def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
             yield from lines
             yield ""
     yield outcome_of_diff(document)
+    if any(pool["action"] != "no-op" for cluster in document["clusters"] for pool in cluster["pools"]):
+        yield from _price(document, view)
     yield from _unread(document)
+
+
+def _price(document: PlanDocument, view: View) -> Iterator[Line]:
+    """Show what all pools cost together; nothing where no cluster could be read."""
+    total = document["summary"]["price"]
+    if any(cluster["pools"] for cluster in document["clusters"]):
+        yield Hung(Text(""), Text(price_line(total)))
+        if view.verbose:
+            monthly = total["usdPerMonth"]
+            yield f"730 hours: {usd_range(monthly['before'])} now, {usd_range(monthly['after'])} USD after"
+    yield from price_notes(total)
 
 
 def _head(cluster: ClusterPart) -> Iterator[Line]:
@@ -108,7 +123,8 @@ def _stacked(pools: Iterable[PoolPart], view: View) -> Iterator[Line]:
 
 
 def _cluster_table(cluster: ClusterPart, view: View) -> Iterator[Line]:
-    table = Table(("  ACTION", "POOL", "TYPE", "NODES", "GPUS A NODE", "DEVICES NOW -> AFTER", "WHY"))
+    titles = ("  ACTION", "POOL", "TYPE", "NODES", "GPUS A NODE", "DEVICES NOW -> AFTER", "USD/H NOW -> AFTER", "WHY")
+    table = Table(titles)
     for pool in cluster["pools"]:
         _add_pool(table, pool)
     if table.rows:
@@ -131,12 +147,15 @@ def _add_pool(table: Table, pool: PoolPart) -> None:
         size + where,
         gpu_words(pool["gpu"]) or "-",
         short_devices(pool),
+        price_change(pool["price"]),
         pool["why"],
     )
 
 
 def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[Line]:
     quiet = pool["action"] == "no-op" and not why and not view.verbose
+    if pool["price"] and not quiet:
+        yield fact("price", price_words(pool["price"]), indent=indent)
     if pool["driver"] and not quiet:
         entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
         yield fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}", indent=indent)
@@ -219,6 +238,8 @@ def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:
     for pool in cluster["pools"]:
         if pool["action"] != "no-op":
             yield headline(pool["action"], pool["name"])
+            if pool["price"]:
+                yield fact("price", price_words(pool["price"]))
             yield fact("why", pool["why"])
             yield from _consequences(pool, view, indent=INDENT)
         elif health := list(_health(pool, INDENT)):

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpukube.core.prices import EMBEDDED
 from gpukube.engine.documents.parts import position_of
+from gpukube.engine.documents.prices import fit_price, price_sum
 from gpukube.errors import ExitCode
 from gpukube.workload.fit.filling import SOME_ZONE
 from gpukube.workload.quantity import cpu_text, memory_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.prices import PriceBook
     from gpukube.engine.documents.shapes.fit import (
         FilledNodePart,
         FitDocument,
         FittedPart,
         RollOutPart,
     )
+    from gpukube.engine.documents.shapes.prices import FitPricePart
     from gpukube.workload.fit.answers import Answer, Fit, NodeUse
 
 _FIXES = {
@@ -26,16 +32,18 @@ _FIXES = {
 """Role -> what lets a roll-out end without further pods (apps/v1 DeploymentStrategy; KubeRay RayServiceUpgradeType)."""
 
 
-def fit_document(fit: Fit, *, live: bool) -> FitDocument:
+def fit_document(fit: Fit, *, live: bool, prices: PriceBook = EMBEDDED) -> FitDocument:
     """Describe where workloads go.
 
     Args:
         fit: What was found.
         live: Whether live nodes were read.
+        prices: Those by which the pools were priced.
     """
+    pools = list(_prices(fit))
     nodes = [_node(use) for use in fit.nodes]
-    prices = [node["usdPerHour"] for node in nodes]
-    known = [price for price in prices if price is not None]
+    per_node = [node["usdPerHour"] for node in nodes]
+    known = [price for price in per_node if price is not None]
     return {
         "schemaVersion": 1,
         "kind": "Fit",
@@ -44,7 +52,9 @@ def fit_document(fit: Fit, *, live: bool) -> FitDocument:
         "fits": fit.fits,
         "workloads": [_workload(answer) for answer in fit.answers],
         "nodes": nodes,
-        "usdPerHour": round(sum(known), 4) if len(known) == len(prices) else None,
+        "usdPerHour": round(sum(known), 4) if len(known) == len(per_node) else None,
+        "prices": pools,
+        "price": price_sum(pools, prices),
     }
 
 
@@ -115,5 +125,14 @@ def _node(use: NodeUse) -> FilledNodePart:
         },
         "binds": use.binds,
         "stranded": dict(use.stranded),
-        "usdPerHour": offer.price if offer else None,
+        "usdPerHour": offer.price.usd.most if offer and offer.price.usd else None,
     }
+
+
+def _prices(fit: Fit) -> Iterator[FitPricePart]:
+    """Yield the prices of the pools that have nodes."""
+    for cluster in fit.packing.clusters:
+        for offer in cluster.view.offers:
+            nodes = [node for node in cluster.nodes if node.offer is not None and node.offer.name == offer.name]
+            if nodes:
+                yield fit_price(cluster.view.key, offer, sum(not node.new for node in nodes), len(nodes))

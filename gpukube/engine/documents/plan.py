@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
+from gpukube.core.prices import EMBEDDED
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.documents.parts import (
     WEIGHTS,
@@ -21,6 +22,7 @@ from gpukube.engine.documents.parts import (
     silenced_part,
     toleration_part,
 )
+from gpukube.engine.documents.prices import price_part, price_sum, region_of
 from gpukube.engine.plan.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.prices import PriceBook
     from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position, Toleration
     from gpukube.engine.documents.shapes.plan import (
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
         Summary,
         UnplannedPool,
     )
+    from gpukube.engine.documents.shapes.prices import PoolPricePart
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding
@@ -74,13 +78,14 @@ class _Requested(TypedDict):
     fidelity: dict[str, Fidelity]
 
 
-def plan_document(
+def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
     plans: Sequence[ClusterPlan],
     warnings: Sequence[Finding],
     *,
     kind: Literal["Plan", "Diff"] = "Plan",
     silenced: Sequence[Silenced] = (),
     not_read: Sequence[str] = (),
+    prices: PriceBook = EMBEDDED,
 ) -> PlanDocument:
     """Describe a plan, or with kind "Diff" the differences; with what is found in the spec, told or silenced.
 
@@ -90,20 +95,22 @@ def plan_document(
         kind: Of the document.
         silenced: Findings that the spec accepts.
         not_read: Clusters that were not, because no pool is on them.
+        prices: Beyond those of the embedded table.
     """
+    clusters = [_cluster(plan, prices) for plan in plans]
     return {
         "schemaVersion": 1,
         "kind": kind,
         "differs": any(plan.differs for plan in plans),
-        "summary": _summary(plans),
-        "clusters": [_cluster(plan) for plan in plans],
+        "summary": _summary(plans, clusters, prices),
+        "clusters": clusters,
         "notRead": list(not_read),
         "warnings": [diagnostic_document(d) for d in warnings],
         "silenced": silenced_part(silenced),
     }
 
 
-def _summary(plans: Sequence[ClusterPlan]) -> Summary:
+def _summary(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart], prices: PriceBook) -> Summary:
     releases = [plan.release.action for plan in plans if plan.release]
     return {
         "actions": counted(pool.action for plan in plans for pool in plan.pools),
@@ -117,6 +124,11 @@ def _summary(plans: Sequence[ClusterPlan]) -> Summary:
         "gpus": _gpu_sum(
             [pool for plan in plans for pool in plan.pools if pool.action != "conflict"],
             all_read=all(plan.error is None for plan in plans),
+        ),
+        "price": price_sum(
+            [pool["price"] for cluster in clusters for pool in cluster["pools"]],
+            prices,
+            unplanned=sum(len(plan.desired) for plan in plans if plan.error is not None),
         ),
     }
 
@@ -137,8 +149,9 @@ def _live_gpus(provider: str, observed: Observed) -> float | None:
     return machine.gpus * observed.nodes if machine and observed.nodes is not None else None
 
 
-def _cluster(plan: ClusterPlan) -> ClusterPart:
+def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
     facts = plan.facts
+    region = region_of(plan.cluster, facts.location if facts else "")
     return {
         "cluster": plan.cluster.key,
         "provider": plan.cluster.provider,
@@ -150,7 +163,7 @@ def _cluster(plan: ClusterPlan) -> ClusterPart:
         "unknown": plan.unknown,
         "release": _release(plan.release) if plan.release else None,
         "nodeRepairs": _repairs(plan),
-        "pools": [_pool(pool, plan.seen) for pool in plan.pools],
+        "pools": [_pool(pool, plan.seen, price_part(pool, region, prices)) for pool in plan.pools],
         "unplanned": [_unplanned(expected) for expected in plan.desired] if plan.error else [],
         "undeclared": [
             {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
@@ -179,7 +192,7 @@ def _repairs(plan: ClusterPlan) -> list[NodeRepair]:
     return [{"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.desired} for r in plan.repairs]
 
 
-def _pool(plan: PoolPlan, seen: Snapshot | None) -> PoolPart:
+def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) -> PoolPart:
     desired, observed = plan.desired, plan.observed
     locator = desired.target.locator if desired else None
     return {
@@ -192,6 +205,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None) -> PoolPart:
         "devices": _devices(plan),
         "live": _live(observed) if observed else None,
         "loss": _loss(plan),
+        "price": price,
         "changes": [change_part(c, locator) for c in plan.changes],
         "health": _health(plan, seen),
         "requests": [request_part(r) for r in plan.requests],

@@ -260,5 +260,5 @@ def _rank(pod: Pod, node: Node) -> tuple[bool, int, int, int]:
 
 
 def _price(node: Node) -> float:
-    price = node.offer.price if node.offer else None
-    return inf if price is None else price
+    guide = node.offer.price.guide if node.offer else None
+    return inf if guide is None else guide

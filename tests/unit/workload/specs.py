@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.engine.fitting import declared_clusters
 from gpukube.engine.plan.prepare import prepare
-from gpukube.provider import load_provider
-from gpukube.workload.offers import make_offers
 from tests.unit.spec.samples import load_text
 
 if TYPE_CHECKING:
@@ -63,8 +62,7 @@ def described(tmp_path: Path, text: str) -> dict[str, PoolOffer]:
     """Translate a spec, and describe what its pools offer; by cluster and pool."""
     prepared = prepare([load_text(tmp_path, text)])
     assert prepared.desired, prepared
-    found = [desired for cluster in prepared.desired.values() for desired in cluster]
-    return {offer.name: offer for offer in make_offers(found, load_provider)}
+    return {offer.name: offer for cluster in declared_clusters(prepared) for offer in cluster.offers}
 
 
 def all_offers(tmp_path: Path) -> dict[str, PoolOffer]:

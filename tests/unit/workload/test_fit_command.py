@@ -64,10 +64,13 @@ x Deployment/web on train-aks: 3 never
     pods:   1, each cpu 60, nvidia.com/mig-1g.5gb 3
 
 NODE            PODS                    LEFT                              BINDS  USD/H
-= mixed-1       1 Pod/one               mig-1g.5gb 53, cpu 34340m, 826Gi  cpu    27.20
-+ whole-1 to 4  1 RayCluster/train/gpu  gpu 0, cpu 91340m, 776Gi          gpu    27.20
+= mixed-1       1 Pod/one               mig-1g.5gb 53, cpu 34340m, 826Gi  cpu    ~27.20
++ whole-1 to 4  1 RayCluster/train/gpu  gpu 0, cpu 91340m, 776Gi          gpu    ~27.20
 mixed-1: mig-1g.5gb: 53 unused: cpu binds
-5 nodes, 4 to start: 135.99 USD per hour
+5 nodes, 4 to start
+train-aks/whole: 0 -> ~108.79 USD/h, ~27.20 per node (price of eastus, 2026-06-18)
+train-aks/mixed: ~27.20 USD/h, ~27.20 per node (price of eastus, 2026-06-18)
+price: ~27.20 now, ~135.99 USD/h after; without disks, network, control planes, taxes and discounts
 """
 FITTING = (
     "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}}"
@@ -114,7 +117,9 @@ def test_fit_when_all_has_a_place_then_0_and_a_document_by_its_schema(
 def test_fit_when_a_price_is_unknown_then_a_question_mark(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "pools.yaml").write_text(CLUSTERS + f"  - {POOLS['reserved']}\n")
     assert run(files, "pod.yaml") == 0
-    assert "1 node: ? USD per hour" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "train-gke/reserved: ? USD/h: reserved capacity has no list price\n" in shown
+    assert "price: >= 0 now, >= 0 USD/h after, and ? for 1 pool; " in shown
 
 
 @pytest.mark.parametrize(

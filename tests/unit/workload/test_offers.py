@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.core.prices import UNPRICED
 from gpukube.gpu.catalog import machines, require_machine
 from gpukube.provider import load_provider
 from gpukube.sandbox.kube.nodes.registration import node_object
@@ -173,16 +174,26 @@ def test_discovered_when_the_chart_serves_the_pool_then_its_labels_may_come(all_
     assert not found & {"train-gke/whole", "train-aks/nobody"}
 
 
-def test_price_when_spot_or_reserved_then_not_the_list_price(all_offers: dict[str, PoolOffer]) -> None:
-    spot, whole = all_offers["train-eks/spot"], all_offers["train-eks/whole"]
-    assert spot.price == spot.desired.target.machine.spot_usd_h
-    assert whole.price == whole.desired.target.machine.price_usd_h
-    assert all_offers["train-gke/reserved"].price is None
+def test_price_when_spot_or_reserved_then_not_the_list_price(all_offers: dict[str, PoolOffer], tmp_path: Path) -> None:
+    pool = "{name: a2, clusters: [train-gke], gpu: {model: A100-40GB, count: 8}, "
+    pool += "nodes: {count: 1}, capacity: {type: spot}}"
+    spot, whole = offers(tmp_path, pool)["train-gke/a2"].price, all_offers["train-gke/whole"].price
+    assert (spot.spot, spot.place, whole.spot, whole.place) == (True, "us-central1", False, "us-central1")
+    assert spot.usd
+    assert whole.usd
+    assert spot.usd.most < whole.usd.most
+    assert all_offers["train-eks/spot"].price.usd is None
+    assert all_offers["train-gke/reserved"].price.usd is None
+
+
+def test_price_when_the_region_is_not_known_then_rough(all_offers: dict[str, PoolOffer]) -> None:
+    assert all_offers["train-aks/whole"].price.rough
+    assert not all_offers["train-eks/whole"].price.rough
 
 
 def test_offers_when_several_clouds_then_in_their_order(tmp_path: Path) -> None:
     found = offers(tmp_path, "sliced")
     assert [*found] == ["train-eks/sliced", "train-aks/sliced", "train-gke/sliced"]
     again = make_offers((offer.desired for offer in found.values()), load_provider)
-    assert tuple(found.values()) == again
+    assert tuple(replace(offer, price=UNPRICED) for offer in found.values()) == again
     assert all(offer.tolerates_resources for offer in again)

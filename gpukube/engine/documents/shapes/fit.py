@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from gpukube.engine.documents.shapes.parts import Position  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.prices import FitPricePart, PriceSum  # noqa: TC001 - as above
 
 
 class PodRequestPart(TypedDict):
@@ -169,3 +170,7 @@ class FitDocument(TypedDict):
     """Those with pods of the workloads."""
     usdPerHour: float | None
     """Price of these nodes; null where that of one is unknown."""
+    prices: list[FitPricePart]
+    """Of the pools that have nodes now or afterwards, whether workloads go there or not."""
+    price: PriceSum
+    """Of these pools together."""

@@ -14,6 +14,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     SilencedPart,
     Toleration,
 )
+from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # noqa: TC001 - as above
 
 
 class Loss(TypedDict):
@@ -139,6 +140,8 @@ class PoolPart(TypedDict):
     """The pool as it lives; null when nothing is there."""
     loss: Loss | None
     """What it costs; null for actions that cost nothing."""
+    price: PoolPricePart | None
+    """List prices per hour, before and after; null for a pool that is not ours."""
     changes: list[Change]
     """Fields that differ."""
     health: Health | None
@@ -312,6 +315,8 @@ class Summary(TypedDict):
     """Clusters whose inside is not known."""
     gpus: GpuSum
     """Physical GPUs; pools that are not ours left out."""
+    price: PriceSum
+    """List prices per hour, before and after."""
 
 
 class PlanDocument(TypedDict):

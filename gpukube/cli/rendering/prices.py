@@ -1,0 +1,102 @@
+"""Prices in words, the same on the terminal and in Markdown: `?` is unknown, `~` another region's price."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cli.rendering.lines import plural, short
+from gpukube.cli.rendering.text import Hung, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cli.rendering.text import Line
+    from gpukube.engine.documents.shapes.prices import FitPricePart, PoolPricePart, PriceSum, UsdPart
+
+_CENTS: Final = 0.1
+"""Below it two significant digits are shown, from it on cents."""
+
+
+def usd(amount: float) -> str:
+    """Write an amount without needless digits."""
+    if not amount:
+        return "0"
+    return f"{amount:,.2f}" if amount >= _CENTS else f"{amount:.2g}"
+
+
+def usd_range(part: UsdPart | None, mark: str = "") -> str:
+    """Write an amount, or from where to where it goes.
+
+    Args:
+        part: None where it is unknown.
+        mark: Put before each amount but zero.
+    """
+    if part is None:
+        return "?"
+    low, high = (f"{mark if amount else ''}{usd(amount)}" for amount in (part["min"], part["max"]))
+    return low if low == high else f"{low} to {high}"
+
+
+def price_change(price: PoolPricePart | FitPricePart | None) -> str:
+    """Write what a pool costs now and after in a cell: `0 -> 43.92`."""
+    if price is None:
+        return "-"
+    mark = "~" if price["rough"] else ""
+    was, will = (usd_range(part, mark) for part in (price["usdPerHour"]["before"], price["usdPerHour"]["after"]))
+    return will if was == will else f"{was} -> {will}"
+
+
+def price_words(price: PoolPricePart) -> str:
+    """Write what a pool costs, what a GPU of it does, and where that is from."""
+    mark = "~" if price["rough"] else ""
+    words = [f"{price_change(price)} USD/h"]
+    if price["perGpuHour"] and price["perGpuHour"] != price["usdPerHour"]["after"]:
+        words.append(f"{usd_range(price['perGpuHour'], mark)} per GPU")
+    if price["perDevice"] and price["perDevice"] != price["perGpuHour"]:
+        words.append(f"{usd_range(price['perDevice'], mark)} per {short(price['device'])} device")
+    if price["whileBothRun"]:
+        words.append(f"{usd_range(price['whileBothRun'], mark)} while both pools run")
+    source = _source(price)
+    unknown = f": {price['unknown']}" if price["unknown"] else ""
+    return ", ".join(words) + (f" ({source})" if source else "") + unknown
+
+
+def fit_price_words(price: FitPricePart) -> str:
+    """Write what a pool costs that workloads go to, and where that is from."""
+    mark = "~" if price["rough"] else ""
+    each = f", {usd_range(price['perNode'], mark)} per node" if price["perNode"] else ""
+    source = f" ({_source(price)})" if price["source"] else ""
+    unknown = f": {price['unknown']}" if price["unknown"] else ""
+    return f"{price_change(price)} USD/h{each}{source}{unknown}"
+
+
+def _source(price: PoolPricePart | FitPricePart) -> str:
+    if not price["source"]:
+        return ""
+    spot = "spot, " if price["spot"] else ""
+    place = f"price of {price['place']}" if price["rough"] else price["place"]
+    return f"{spot}{place}, {'now' if price['source'] == 'live' else price['asOf']}"
+
+
+def price_line(total: PriceSum) -> str:
+    """Write the sums; with unknown prices they are lower bounds."""
+    mark = "~" if total["rough"] else ""
+    unknown = total["unknown"]
+    was = _bounded(total["usdPerHour"]["before"], mark, unknown["before"])
+    will = _bounded(total["usdPerHour"]["after"], mark, unknown["after"])
+    words = f"price: {was} now, {will} USD/h after"
+    pools = max(unknown["before"], unknown["after"])
+    if pools:
+        words += f", and ? for {plural(pools, 'pool')}"
+    *others, last = total["leavesOut"]
+    return f"{words}; without {', '.join(others)} and {last}"
+
+
+def price_notes(total: PriceSum) -> Iterator[Line]:
+    """Show which prices could not be read."""
+    for note in total["notes"]:
+        yield Hung(Text("note: "), Text(note))
+
+
+def _bounded(part: UsdPart, mark: str, unknown: int) -> str:
+    return f"{'>= ' if unknown else ''}{usd_range(part, mark)}"

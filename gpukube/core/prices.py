@@ -1,0 +1,242 @@
+"""What nodes cost per hour, as far as it is known: from the catalog, or from what a cloud has just answered.
+
+Pure. Lives here: which price holds for a machine in a region, and between which pools a plan moves. Must not live here:
+calls and files (gpukube.catalog.pricing), documents.
+
+A price is for one region. The catalog's price of another region is rough and is marked so; a spot price of another
+region says nothing. What is not known is unknown and never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.core.fields import CAPACITY_TYPE, ZONES
+from gpukube.core.live import live_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.cloud_catalog import LivePrice
+    from gpukube.core.values import Desired, Observed, PoolPlan, Target
+    from gpukube.gpu.machine import Machine
+    from gpukube.gpu.refreshed import Stock
+
+Source = Literal["", "embedded", "refreshed", "live"]
+
+HOURS_PER_MONTH: Final = 730
+"""A month of price calculators (infracost: HourToMonthUnitMultiplier)."""
+_DIGITS: Final = 4
+_RESERVED: Final = "reserved capacity has no list price"
+
+
+@dataclass(frozen=True, slots=True)
+class Usd:
+    """US dollars per hour, between two bounds; they are equal where one number is known.
+
+    Attributes:
+        least: Lower bound.
+        most: Upper bound.
+    """
+
+    least: float
+    most: float
+
+    def __add__(self, other: Usd) -> Usd:
+        """Add two amounts."""
+        return Usd(round(self.least + other.least, _DIGITS), round(self.most + other.most, _DIGITS))
+
+    def of(self, least: float, most: float) -> Usd:
+        """Return the price of so many nodes."""
+        return Usd(round(self.least * least, _DIGITS), round(self.most * most, _DIGITS))
+
+    def per(self, count: float) -> Usd:
+        """Return the price of one of several equal parts."""
+        return Usd(round(self.least / count, _DIGITS), round(self.most / count, _DIGITS))
+
+
+NOTHING: Final = Usd(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePrice:
+    """What one node costs.
+
+    Attributes:
+        usd: Per hour; None when it is not known.
+        spot: Whether it is a spot price.
+        source: Where it is from: the table in the package, a refresh of the catalog, or the cloud's own answer now.
+        as_of: Day on which it was read, YYYY-MM-DD; "".
+        place: Region, or zones, for which it holds; "".
+        rough: It is another region's, and stands in.
+        unknown: Why it is not known; "".
+        guide: What orders a choice among pools where nothing better is known: the catalog's price of any region.
+    """
+
+    usd: Usd | None = None
+    spot: bool = False
+    source: Source = ""
+    as_of: str = ""
+    place: str = ""
+    rough: bool = False
+    unknown: str = ""
+    guide: float | None = None
+
+
+UNPRICED: Final = NodePrice()
+"""Of a node whose price nobody has looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceBook:
+    """Prices beyond those of the embedded table.
+
+    Attributes:
+        stocks: What refreshes of the catalog have left.
+        live: (provider, region) -> what the cloud has answered now.
+        day: Of these answers, YYYY-MM-DD.
+        notes: What could not be read, and why.
+    """
+
+    stocks: tuple[Stock, ...] = ()
+    live: Mapping[tuple[str, str], tuple[LivePrice, ...]] = field(default_factory=dict)
+    day: str = ""
+    notes: tuple[str, ...] = ()
+
+    def price(self, machine: Machine, capacity: str, region: str, zones: tuple[str, ...] = ()) -> NodePrice:
+        """Find the price of a node.
+
+        Args:
+            machine: Of the catalog.
+            capacity: How it is bought, as in the spec.
+            region: Where it runs; "" when that is not known.
+            zones: Where it may run; () for the whole region.
+        """
+        if capacity not in ("on-demand", "spot"):
+            unknown = _RESERVED if capacity == "reserved" else f"the price of {capacity} machines is not known"
+            return NodePrice(unknown=unknown)
+        spot = capacity == "spot"
+        known = self._catalogued(machine, spot=spot, region=region)
+        return self._live(machine, spot=spot, region=region, zones=zones, guide=known.guide) or known
+
+    def _live(
+        self, machine: Machine, *, spot: bool, region: str, zones: tuple[str, ...], guide: float | None
+    ) -> NodePrice | None:
+        near = [
+            price
+            for price in self.live.get((machine.provider, region), ())
+            if (price.machine, price.spot) == (machine.name, spot) and (not zones or price.zone in ("", *zones))
+        ]
+        if not near:
+            return None
+        usd = Usd(min(price.usd for price in near), max(price.usd for price in near))
+        places = sorted({price.zone for price in near if price.zone})
+        return NodePrice(
+            usd=usd,
+            spot=spot,
+            source="live",
+            as_of=self.day,
+            place=", ".join(places) or region,
+            guide=usd.least if guide is None else guide,
+        )
+
+    def _catalogued(self, machine: Machine, *, spot: bool, region: str) -> NodePrice:
+        newer = None
+        if self.stocks:
+            from gpukube.gpu.refreshed import priced_machine  # noqa: PLC0415 - most runs have no refreshed data
+
+            newer = priced_machine(machine, self.stocks, region)
+        found = newer or machine
+        usd = found.spot_usd_h if spot else found.price_usd_h
+        what = f"{'spot price' if spot else 'price'} of {machine.name}"
+        if not usd:
+            return NodePrice(spot=spot, unknown=f"the catalog has no {what}")
+        elsewhere = found.price_region != region
+        if spot and elsewhere:
+            where = f" in {region}" if region else ""
+            return NodePrice(spot=True, unknown=f"the catalog has no {what}{where}", guide=usd)
+        return NodePrice(
+            usd=Usd(usd, usd),
+            spot=spot,
+            source="refreshed" if newer else "embedded",
+            as_of=found.price_date,
+            place=found.price_region,
+            rough=elsewhere,
+            guide=usd,
+        )
+
+
+EMBEDDED: Final = PriceBook()
+"""The prices of the embedded table alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A pool before or after a plan, as far as its price needs it.
+
+    Attributes:
+        machine: None when the catalog does not have it.
+        name: The cloud's name of it.
+        capacity: How it is bought, as in the spec.
+        zones: Where its nodes may be; () for the whole region.
+        least: Nodes at least; None when the cloud does not report how many there are.
+        most: Nodes at most.
+    """
+
+    machine: Machine | None
+    name: str
+    capacity: str
+    zones: tuple[str, ...]
+    least: int | None
+    most: int | None
+
+    def node(self, book: PriceBook, region: str) -> NodePrice:
+        """Find the price of one of its nodes."""
+        if self.machine is None:
+            return NodePrice(unknown=f"the catalog does not have {self.name or 'the instance type'}")
+        return book.price(self.machine, self.capacity, region, self.zones)
+
+    def total(self, node: NodePrice) -> Usd | None:
+        """Return the price of all its nodes; no nodes cost nothing, whatever one would."""
+        if self.most == 0:
+            return NOTHING
+        if node.usd is None or self.least is None or self.most is None:
+            return None
+        return node.usd.of(self.least, self.most)
+
+
+def before(plan: PoolPlan) -> Side | None:
+    """Describe the live pool; None when there is none."""
+    return live_side(plan.cluster.provider, plan.observed) if plan.observed else None
+
+
+def after(plan: PoolPlan) -> Side | None:
+    """Describe the pool that shall be; None when it is deleted."""
+    return target_side(plan.desired) if plan.desired else None
+
+
+def live_side(provider: str, observed: Observed) -> Side:
+    """Describe a live pool with the nodes that it has now."""
+    zones = observed.fields.get(ZONES)
+    return Side(
+        machine=live_machine(provider, observed),
+        name=observed.instance_type,
+        capacity=str(observed.fields.get(CAPACITY_TYPE) or "on-demand"),
+        zones=tuple(map(str, zones)) if isinstance(zones, (list, tuple)) else (),
+        least=observed.nodes,
+        most=observed.nodes,
+    )
+
+
+def target_side(desired: Desired) -> Side:
+    """Describe a declared pool with the nodes that it may have."""
+    target: Target = desired.target
+    return Side(
+        machine=target.machine,
+        name=target.machine.name,
+        capacity=target.capacity.type,
+        zones=target.zones,
+        least=target.nodes.minimum,
+        most=target.nodes.maximum,
+    )

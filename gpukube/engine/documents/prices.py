@@ -1,0 +1,176 @@
+"""What pools cost per hour -> the parts of documents. Pure; which price holds is found in gpukube.core.prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gpukube.core.prices import HOURS_PER_MONTH, NOTHING, Usd, after, before
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gpukube.core.prices import NodePrice, PriceBook, Side
+    from gpukube.core.values import ClusterRef, Desired, PoolPlan
+    from gpukube.engine.documents.shapes.prices import FitPricePart, PoolPricePart, PriceSum, UsdPart
+    from gpukube.workload.offers import PoolOffer
+
+LEFT_OUT: Final = ("disks", "network", "control planes", "taxes", "discounts")
+"""What no price here has in it."""
+
+
+class Prices(NamedTuple):
+    """Prices of a pool; None is unknown."""
+
+    before: Usd | None
+    after: Usd | None
+    rough: bool
+
+
+def region_of(cluster: ClusterRef, location: str = "") -> str:
+    """Return the region whose prices hold on a cluster; "" when neither the cloud nor the spec tells.
+
+    Args:
+        cluster: Of the spec.
+        location: What the cloud says of it; "" when it was not asked.
+    """
+    catalog = load_provider(cluster.provider).catalog
+    if catalog is None:
+        return location
+    found = location or (cluster.identity.get(catalog.location, "") if catalog.location else "")
+    return catalog.region_of(found)
+
+
+def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | None:
+    """Describe what a pool costs before and after; None for one that is not ours.
+
+    Args:
+        plan: Of the pool.
+        region: Of its cluster.
+        book: Prices.
+    """
+    if plan.action == "conflict":
+        return None
+    sides = [side for side in (before(plan), after(plan)) if side is not None]
+    nodes = [side.node(book, region) for side in sides]
+    totals = [side.total(node) for side, node in zip(sides, nodes, strict=True)]
+    was = totals[0] if plan.observed else NOTHING
+    will = totals[-1] if plan.desired else NOTHING
+    shown = nodes[-1]
+    device, per_device = _device(plan.desired, shown)
+    return {
+        "usdPerHour": {"before": usd_part(was), "after": usd_part(will)},
+        "whileBothRun": usd_part(was + will) if plan.action == "replace" and was and will else None,
+        "perNode": usd_part(shown.usd),
+        "perGpuHour": usd_part(_per_gpu(sides[-1], shown)),
+        "perDevice": usd_part(per_device),
+        "device": device,
+        "spot": shown.spot,
+        "source": shown.source,
+        "asOf": shown.as_of,
+        "place": shown.place,
+        "rough": any(node.rough for node in nodes),
+        "unknown": _unknown(sides, nodes),
+    }
+
+
+def price_sum(parts: Iterable[PoolPricePart | FitPricePart | None], book: PriceBook, *, unplanned: int = 0) -> PriceSum:
+    """Add up the prices of pools.
+
+    Args:
+        parts: Of the pools; None of those that are not ours, which are left out.
+        book: Where they are from.
+        unplanned: Pools of clusters that could not be read.
+    """
+    known = [part for part in parts if part is not None]
+    found = [
+        Prices(_usd(part["usdPerHour"]["before"]), _usd(part["usdPerHour"]["after"]), part["rough"]) for part in known
+    ]
+    return add_prices([*found, *[Prices(None, None, rough=False)] * unplanned], book.notes)
+
+
+def add_prices(found: Sequence[Prices], notes: Sequence[str]) -> PriceSum:
+    """Add up what is known, and count what is not."""
+    was, will = _total(price.before for price in found), _total(price.after for price in found)
+    return {
+        "usdPerHour": {"before": _part(was), "after": _part(will)},
+        "usdPerMonth": {"before": _monthly(was), "after": _monthly(will)},
+        "unknown": {
+            "before": sum(price.before is None for price in found),
+            "after": sum(price.after is None for price in found),
+        },
+        "rough": any(price.rough for price in found),
+        "leavesOut": list(LEFT_OUT),
+        "notes": list(notes),
+    }
+
+
+def fit_price(cluster: str, offer: PoolOffer, up: int, needed: int) -> FitPricePart:
+    """Describe what a pool costs that workloads are placed on.
+
+    Args:
+        cluster: Key of its cluster.
+        offer: The pool.
+        up: Nodes that are up.
+        needed: Nodes that it has in the end.
+    """
+    node = offer.price
+
+    def total(count: int) -> Usd | None:
+        return node.usd.of(count, count) if node.usd else None if count else NOTHING
+
+    return {
+        "cluster": cluster,
+        "pool": offer.desired.target.pool,
+        "nodes": {"before": up, "after": needed},
+        "usdPerHour": {"before": usd_part(total(up)), "after": usd_part(total(needed))},
+        "perNode": usd_part(node.usd),
+        "spot": node.spot,
+        "source": node.source,
+        "asOf": node.as_of,
+        "place": node.place,
+        "rough": node.rough,
+        "unknown": node.unknown,
+    }
+
+
+def usd_part(usd: Usd | None) -> UsdPart | None:
+    """Write an amount; None for an unknown one."""
+    return None if usd is None else _part(usd)
+
+
+def _part(usd: Usd) -> UsdPart:
+    return {"min": usd.least, "max": usd.most}
+
+
+def _usd(part: UsdPart | None) -> Usd | None:
+    return None if part is None else Usd(part["min"], part["max"])
+
+
+def _total(prices: Iterable[Usd | None]) -> Usd:
+    return sum((price for price in prices if price is not None), start=NOTHING)
+
+
+def _monthly(usd: Usd) -> UsdPart:
+    return {"min": round(usd.least * HOURS_PER_MONTH, 2), "max": round(usd.most * HOURS_PER_MONTH, 2)}
+
+
+def _per_gpu(side: Side, node: NodePrice) -> Usd | None:
+    return node.usd.per(side.machine.gpus) if node.usd and side.machine else None
+
+
+def _device(desired: Desired | None, node: NodePrice) -> tuple[str, Usd | None]:
+    """Return the one kind of device that nodes promise, and its price."""
+    promised = dict(desired.promise.per_node) if desired and desired.managed else {}
+    if node.usd is None or len(promised) != 1:
+        return "", None
+    ((name, count),) = promised.items()
+    return (name, node.usd.per(count)) if count else ("", None)
+
+
+def _unknown(sides: Sequence[Side], nodes: Sequence[NodePrice]) -> str:
+    """Return why a price is not known, of what shall be before what is."""
+    for side, node in reversed(list(zip(sides, nodes, strict=True))):
+        if side.total(node) is None:
+            return node.unknown or "the number of nodes is not known"
+    return ""
