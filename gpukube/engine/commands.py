@@ -12,6 +12,7 @@ from gpukube.engine.change.apply import Consent, apply_pools, require_consent
 from gpukube.engine.change.clusters import nothing_begun
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
+from gpukube.engine.change.pool_drain import drain_pools, plan_drain, undo_drains
 from gpukube.engine.change.proving import verify_pools
 from gpukube.engine.change.releasing import plan_release, release_pools
 from gpukube.engine.change.scale import plan_scaling, scale_pools
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.engine.change.delete import Deletion
+    from gpukube.engine.change.draining import DrainConsent
+    from gpukube.engine.change.pool_drain import PoolDrain
     from gpukube.engine.change.probing import Probing
     from gpukube.engine.change.releasing import Releasing
     from gpukube.engine.change.scale import Scaling, Size
@@ -187,3 +190,39 @@ def scale(
         return scale_pools(scaling, sessions, run)
 
     return _carry_out(prepared.narrowed(), run, Scope(), work)
+
+
+def drain(
+    prepared: Prepared,
+    run: Run,
+    name: str,
+    consent: DrainConsent,
+    confirm: Callable[[PoolDrain, Mapping[str, Session]], None] = lambda _drain, _sessions: None,
+) -> tuple[ClusterReport, ...]:
+    """Cordon the nodes of the live pools of this name and evict their pods.
+
+    Raises:
+        SpecError: There is no such pool.
+        Conflict: One is not ours, or protected.
+    """
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        found = plan_drain(plans, prepared.owners, name)
+        confirm(found, sessions)
+        return drain_pools(found, sessions, run, consent)
+
+    return _carry_out(prepared.narrowed(), run, Scope(skip_cluster=True), work)
+
+
+def undo_drain(prepared: Prepared, run: Run, name: str) -> tuple[ClusterReport, ...]:
+    """Uncordon the nodes of the live pools of this name that `drain` has cordoned.
+
+    Raises:
+        SpecError: There is no such pool.
+        Conflict: One is not ours.
+    """
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        return undo_drains(plan_drain(plans, prepared.owners, name, undo=True), sessions, run)
+
+    return _carry_out(prepared.narrowed(), run, Scope(skip_cluster=True), work)

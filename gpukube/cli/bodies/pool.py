@@ -20,6 +20,8 @@ from gpukube.cli.stderr import tell
 from gpukube.engine import commands, looking
 from gpukube.engine.change.apply import Consent
 from gpukube.engine.change.delete import Deletion
+from gpukube.engine.change.draining import DrainConsent
+from gpukube.engine.change.pool_drain import PoolDrain
 from gpukube.engine.change.probing import Probing
 from gpukube.engine.change.releasing import Releasing
 from gpukube.engine.change.scale import Scaling, Size
@@ -147,6 +149,23 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
     _report(choices, "Scale", work)
 
 
+def drain(choices: Choices, drain_timeout: float, *, undo: bool) -> None:
+    """Cordon the nodes of a pool and evict their pods, after asking; or take the cordons back."""
+    # The command's own timeout ends only what the drain's does not: reading the clouds, the last calls.
+    choices = replace(choices, timeout=choices.timeout + drain_timeout)
+    consent = DrainConsent(choices.allow_disruption, drain_timeout * 60)
+
+    def ask(job: Job, found: PoolDrain) -> None:
+        confirm(choices, job, "drain", [_named(pool) for pool in found.pools()])
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        if undo:
+            return commands.undo_drain(job.prepared, job.run, choices.names[0])
+        return commands.drain(job.prepared, job.run, choices.names[0], consent, lambda found, _: ask(job, found))
+
+    _report(choices, "Drain", work)
+
+
 def _scope(choices: Choices) -> Scope:
     pin = bool(choices.out or choices.plan_file)
     return Scope(**_same_names(Scope, choices), pin=pin, check_chart=True)
@@ -223,7 +242,8 @@ def _report(
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)
     if run.clock.stopped:
-        tell(f"stopped waiting; the cloud keeps working. To resume: {run.resume}")
+        stopped = "stopped" if kind == "Drain" else "stopped waiting; the cloud keeps working"
+        tell(f"{stopped}. To resume: {run.resume}")
         raise typer.Exit(job.ending.exit_code)
     if kind == "Create":
         made = {

@@ -26,6 +26,10 @@ _ADDRESS = option(
 _NEW_OWNER = option(
     "--owner", default=(), metavar="NAME", help="metadata.name of the spec (default: the cluster's name)."
 )
+_EVICT = option(
+    "--allow-disruption", default=False,
+    help="Also evict bare pods, pods with an emptyDir and pods that ask not to be disrupted.",
+)  # fmt: skip
 _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whose name in the cloud matches.")
 
 
@@ -219,6 +223,30 @@ def release(
     from gpukube.cli.bodies import pool as running
 
     running.release(replace(choices, names=tuple(names)))
+
+
+@app.command()
+@takes(
+    *SPEC, "clusters", "owners", "allow_disruption", "yes", "events", "output", *END, clusters=ADDRESSES,
+    allow_disruption=_EVICT,
+)  # fmt: skip
+def drain(
+    choices: Choices,
+    name: Annotated[str, typer.Argument(help="Name of the pool in the spec, or in the cloud.")],
+    *,
+    undo: bool = option("--undo", default=False, help="Uncordon the nodes that a drain has cordoned."),
+    drain_timeout: float = option(
+        "--drain-timeout", default=60.0, envvar="GPUKUBE_DRAIN_TIMEOUT", metavar="MINUTES", min=0,
+        help="How long the pods may take to leave the nodes (default 60).",
+    ),
+) -> None:  # fmt: skip
+    """Cordon the nodes of a pool and evict their pods, as disruption budgets allow. The pool stays.
+
+    Asks on a terminal; without one it needs --yes. Run it again after any interruption: it drains what is left.
+    """
+    from gpukube.cli.bodies import pool as running
+
+    running.drain(replace(choices, names=(name,)), drain_timeout, undo=undo)
 
 
 @app.command()

@@ -53,7 +53,7 @@ class DrainConsent:
     timeout_s: float = 3600.0
 
 
-def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
+def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> int:
     """Empty the nodes of the live pool of a plan; safe to repeat.
 
     Args:
@@ -62,6 +62,9 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
         run: The run.
         consent: What may be done.
 
+    Returns:
+        How many nodes it has; all of them are cordoned.
+
     Raises:
         DrainTimeout: Pods are left; names them, what keeps them, and the cordoned nodes.
         Conflict: A pod leaves only with --allow-disruption. Where that is seen at first, nothing was changed.
@@ -69,8 +72,7 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
         ClusterError: The API did not answer for longer than a blip.
         Stopped: The run was stopped; the nodes stay cordoned.
     """
-    if plan.observed is not None:
-        _Drain(plan, plan.observed, session, run, consent).work()
+    return _Drain(plan, plan.observed, session, run, consent).work() if plan.observed is not None else 0
 
 
 def require_drained(plan: PoolPlan, session: Session) -> None:
@@ -87,7 +89,7 @@ def require_drained(plan: PoolPlan, session: Session) -> None:
     left = sorted(f"{pod} on {node}" for node, pod in kube.pods_on(nodes)) if nodes else []
     if left:
         raise Conflict(
-            f"the pool still has {_counted(len(left), 'running pod')}: {listed(left)}",
+            f"the pool still has {counted(len(left), 'running pod')}: {listed(left)}",
             where=plan.where,
             fix="run it again: it drains the pool first",
             why="a pool that is replaced is only deleted once its nodes are empty",
@@ -114,8 +116,8 @@ class _Drain:
     reported: dict[str, str] = field(default_factory=dict)
     left: tuple[Verdict, ...] = ()
 
-    def work(self) -> None:
-        """Do all rounds."""
+    def work(self) -> int:
+        """Do all rounds; return the number of nodes."""
         wait = self.run.wait(self.run.resume, self._notify, self.consent.timeout_s)
         self._require_consent(self._read(wait, self._nodes(wait)))
         thorough = True
@@ -129,7 +131,7 @@ class _Drain:
             self._require_consent(occupants)
             self.left = occupants.left
             if not self.left and thorough and not fresh:
-                return
+                return len(nodes)
             thorough = not self.left
             if thorough:
                 self.empty.clear()
@@ -149,7 +151,7 @@ class _Drain:
             self._steadily(wait, partial(cordon, node=node, pool=self.pool))
             self.empty.discard(text(node, "metadata", "name"))
         if fresh:
-            self._notify(f"cordoned {_counted(len(fresh), 'node')}")
+            self._notify(f"cordoned {counted(len(fresh), 'node')}")
         self.cordoned = sorted(text(node, "metadata", "name") for node in nodes)
         return len(fresh)
 
@@ -222,7 +224,7 @@ class _Drain:
         self.waiting_since = {key: self.waiting_since.get(key, now) for key in current}
         for node in sorted({v.pod.node for v in left}):
             here = [v for v in left if v.pod.node == node]
-            line = f"node {node}: {_counted(len(here), 'pod')} left"
+            line = f"node {node}: {counted(len(here), 'pod')} left"
             for why in sorted(why for where, why in current if where == node):
                 minutes = int(now - self.waiting_since[node, why]) // 60
                 line += f"; waiting for {why}" + (f" (since {minutes} min)" if minutes else "")
@@ -239,7 +241,7 @@ class _Drain:
     def _late(self) -> DrainTimeout:
         named = [f"{v.pod} on {v.pod.node}{f' ({why})' if (why := self._why(v)) else ''}" for v in self.left]
         return DrainTimeout(
-            f"{_counted(len(self.left), 'pod')} did not leave in time: {listed(named)}; "
+            f"{counted(len(self.left), 'pod')} did not leave in time: {listed(named)}; "
             f"cordoned: {listed(self.cordoned)}",
             where=self.plan.where,
             fix=f"to resume: {self.run.resume}; to give it up: {undo_command(self.plan, self.run)}",
@@ -279,5 +281,6 @@ def listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names)[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _counted(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """Write a number of things."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -16,6 +16,7 @@ SCHEMA_NAMES: Final = {
     "Scale": "report",
     "Delete": "report",
     "Release": "report",
+    "Drain": "report",
     "Wait": "report",
     "Verify": "report",
     "Validation": "validation",

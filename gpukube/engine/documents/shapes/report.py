@@ -11,7 +11,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Toleration,
 )
 
-ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Release", "Wait", "Verify"]
+ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Drain", "Release", "Wait", "Verify"]
 
 
 class Finding(TypedDict):

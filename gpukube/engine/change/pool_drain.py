@@ -1,0 +1,143 @@
+"""`pool drain`: empties the nodes of live pools by name, or takes its cordons back. Changes nothing in a cloud."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.drain.cordon import pool_nodes, uncordon
+from gpukube.core.jsontree import text
+from gpukube.core.plan import PROTECTED_WHY
+from gpukube.core.values import PoolPlan
+from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.draining import counted, drain_pool, listed, undo_command
+from gpukube.engine.change.live_pool import attempt
+from gpukube.engine.plan.lookup import absent_pools, find_pools
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.fanout import run_all
+from gpukube.engine.run.report import ClusterReport, PoolReport
+from gpukube.errors import Conflict, Finding, GpukubeError, WaitTimeout, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpukube.core.values import ClusterRef, Observed
+    from gpukube.engine.change.draining import DrainConsent
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDrain:
+    """What would be drained, or uncordoned; checked."""
+
+    plans: tuple[ClusterPlan, ...]
+
+    def pools(self) -> Iterator[PoolPlan]:
+        """List the pools."""
+        for plan in self.plans:
+            yield from plan.pools
+
+
+def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *, undo: bool = False) -> PoolDrain:
+    """Find the live pool of this name that carries the mark of these owners, on every cluster that has it.
+
+    Raises:
+        SpecError: No cluster has it.
+        Conflict: It is not ours, is protected, or is declared and not there.
+        GpukubeError: A cluster could not be asked.
+    """
+    found = find_pools(plans, owners, [name])
+    for plan in plans:
+        if absent := next(absent_pools(plan, [name]), None):
+            where = Where(f"{plan.cluster.key}/{absent}")
+            raise Conflict("it does not exist", where=where, fix="gpukube pool create creates it", code="not-there")
+    chosen = {key: _meant(key, name, pools) for key, pools in found.items()}
+    protected = [
+        _protected(plan.cluster, pool) for plan in plans for pool in chosen[plan.cluster.key] if pool.protected
+    ]
+    if protected and not undo:
+        raise Conflict.of(protected)
+    return PoolDrain(
+        tuple(
+            replace(plan, pools=tuple(_plan(plan.cluster, pool) for pool in chosen[plan.cluster.key]), undeclared=())
+            for plan in plans
+        )
+    )
+
+
+def drain_pools(
+    drain: PoolDrain, sessions: Mapping[str, Session], run: Run, consent: DrainConsent
+) -> tuple[ClusterReport, ...]:
+    """Cordon and empty the nodes of the pools."""
+    return report_all(drain.plans, sessions, run, partial(_on_cluster, partial(_drain_one, consent=consent)))
+
+
+def undo_drains(drain: PoolDrain, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+    """Uncordon the nodes of the pools that gpukube has cordoned."""
+    return report_all(drain.plans, sessions, run, partial(_on_cluster, _undo_one))
+
+
+def _meant(cluster: str, name: str, pools: Sequence[Observed]) -> tuple[Observed, ...]:
+    """Of an old and a new pool of one mark choose the one that has the name in the cloud."""
+    exact = tuple(pool for pool in pools if name in (pool.name, f"{cluster}/{pool.name}"))
+    return exact or tuple(pools)
+
+
+def _protected(cluster: ClusterRef, pool: Observed) -> Finding:
+    return Finding(
+        "protected",
+        Where(f"{cluster.key}/{pool.pool}"),
+        "its nodes would be drained, but it is protected",
+        fix="apply deletionProtection: false first",
+        why=PROTECTED_WHY,
+    )
+
+
+def _plan(cluster: ClusterRef, pool: Observed) -> PoolPlan:
+    return PoolPlan(
+        cluster=cluster,
+        pool=pool.pool,
+        name=pool.name,
+        action="no-op",
+        why="requested by name",
+        desired=None,
+        observed=pool,
+    )
+
+
+def _on_cluster(
+    work: Callable[[PoolPlan, Session, Run], PoolReport], plan: ClusterPlan, session: Session, run: Run
+) -> ClusterReport:
+    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in plan.pools}
+    reports = run_all(tasks, max(run.parallelism, 1))
+    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+
+
+def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainConsent) -> PoolReport:
+    try:
+        nodes = drain_pool(plan, session, run, consent)
+    except GpukubeError as error:
+        run.note_failure()
+        run.report("failed", str(error), plan.cluster.key, plan.pool)
+        message = "not drained in time" if isinstance(error, WaitTimeout) else "not drained"
+        resume = "" if isinstance(error, Conflict) else run.resume
+        return PoolReport(plan.pool, plan.name, "failed", message, error=error, resume=resume)
+    except Stopped:
+        message = f"interrupted: nodes may be cordoned; to uncordon them: {undo_command(plan, run)}"
+        run.report("failed", message, plan.cluster.key, plan.pool)
+        return PoolReport(plan.pool, plan.name, "failed", message, resume=run.resume)
+    return PoolReport(plan.pool, plan.name, "done", f"drained: {counted(nodes, 'node')} cordoned and empty")
+
+
+def _undo_one(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+    assert plan.observed is not None  # noqa: S101 - it was found live
+    kube, pool = session.kube(), plan.observed
+    nodes = pool_nodes(kube, pool, session.provider.in_cluster.pool_label)
+    done = [text(node, "metadata", "name") for node in nodes if uncordon(kube, node, pool)]
+    if not done:
+        return PoolReport(plan.pool, plan.name, "unchanged", "gpukube has cordoned none of its nodes")
+    run.report("drain", f"uncordoned {listed(done)}", plan.cluster.key, plan.pool)
+    return PoolReport(plan.pool, plan.name, "done", f"uncordoned {counted(len(done), 'node')}")
