@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from gpukube.core.exporting import ExportedPool, Losses, shell_command
+from gpukube.core.hcl import Block, Expression, block, literal, render
 from gpukube.core.values import Ownership, Promise
-from gpukube.engine.exporting import exporter_of
+from gpukube.engine.exporting import export_text, exporter_of
+from gpukube.engine.offline import load
+from gpukube.engine.plan.prepare import Filters, prepare
 from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.sandbox import daemon
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_target
 from tests.cli.harness import EXAMPLES
+from tests.sandbox.kube.clients import run_client
 from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpukube.core.values import Target
     from tests.cli.harness import Gpukube
 
@@ -115,6 +123,80 @@ def test_words_when_a_shell_would_read_more_into_them_then_quoted() -> None:
     line = shell_command(("printf", "%s|"), *((value,) for value in values))
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True)
     assert done.stdout.split("|")[:-1] == values
+
+
+SPECS = [
+    (file, key, cluster["provider"])
+    for file in sorted(EXAMPLES.glob("*.yaml"))
+    for key, cluster in yaml.safe_load(file.read_text())["clusters"].items()
+]
+
+
+def hcl(file: Path, key: str, tmp_path: Path) -> Path:
+    """Write the Terraform of an example's pools on one cluster, with a place for what only the live cluster knows."""
+    prepared = prepare(load([str(file)]), Filters(clusters=(key,)))
+    cluster = prepared.clusters[key]
+    pools = [ExportedPool(one) for one in prepared.desired[key]]
+    made = tmp_path / f"{file.stem}-{key}.tf"
+    made.write_text(export_text(cluster, "terraform", pools))
+    return made
+
+
+@pytest.mark.clients("terraform")
+def test_hcl_when_written_then_as_terraform_formats_it(tmp_path: Path) -> None:
+    for file, key, _ in SPECS:
+        hcl(file, key, tmp_path)
+    done = run_client(["terraform", "fmt", "-check", "-diff", "-no-color"], os.environ, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+READ_BACK = {
+    "eks-capacity-block": "aws_eks_node_group",
+    "aks-spot-autoscaling": "azurerm_kubernetes_cluster_node_pool",
+    "gke-timesharing": "google_container_node_pool",
+}
+"""One of each cloud: the reader takes half a second for each."""
+
+
+def test_hcl_when_read_back_then_what_was_meant(tmp_path: Path) -> None:
+    hcl2 = pytest.importorskip("hcl2")
+    for file, key, _ in SPECS:
+        if kind := READ_BACK.get(file.stem):
+            read = hcl2.loads(hcl(file, key, tmp_path).read_text())
+            assert kind in {name.strip('"') for resource in read["resource"] for name in resource}
+
+
+NASTY = 'a"b\\c\n${x} %{if} $ % é \x1b'
+
+
+def test_text_when_hcl_would_read_more_into_it_then_escaped() -> None:
+    assert literal(NASTY) == r'"a\"b\\c\n$${x} %%{if} $ % é \u001b"'
+    assert literal([1, True, Expression("a.b"), "x"]) == '[1, true, a.b, "x"]'
+
+
+def test_block_when_rendered_then_equals_signs_stand_below_each_other() -> None:
+    body = (("a", 1), ("long", "x"), ("map", {"k": "v", "x/y": "z"}), ("none", None), block("inner", ("b", True)))
+    assert render([Block("resource", ("kind", "name"), body)]) == (
+        'resource "kind" "name" {\n  a    = 1\n  long = "x"\n  map = {\n    k     = "v"\n    "x/y" = "z"\n  }\n'
+        "  inner {\n    b = true\n  }\n}\n"
+    )
+
+
+def test_live_pools_when_terraform_takes_them_over_then_each_has_an_import_block(gpukube: Gpukube) -> None:
+    gpukube.made("-f", SINGLE)
+    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "terraform")
+    place = "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml/providers"
+    assert done.code == 0, done.err
+    assert "  to = azurerm_kubernetes_cluster_node_pool.a100mig\n" in done.out
+    assert f'  id = "{place}/Microsoft.ContainerService/managedClusters/train/agentPools/a100mig"\n' in done.out
+    assert "import {" not in gpukube("pool", "export", "-f", SINGLE, "--to", "terraform").out
+
+
+def test_pool_when_it_is_spot_then_terraform_has_what_azure_gives_it_by_itself(tmp_path: Path) -> None:
+    text = hcl(EXAMPLES / "aks-spot-autoscaling.yaml", "train-aks", tmp_path).read_text()
+    assert "eviction_policy" in text
+    assert '"kubernetes.azure.com/scalesetpriority=spot:NoSchedule"' in text
+    assert '"kubernetes.azure.com/scalesetpriority"' in text
 
 
 def test_cluster_when_it_has_no_gpu_pools_then_nothing_is_written(gpukube: Gpukube) -> None:

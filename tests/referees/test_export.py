@@ -50,3 +50,30 @@ def test_script_when_the_tool_runs_it_then_the_pools_match_the_spec(
     assert done.returncode == 0, f"{written.out}\n{done.stderr}"
     compared = gpukube("pool", "plan", "diff", "-f", file, "--cluster", key, "--skip-cluster", "-o", "json")
     assert compared.code == 0, [pool["changes"] for pool in compared.pools()]
+
+
+PROVIDER = """
+terraform {
+  required_providers {
+    aws = {
+      source = "hashicorp/aws"
+    }
+  }
+}
+
+provider "aws" {}
+"""
+
+
+@pytest.mark.clients("terraform")
+def test_hcl_when_terraform_takes_live_pools_over_then_it_changes_nothing(gpukube: Gpukube, tmp_path: Path) -> None:
+    gpukube.made("-f", EXAMPLES / "eks-timeslicing.yaml")
+    written = gpukube("pool", "export", "--cluster", "eks:111122223333/us-east-1/train", "--to", "terraform")
+    assert written.code == 0, written.err
+    (tmp_path / "pools.tf").write_text(written.out)
+    (tmp_path / "provider.tf").write_text(PROVIDER)
+    begun = run_client(["terraform", "init", "-no-color"], os.environ, cwd=tmp_path)
+    if begun.returncode:
+        pytest.skip(f"terraform found no hashicorp/aws (a mirror: TF_CLI_ARGS_init=-plugin-dir=DIR): {begun.stderr}")
+    planned = run_client(["terraform", "plan", "-no-color"], _variables(gpukube), cwd=tmp_path)
+    assert "Plan: 2 to import, 0 to add, 0 to change, 0 to destroy." in planned.stdout, planned.stdout + planned.stderr

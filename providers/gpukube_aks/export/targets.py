@@ -6,9 +6,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import Exporter
-from gpukube_aks.export import az
+from gpukube_aks.export import az, terraform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType({"az": Exporter(az.write_script, head="#!/bin/sh")})
+EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
+    {"az": Exporter(az.write_script, head="#!/bin/sh"), "terraform": Exporter(terraform.write_hcl)}
+)

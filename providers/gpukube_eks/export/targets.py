@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import Exporter
-from gpukube_eks.export import aws
+from gpukube_eks.export import aws, terraform
 from gpukube_eks.pool.translate import group_of
 
 if TYPE_CHECKING:
@@ -21,5 +21,8 @@ def _is_open(desired: Desired) -> bool:
 
 
 EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
-    {"aws": Exporter(aws.write_script, head="#!/bin/sh", is_open=_is_open)}
+    {
+        "aws": Exporter(aws.write_script, head="#!/bin/sh", is_open=_is_open),
+        "terraform": Exporter(terraform.write_hcl, is_open=_is_open),
+    }
 )

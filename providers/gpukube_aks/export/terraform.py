@@ -1,0 +1,192 @@
+"""Agent pools as resources of the Terraform provider hashicorp/azurerm: azurerm_kubernetes_cluster_node_pool.
+
+Names of arguments: hashicorp/terraform-provider-azurerm website/docs/r/kubernetes_cluster_node_pool.html.markdown, 4.0
+and later (auto_scaling_enabled).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
+from gpukube.core.jsontree import leaves, strings, text, texts, tree
+from gpukube_aks.export.request import properties_of
+from gpukube_aks.pool.translate import SPOT_TAINT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.hcl import Argument
+    from gpukube.core.values import ClusterRef
+
+POOL: Final = "azurerm_kubernetes_cluster_node_pool"
+_NAMES: Final[Mapping[str, str]] = {
+    "vmSize": "vm_size",
+    "mode": "mode",
+    "osType": "os_type",
+    "osSKU": "os_sku",
+    "orchestratorVersion": "orchestrator_version",
+    "gpuInstanceProfile": "gpu_instance",
+    "gpuProfile.driver": "gpu_driver",
+    "scaleSetPriority": "priority",
+    "scaleSetEvictionPolicy": "eviction_policy",
+    "spotMaxPrice": "spot_max_price",
+    "capacityReservationGroupID": "capacity_reservation_group_id",
+    "enableAutoScaling": "auto_scaling_enabled",
+    "count": "node_count",
+    "minCount": "min_count",
+    "maxCount": "max_count",
+    "maxPods": "max_pods",
+    "osDiskType": "os_disk_type",
+    "osDiskSizeGB": "os_disk_size_gb",
+    "kubeletDiskType": "kubelet_disk_type",
+    "availabilityZones": "zones",
+    "vnetSubnetID": "vnet_subnet_id",
+    "podSubnetID": "pod_subnet_id",
+    "scaleDownMode": "scale_down_mode",
+    "enableNodePublicIP": "node_public_ip_enabled",
+    "nodePublicIPPrefixID": "node_public_ip_prefix_id",
+    "proximityPlacementGroupID": "proximity_placement_group_id",
+    "hostGroupID": "host_group_id",
+    "enableEncryptionAtHost": "host_encryption_enabled",
+    "enableUltraSSD": "ultra_ssd_enabled",
+    "enableFIPS": "fips_enabled",
+    "creationData.sourceResourceId": "snapshot_id",
+    "nodeLabels": "node_labels",
+    "nodeTaints": "node_taints",
+    "tags": "tags",
+}
+"""In the order in which they are written."""
+_UPGRADE: Final[Mapping[str, str]] = {
+    "upgradeSettings.maxSurge": "max_surge",
+    "upgradeSettings.maxUnavailable": "max_unavailable",
+    "upgradeSettings.drainTimeoutInMinutes": "drain_timeout_in_minutes",
+    "upgradeSettings.nodeSoakDurationInMinutes": "node_soak_duration_in_minutes",
+    "upgradeSettings.undrainableNodeBehavior": "undrainable_node_behavior",
+}
+_KUBELET: Final[Mapping[str, str]] = {
+    "kubeletConfig.allowedUnsafeSysctls": "allowed_unsafe_sysctls",
+    "kubeletConfig.containerLogMaxFiles": "container_log_max_line",
+    "kubeletConfig.containerLogMaxSizeMB": "container_log_max_size_mb",
+    "kubeletConfig.cpuCfsQuota": "cpu_cfs_quota_enabled",
+    "kubeletConfig.cpuCfsQuotaPeriod": "cpu_cfs_quota_period",
+    "kubeletConfig.cpuManagerPolicy": "cpu_manager_policy",
+    "kubeletConfig.imageGcHighThreshold": "image_gc_high_threshold",
+    "kubeletConfig.imageGcLowThreshold": "image_gc_low_threshold",
+    "kubeletConfig.podMaxPids": "pod_max_pid",
+    "kubeletConfig.topologyManagerPolicy": "topology_manager_policy",
+}
+_SYSTEM: Final[Mapping[str, str]] = {
+    "linuxOSConfig.swapFileSizeMB": "swap_file_size_mb",
+    "linuxOSConfig.transparentHugePageDefrag": "transparent_huge_page_defrag",
+    "linuxOSConfig.transparentHugePageEnabled": "transparent_huge_page_enabled",
+}
+_SYSCTLS: Final = "linuxOSConfig.sysctls."
+_INTERVAL: Final = f"{_SYSCTLS}netIpv4TcpkeepaliveIntvl"
+_RANGE: Final = f"{_SYSCTLS}netIpv4IpLocalPortRange"
+_CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SAME: Final = frozenset({"type"})
+"""Properties that every pool of the resource has alike."""
+_MANAGED: Final = "gpuProfile.nvidia.managementMode"
+_CYCLED: Final = 12
+"""Longest name of an agent pool."""
+
+
+def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
+    """Write the resources of the pools, with import blocks for live ones."""
+    subscription = cluster.identity["subscription"]
+    losses.note(f"the provider: hashicorp/azurerm 4.0 or later, configured for subscription {subscription}")
+    losses.note(
+        "changes of machines, disks, zones or maxPods make Terraform move the nodes through a pool named "
+        "temporary_name_for_rotation, without cordon and drain"
+    )
+    return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
+
+
+def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
+    """Give the blocks of one pool, the import included."""
+    place = (
+        f"/subscriptions/{cluster.identity['subscription']}/resourceGroups/{cluster.identity['resourceGroup']}"
+        f"/providers/Microsoft.ContainerService/managedClusters/{cluster.name}"
+    )
+    name = resource_name(pool.name)
+    found = _live_properties(pool) if pool.live else properties_of(pool)
+    body: list[Block | Argument] = [("name", pool.name), ("kubernetes_cluster_id", place)]
+    body += _body(pool, found, losses)
+    resource = Block("resource", (POOL, name), body)
+    return [*([import_block(POOL, name, f"{place}/agentPools/{pool.name}")] if pool.live else []), resource]
+
+
+def _live_properties(pool: ExportedPool) -> dict[str, object]:
+    """Give what is live, since what is left out of the resource would be removed; versions are left to the service."""
+    live = tree(pool.live.native, "properties") if pool.live else {}
+    chosen = properties_of(pool)
+    kept = {path.partition(".")[0] for path in (*_NAMES, *_UPGRADE)} | {"kubeletConfig", "linuxOSConfig"}
+    unsaid = {name for name in ("orchestratorVersion", "gpuProfile") if name not in chosen}
+    found = {name: value for name, value in live.items() if name in kept - unsaid and value not in (None, [], {}, "")}
+    return {name: value for name, value in found.items() if value is not False}
+
+
+def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) -> list[Block | Argument]:
+    whole = {name: value for name, value in properties.items() if name in ("nodeLabels", "tags")}
+    paths = {
+        ".".join(path): value
+        for path, value in leaves({name: value for name, value in properties.items() if name not in whole})
+    }
+    if _MANAGED in paths:
+        losses.refuse(
+            pool,
+            "devicePlugin.owner",
+            f"{POOL} has no argument for AKS-managed GPU nodes (gpuProfile.nvidia.managementMode)",
+            "leave devicePlugin.owner out, or make the pool with gpukube",
+        )
+    if properties.get("scaleSetPriority") == "Spot":
+        properties, whole = _with_spot(properties), {**whole, "nodeLabels": None}
+        paths |= {name: properties[name] for name in ("scaleSetEvictionPolicy", "spotMaxPrice", "nodeTaints")}
+    scaled = bool(properties.get("enableAutoScaling"))
+    arguments = {**paths, **{name: texts(properties, name) for name in whole}}
+    if scaled:
+        arguments.pop("count", None)  # the autoscaler's
+    body: list[Block | Argument] = [(name, arguments[path]) for path, name in _NAMES.items() if path in arguments]
+    body.append(("temporary_name_for_rotation", f"{pool.name[: _CYCLED - 3]}tmp"))
+    for kind, table in (("upgrade_settings", _UPGRADE), ("kubelet_config", _KUBELET)):
+        members = [(name, paths[path]) for path, name in table.items() if path in paths]
+        body += [block(kind, *members)] if members else []
+    body += _system(paths)
+    body += [block("lifecycle", ("ignore_changes", [Expression("node_count")]))] if scaled else []
+    known = {*_NAMES, *_UPGRADE, *_KUBELET, *_SYSTEM, *_SAME, _MANAGED}
+    for path, value in paths.items():
+        if path not in known and not path.startswith(_SYSCTLS):
+            losses.note(f"{pool.name}: {path} ({text(value)}): the provider has no argument for it")
+    return body
+
+
+def _with_spot(properties: Mapping[str, object]) -> dict[str, object]:
+    """The resource wants what AKS gives to Spot pools by itself: defaults, a label and a taint."""
+    taints = dict.fromkeys((*strings(properties, "nodeTaints"), str(SPOT_TAINT)))
+    return {
+        "scaleSetEvictionPolicy": "Delete",
+        "spotMaxPrice": -1,
+        **properties,
+        "nodeLabels": {**texts(properties, "nodeLabels"), SPOT_TAINT.key: SPOT_TAINT.value},
+        "nodeTaints": list(taints),
+    }
+
+
+def _system(paths: Mapping[str, object]) -> list[Block]:
+    members = [(name, paths[path]) for path, name in _SYSTEM.items() if path in paths]
+    sysctls: list[tuple[str, object]] = [
+        ("net_ipv4_tcp_keepalive_intvl" if path == _INTERVAL else _snake(path.removeprefix(_SYSCTLS)), value)
+        for path, value in paths.items()
+        if path.startswith(_SYSCTLS) and path != _RANGE
+    ]
+    for end, value in zip(("min", "max"), re.findall(r"\d+", text(paths.get(_RANGE))), strict=False):
+        sysctls.append((f"net_ipv4_ip_local_port_range_{end}", int(value)))
+    nested = [block("sysctl_config", *sysctls)] if sysctls else []
+    return [block("linux_os_config", *members, *nested)] if members or nested else []
+
+
+def _snake(name: str) -> str:
+    return _CAPITAL.sub("_", name).lower()

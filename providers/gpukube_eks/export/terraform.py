@@ -1,0 +1,201 @@
+"""Node groups as resources of the Terraform provider hashicorp/aws: aws_eks_node_group and aws_launch_template.
+
+Names of arguments: schema of hashicorp/aws 5.100.0 (terraform providers schema -json). A launch template that gpukube
+did not make is only referred to. `latest_version` is what a plan without differences needs: "$Latest" differs for ever
+(hashicorp/terraform-provider-aws, docs of aws_eks_node_group).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
+from gpukube.core.jsontree import at, strings, text, texts, tree, trees
+from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.pool.template import TEMPLATE_DATA, tags_of, template_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.hcl import Argument
+    from gpukube.core.values import ClusterRef
+
+GROUP: Final = "aws_eks_node_group"
+TEMPLATE: Final = "aws_launch_template"
+_KNOWN_DATA: Final = frozenset(
+    {
+        "BlockDeviceMappings",
+        "CapacityReservationSpecification",
+        "InstanceMarketOptions",
+        "InstanceType",
+        "MetadataOptions",
+        "TagSpecifications",
+        "UserData",
+    }
+)
+
+
+def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
+    """Write the resources of the pools, with import blocks for live ones."""
+    account, region = cluster.identity["account"], cluster.identity["region"]
+    losses.note(f'the provider: hashicorp/aws, configured for account {account} and region = "{region}"')
+    return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
+
+
+def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
+    """Give the blocks of one pool, imports included."""
+    name, live = resource_name(pool.name), tree(pool.live.native) if pool.live else {}
+    group = _live_group(live) if live else group_of(pool)
+    template, data = _template(cluster, pool, live)
+    imports = [import_block(GROUP, name, f"{cluster.name}:{pool.name}")] if live else []
+    found = []
+    if template:
+        identity = text(live, "launchTemplate", "id")
+        imports += [import_block(TEMPLATE, name, identity)] if live else []
+        found.append(_template_block(name, pool, template, data, losses))
+    elif live and tree(live, "launchTemplate"):
+        losses.note(
+            f"{pool.name}: its launch template {text(live, 'launchTemplate', 'name')} was not made by gpukube and is "
+            "only referred to"
+        )
+    found.append(_group_block(name, group, own_template=bool(template)))
+    if not live and text(group, "updateConfig", "updateStrategy") == "MINIMAL":
+        losses.note(
+            f"{pool.name}: updateStrategy MINIMAL (upgrade.maxSurge 0): the provider has no argument for it, so that "
+            "EKS starts new nodes before it stops old ones"
+        )
+    repair = tree(group, "nodeRepairConfig").keys() - {"enabled"}
+    for member in sorted(repair):
+        losses.note(f"{pool.name}: nodeRepairConfig.{member}: the provider has no argument for it")
+    return [*imports, *found]
+
+
+def _live_group(live: Mapping[str, object]) -> dict[str, object]:
+    """A live group with the members of its creation; versions are left to the service."""
+    return {name: value for name, value in live.items() if name not in ("version", "releaseVersion", TEMPLATE_DATA)}
+
+
+def _template(
+    cluster: ClusterRef, pool: ExportedPool, live: Mapping[str, object]
+) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """Give the launch template's creation and data, those of a live one; nothing for a template of somebody else."""
+    template = template_of(pool)
+    if not live:
+        return template, tree(template, "LaunchTemplateData")
+    if text(live, "launchTemplate", "name") != template_name(cluster.name, pool.name):
+        return {}, {}
+    return template, tree(live, TEMPLATE_DATA)
+
+
+def _group_block(name: str, group: Mapping[str, object], *, own_template: bool) -> Block:
+    sizes, repair = tree(group, "scalingConfig"), tree(group, "nodeRepairConfig")
+    if own_template:
+        version = Expression(f"{TEMPLATE}.{name}.latest_version")
+        template = [block("launch_template", ("id", Expression(f"{TEMPLATE}.{name}.id")), ("version", version))]
+    else:
+        identity = tree(group, "launchTemplate")
+        pair = block("launch_template", ("id", identity.get("id")), ("version", identity.get("version")))
+        template = [pair] if identity else []
+    is_scaled = sizes.get("minSize") != sizes.get("maxSize")
+    moved = [Expression("scaling_config[0].desired_size")]
+    body: list[Block | Argument] = [
+        ("cluster_name", group.get("clusterName")),
+        ("node_group_name", group.get("nodegroupName")),
+        ("node_role_arn", group.get("nodeRole")),
+        ("subnet_ids", strings(group, "subnets")),
+        ("ami_type", group.get("amiType")),
+        ("capacity_type", group.get("capacityType")),
+        ("instance_types", strings(group, "instanceTypes") or None),
+        ("version", group.get("version")),
+        ("release_version", group.get("releaseVersion")),
+        ("labels", texts(group, "labels")),
+        ("tags", texts(group, "tags")),
+        *template,
+        block(
+            "scaling_config",
+            ("desired_size", sizes.get("desiredSize")),
+            ("max_size", sizes.get("maxSize")),
+            ("min_size", sizes.get("minSize")),
+        ),
+        *(
+            block("taint", ("key", taint.get("key")), ("value", taint.get("value")), ("effect", taint.get("effect")))
+            for taint in trees(group, "taints")
+        ),
+        *_optional("update_config", _update(tree(group, "updateConfig"))),
+        *_optional("node_repair_config", {"enabled": repair.get("enabled")}),
+        *([block("lifecycle", ("ignore_changes", moved))] if is_scaled else []),
+    ]
+    return Block("resource", (GROUP, name), body)
+
+
+def _update(config: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "max_unavailable": config.get("maxUnavailable"),
+        "max_unavailable_percentage": config.get("maxUnavailablePercentage"),
+    }
+
+
+def _template_block(
+    name: str, pool: ExportedPool, template: Mapping[str, object], data: Mapping[str, object], losses: Losses
+) -> Block:
+    for member in sorted(data.keys() - _KNOWN_DATA):
+        losses.note(f"{pool.name}: member {member} of its launch template is not written")
+    target = tree(data, "CapacityReservationSpecification", "CapacityReservationTarget")
+    reserved = {
+        "capacity_reservation_id": target.get("CapacityReservationId"),
+        "capacity_reservation_resource_group_arn": target.get("CapacityReservationResourceGroupArn"),
+    }
+    preference = at(data, "CapacityReservationSpecification", "CapacityReservationPreference")
+    metadata = tree(data, "MetadataOptions")
+    body: list[Block | Argument] = [
+        ("name", template.get("LaunchTemplateName")),
+        ("instance_type", data.get("InstanceType")),
+        ("user_data", data.get("UserData") or None),
+        ("tags", tags_of(tree(template, "TagSpecifications", 0))),
+        *(_device(device) for device in trees(data, "BlockDeviceMappings")),
+        *_optional(
+            "capacity_reservation_specification",
+            {"capacity_reservation_preference": preference},
+            *_optional("capacity_reservation_target", reserved),
+        ),
+        *_optional("instance_market_options", {"market_type": at(data, "InstanceMarketOptions", "MarketType")}),
+        *_optional(
+            "metadata_options",
+            {
+                "http_put_response_hop_limit": metadata.get("HttpPutResponseHopLimit"),
+                "http_tokens": metadata.get("HttpTokens"),
+            },
+        ),
+        *(
+            block("tag_specifications", ("resource_type", one.get("ResourceType")), ("tags", tags_of(one)))
+            for one in trees(data, "TagSpecifications")
+        ),
+    ]
+    return Block("resource", (TEMPLATE, name), body)
+
+
+def _device(device: Mapping[str, object]) -> Block:
+    disk = tree(device, "Ebs")
+    ebs = {
+        "delete_on_termination": _word(disk.get("DeleteOnTermination")),
+        "encrypted": _word(disk.get("Encrypted")),
+        "iops": disk.get("Iops"),
+        "kms_key_id": disk.get("KmsKeyId"),
+        "snapshot_id": disk.get("SnapshotId"),
+        "throughput": disk.get("Throughput"),
+        "volume_size": disk.get("VolumeSize"),
+        "volume_type": disk.get("VolumeType"),
+    }
+    return block("block_device_mappings", ("device_name", device.get("DeviceName")), *_optional("ebs", ebs))
+
+
+def _word(value: object) -> str | None:
+    """These are words in the provider, so that nothing is another value than false."""
+    return None if value is None else "true" if value else "false"
+
+
+def _optional(kind: str, arguments: Mapping[str, object], *blocks: Block) -> list[Block]:
+    """Give a block, or nothing where all of its arguments are missing."""
+    found = [(name, value) for name, value in arguments.items() if value is not None]
+    return [block(kind, *found, *blocks)] if found or blocks else []
