@@ -121,6 +121,7 @@ WORKLOADS: Final[dict[str, str]] = {
 
 LIVE_POOLS: Final[dict[str, str]] = {
     "foreign-pool": "A live pool with this name has another owner, or none.",
+    "managed-pool": "Something else manages a live pool of this name: eksctl, Terraform, GKE itself.",
     "foreign-copy": "The labels of a pool with this name were replaced, and its tags name another owner or pool.",
     "lost-marks": "The ownership labels of a pool were replaced; only its tags have the copy.",
     "two-pools": "Two live pools have the labels of one pool: an unfinished replacement.",
@@ -213,6 +214,7 @@ COMMANDS: Final[dict[str, str]] = {
     "confirmation": "A destructive command without a terminal needs --yes.",
     "address": "The value of --cluster is not a cluster address.",
     "owner-and-spec": "--owner is for commands without a spec.",
+    "adopt-managed": "--adopt-managed needs the pools by name.",
     "prune-filtered": "--prune cannot be combined with filters: pools they leave out would look undeclared.",
     "saved-plan-option": "An option would change a saved plan, which is applied as it is.",
     "init-missing": "Flags of `init` are missing, and there is no terminal to prompt on.",

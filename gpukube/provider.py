@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
     from gpukube.core.values import (
@@ -147,6 +148,12 @@ class Provider(Protocol):
         """Give the fields of a live pool that a person chose, as a spec writes them.
 
         What the cloud gives by itself is left out, and so is what follows from another field.
+        """
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """Find what else manages a live pool, by the signs that its API shows; empty where nothing does.
+
+        A tool that keeps pools as it made them undoes what gpukube changes, so such a pool is adopted on demand only.
         """
 
     def abilities(self) -> Mapping[str, Ability]:

@@ -75,6 +75,10 @@ class Choices:
         "--adopt-from", default=(), metavar="OWNER",
         help="Like --adopt, also for pools whose labels were lost and whose tags name OWNER.",
     )  # fmt: skip
+    adopt_managed: bool = option(
+        "--adopt-managed", default=False,
+        help="Like --adopt, also for pools that something else manages, as eksctl; needs the exact names with --pool.",
+    )  # fmt: skip
     prune: bool = option(
         "--prune",
         default=False,

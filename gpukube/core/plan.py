@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import PROTECTION, label
+from gpukube.core.managers import describe_managers
 from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, Change, ClassifiedChange, PoolPlan
 from gpukube.errors import Finding, SpecError, Where
@@ -18,6 +19,7 @@ from gpukube.errors import Finding, SpecError, Where
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from gpukube.core.managers import Manager
     from gpukube.core.values import Action, ClusterRef, Desired, Observed, Obstacle, Request, UpdateRow
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
@@ -34,6 +36,9 @@ class PoolCalls(Protocol):
 
     def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
         """As Provider.recreate_request."""
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """As Provider.managers."""
 
     def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
         """As Provider.delete_request."""
@@ -56,13 +61,14 @@ def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ..
     return marked or tuple(o for o in lost if o in named) or lost or named
 
 
-def plan_pool(
+def plan_pool(  # noqa: PLR0913 - the ways to adopt
     provider: PoolCalls,
     desired: Desired,
     live: Sequence[Observed],
     *,
     adopt: bool = False,
     adopt_from: Collection[str] = (),
+    adopt_managed: bool = False,
 ) -> PoolPlan:
     """Plan one pool of the spec against the live pools of its cluster.
 
@@ -72,6 +78,7 @@ def plan_pool(
         live: All pools of its cluster.
         adopt: Give our marks to a pool of this name that nobody owns; nothing else of it is changed.
         adopt_from: Owners whose pools may be adopted where only the copy of the marks names them.
+        adopt_managed: Like adopt, also for a pool that something else manages.
     """
     matches = match_live(desired, live)
     if not matches:
@@ -83,8 +90,12 @@ def plan_pool(
     if has_lost_marks(desired, observed):
         return _lost(provider, desired, observed, changes)
     if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
-        refusal = _refused_adoption(desired, observed, adopt=adopt, adopt_from=adopt_from)
-        return refusal or _adopted(provider, desired, observed, changes)
+        managers = provider.managers(observed)
+        asked = adopt or adopt_managed or bool(adopt_from)
+        refusal = _refused_adoption(desired, observed, asked=asked, adopt_from=adopt_from)
+        if managers and (refusal is None or refusal.obstacle == "foreign") and not observed.owner and not adopt_managed:
+            refusal = _managed_conflict(desired, observed, managers)
+        return refusal or _with_managers(_adopted(provider, desired, observed, changes), managers)
     return _ours(provider, desired, observed, changes)
 
 
@@ -319,7 +330,7 @@ def _protected(where: Where, what: str) -> Finding:
 
 
 def _refused_adoption(
-    desired: Desired, observed: Observed, *, adopt: bool, adopt_from: Collection[str]
+    desired: Desired, observed: Observed, *, asked: bool, adopt_from: Collection[str]
 ) -> PoolPlan | None:
     """Leave a pool alone that is not ours and may not be adopted; None where it may."""
     if observed.owner:
@@ -327,7 +338,7 @@ def _refused_adoption(
     if names_another(desired, observed):
         is_named = observed.copy is not None and observed.copy.owner in adopt_from
         return None if is_named and not desired.copy_is_fixed else _copied_conflict(desired, observed)
-    return None if adopt or adopt_from else _conflict(desired, observed)
+    return None if asked else _conflict(desired, observed)
 
 
 def _adopted(
@@ -404,6 +415,35 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
         why="gpukube changes and deletes only pools of the spec's owner",
     )
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign")
+
+
+def _managed_conflict(desired: Desired, observed: Observed, managers: Sequence[Manager]) -> PoolPlan:
+    """Leave a pool alone that nobody owns, and that something else manages."""
+    target = desired.target
+    problem = Finding(
+        "managed-pool",
+        target.where,
+        f'a pool named "{observed.name}" exists on {target.cluster.key}, and {describe_managers(managers)} manages it',
+        fix="leave it out of the spec; or let the other tool forget it without deleting it, and adopt it with "
+        f"--adopt-managed --pool {target.pool}",
+        why="two tools that manage one pool undo each other's changes, or one deletes what the other uses",
+    )
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="managed")
+
+
+def _with_managers(plan: PoolPlan, managers: Sequence[Manager]) -> PoolPlan:
+    """Name what else manages a pool that is adopted all the same."""
+    if plan.action != "adopt" or not managers:
+        return plan
+    problem = Finding(
+        "managed-pool",
+        plan.where,
+        f"{describe_managers(managers)} manages it too",
+        fix="see that it no longer changes or deletes the pool",
+        why="two tools that manage one pool undo each other's changes",
+        severity="warning",
+    )
+    return replace(plan, diagnostics=(*plan.diagnostics, problem))
 
 
 def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:

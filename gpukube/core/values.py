@@ -34,7 +34,7 @@ MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
-Obstacle = Literal["foreign", "foreign-copy", "not-ready"]
+Obstacle = Literal["foreign", "foreign-copy", "managed", "not-ready"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
@@ -487,7 +487,8 @@ class PoolPlan:
         loss: What a replace, delete or disruptive update costs; None for other actions.
         capacity: Allocatable devices now, by resource name; None when the inside of the cluster is not known.
         obstacle: Of a conflict that the user can resolve: "foreign" by --adopt if nobody owns the pool, "foreign-copy"
-            by --adopt-from, "not-ready" once the cloud has finished with it; None for other conflicts.
+            by --adopt-from, "managed" by --adopt-managed, "not-ready" once the cloud has finished with it; None for
+            other conflicts.
     """
 
     cluster: ClusterRef

@@ -6,6 +6,7 @@ Lives here: what each command puts together, and the exit codes of plans. Must n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.engine.change.apply import Consent, apply_pools, require_consent
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
 
 
 def create(
-    prepared: Prepared, run: Run, *, adopt: bool = False, adopt_from: Sequence[str] = ()
+    prepared: Prepared, run: Run, *, adopt: bool = False, adopt_from: Sequence[str] = (), adopt_managed: bool = False
 ) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, prove the devices."""
     prepared = prepared.narrowed()
-    scope = Scope(adopt=adopt, adopt_from=tuple(adopt_from), retire=False)  # the dry run fetches the chart
+    adopting = Scope(adopt=adopt, adopt_from=tuple(adopt_from), adopt_managed=adopt_managed)
+    scope = replace(adopting, retire=False)  # the dry run fetches the chart
     return _carry_out(prepared, run, scope, lambda plans, sessions: create_pools(plans, sessions, run))
 
 

@@ -143,7 +143,11 @@ def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) 
     ours = observed.labels.get(ADVERTISER_LABEL) in ("chart", "operator")
     served = ours or observed.fields.get(PLUGIN) == "cloud"
     imported = import_pool(observed, chosen, facts, served=served)
-    found = _Found(observed, imported, imported.comments)
+    managed = tuple(
+        f"{one.name} manages it ({one.sign}); to adopt it all the same: --adopt-managed --pool {observed.name}"
+        for one in session.provider.managers(observed)
+    )
+    found = _Found(observed, imported, (*imported.comments, *managed))
     if ours and (sharing := _sharing(observed, plan)):
         comment = "sharing is read from gpukube's release in the cluster"
         data = {**imported.data, "sharing": _joined(tree(imported.data, "sharing"), sharing)}
@@ -253,7 +257,8 @@ def _differences(
     differing = {}
     for desired in _load(found, plan.cluster, owner) if found else ():
         name = desired.target.name
-        planned = plan_pool(session.provider, session.cloud.complete(desired), (live[name],), adopt=True)
+        complete = session.cloud.complete(desired)
+        planned = plan_pool(session.provider, complete, (live[name],), adopt=True, adopt_managed=True)
         now = adopting_changes(desired, planned.changes)
         differing[name] = tuple(one.change for one in planned.changes if one not in now)
     return differing

@@ -27,6 +27,7 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * Labels that were replaced are mended from the copy of the marks; until then the pool is protected.
 * A copy that was cloned to another pool proves nothing, and one of another owner is given up for its name only.
 * A pool without a copy is no difference; the copy comes with its next change, where the cloud can.
+* A pool of gpukube's own shows no other manager.
 * A released pool has no marks and no copy that counts, everything else as it was, and anybody may adopt it.
 * A tag that leaves the spec goes, one of others stays.
 * One pool is read as the list shows it; a missing one is None.
@@ -146,6 +147,7 @@ class ProviderContract:
             assert diff_fields(desired.fields, observed.fields) == ()
             assert (observed.owner, observed.pool) == (desired.target.owner, desired.target.pool)
             assert observed.state == "ready"
+            assert harness.provider.managers(observed) == ()
 
     def test_create_when_repeated_then_one_pool(self, harness: Harness) -> None:
         """Creating twice makes one pool."""

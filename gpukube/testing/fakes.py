@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
 from gpukube.core.in_cluster import InClusterFacts
+from gpukube.core.managers import Manager
 from gpukube.core.node_facts import GIB, NodeFacts, Reserved, Room, common_labels, room_left
 from gpukube.core.values import (
     MARKS,
@@ -133,6 +134,11 @@ class FakeProvider:
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out what this cloud fills in by itself."""
         return {path: value for path, value in observed.fields.items() if SERVER_DEFAULTS.get(path) != value}
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """Find the one tool that this cloud knows, by its tag."""
+        found = observed.fields.get(tag("made-by"))
+        return (Manager(str(found), "tag made-by"),) if found else ()
 
     def abilities(self) -> Mapping[str, Ability]:
         """Everything is exact in a fake, except what it has no machines for."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
@@ -140,6 +141,12 @@ class AksProvider:
         from gpukube_aks.pool.importing import chosen_fields
 
         return chosen_fields(observed)
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """Find who else manages a live pool, by what AKS shows of it."""
+        from gpukube_aks.pool.managers import managers_of
+
+        return managers_of(observed)
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful AKS is."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
@@ -159,6 +160,12 @@ class EksProvider:
         from gpukube_eks.pool.importing import chosen_fields
 
         return chosen_fields(observed)
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """Find who else manages a live pool, by what EKS shows of it."""
+        from gpukube_eks.pool.managers import managers_of
+
+        return managers_of(observed)
 
     def abilities(self) -> Mapping[str, Ability]:
         """Return for every feature how faithful EKS is."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
@@ -142,6 +143,12 @@ class GkeProvider:
         from gpukube_gke.pool.importing import chosen_fields
 
         return chosen_fields(observed)
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """Find who else manages a live pool, by what GKE shows of it."""
+        from gpukube_gke.pool.managers import managers_of
+
+        return managers_of(observed)
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""

@@ -68,6 +68,31 @@ def test_pool_when_no_spec_can_say_it_then_left_out_with_the_reason(made: Gpukub
     assert "a100mig is left out: " in done.err
 
 
+def test_pool_when_something_else_manages_it_then_adopted_by_name_on_its_own_option(
+    made: Gpukube, tmp_path: Path
+) -> None:
+    daemon.tamper(made.info, "train", "a100mig", nodeLabels={}, tags={"avm_yor_trace": "e82d0232"})
+    file = tmp_path / "imported.yaml"
+    file.write_text(made("pool", "import", "--cluster", ADDRESS).out)
+    assert "Terraform (traced by yor) manages it (tag avm_yor_trace=e82d0232); to adopt it all the same: " in (
+        file.read_text().replace("\n  # ", " ")
+    )
+    for words in (("plan",), ("create",), ("apply", "--yes")):
+        refused = made("pool", *words, "-f", file, "--adopt")
+        assert (refused.code, made.writes()) == (0 if words == ("plan",) else 1, [])
+        assert "error[managed-pool]" in refused.out + refused.err
+    for name in ((), ("--pool", "a100*")):
+        refused = made("pool", "apply", "-f", file, "--adopt-managed", *name, "--yes")
+        assert (refused.code, "error[adopt-managed]" in refused.err, made.writes()) == (4, True, [])
+
+    plan, options = tmp_path / "saved.gpuplan", ("-f", file, "--adopt-managed", "--pool", "a100mig")
+    (planned,) = made("pool", "plan", *options, "--out", plan, "-o", "json").pools()
+    assert (planned["action"], planned["needs"]) == ("adopt", ["--adopt-managed"])
+    assert [found["code"] for found in planned["diagnostics"]] == ["managed-pool"]
+    assert made("pool", "apply", plan).code == 0
+    assert made("pool", "plan", "diff", "-f", file).code == 0
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

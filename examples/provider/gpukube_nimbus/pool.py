@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, FieldPath, label, tag
+from gpukube.core.managers import Sign, find_managers
 from gpukube.core.marks import CopyForm, recorded_tags
 from gpukube.core.values import (
     MARKS,
@@ -25,6 +26,7 @@ from gpukube.core.values import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.managers import Manager
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, PoolState, Promise, Target
 
 SOURCE: Final = "docs: nimbus.example/api/pools"
@@ -144,6 +146,12 @@ def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]
         return ()
     patch = {"labels": labels, "tags": tags}
     return (request_for(cluster, "update_pool", name=observed.name, patch=patch, version=observed.etag),)
+
+
+def find_templates(observed: Observed) -> tuple[Manager, ...]:
+    """Find the template that made a pool."""
+    sign = Sign("Nimbus templates", "nimbus-template", "docs: nimbus.example/templates")
+    return find_managers("tag", _texts(observed.native["tags"]), [sign])
 
 
 def _size(nodes: Nodes) -> dict[str, object]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
+    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.values import (
         Change,
@@ -108,6 +109,12 @@ class NimbusProvider:
         from gpukube.core.fields import tag
 
         return {path: value for path, value in observed.fields.items() if path != tag("made-by")}
+
+    def managers(self, observed: Observed) -> tuple[Manager, ...]:
+        """Look for the tag of Nimbus' own template service."""
+        from gpukube_nimbus.pool import find_templates
+
+        return find_templates(observed)
 
     def abilities(self) -> Mapping[str, Ability]:
         """Everything that is not missing is exact."""

@@ -64,9 +64,16 @@ def plan(choices: Choices) -> None:
 
 def create(choices: Choices) -> None:
     """Create what is missing and prove it."""
+    _require_exact_pools(choices)
 
     def work(job: Job) -> Sequence[ClusterReport]:
-        return commands.create(job.prepared, job.run, adopt=choices.adopt, adopt_from=choices.adopt_from)
+        return commands.create(
+            job.prepared,
+            job.run,
+            adopt=choices.adopt,
+            adopt_from=choices.adopt_from,
+            adopt_managed=choices.adopt_managed,
+        )
 
     _report(choices, "Create", work)
 
@@ -187,6 +194,7 @@ def _require_plan_options(choices: Choices) -> None:
             f'"{choices.replace}" is not a value of --replace', where=Where("--replace"), fix="write recreate",
             code="choice",
         )  # fmt: skip
+    _require_exact_pools(choices)
     if choices.prune and (choices.clusters or choices.pools):
         raise SpecError(
             "--prune cannot be combined with --pool or --cluster",
@@ -194,6 +202,22 @@ def _require_plan_options(choices: Choices) -> None:
             fix="remove the filters",
             why="pools that a filter leaves out would look as if they were no longer declared",
             code="prune-filtered",
+        )
+
+
+def _require_exact_pools(choices: Choices) -> None:
+    """Refuse --adopt-managed for pools that are not named one by one.
+
+    Raises:
+        SpecError: There is no --pool, or one is a pattern.
+    """
+    if choices.adopt_managed and (not choices.pools or any(char in name for name in choices.pools for char in "*?[")):
+        raise SpecError(
+            "--adopt-managed needs the pools by name",
+            where=Where("--adopt-managed"),
+            fix="add --pool NAME for each of them, without patterns",
+            why="each of them has another manager, which may undo or delete what gpukube does",
+            code="adopt-managed",
         )
 
 

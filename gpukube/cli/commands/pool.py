@@ -13,7 +13,8 @@ app = typer.Typer(help="Plan, create, change, list, verify and delete GPU node p
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
-_PLANNED = ("adopt", "adopt_from", "prune", "replace", "allow_disruption", "migrate_release", "adopt_release")
+_ADOPTING = ("adopt", "adopt_from", "adopt_managed")
+_PLANNED = (*_ADOPTING, "prune", "replace", "allow_disruption", "migrate_release", "adopt_release")
 _LOOK = option(
     "--timeout", default=0.0, metavar="MINUTES", min=0,
     help="How long to wait for nodes and devices (default 0: check once).",
@@ -63,8 +64,7 @@ def diff(choices: Choices) -> None:
     *SPEC,
     "clusters",
     "pools",
-    "adopt",
-    "adopt_from",
+    *_ADOPTING,
     "no_wait",
     "fail_fast",
     "events",

@@ -345,7 +345,8 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     live = (observed,) if observed else ()
     owner = plan.observed.copy.owner if plan.observed and plan.observed.copy else ""
     adopt = plan.action == "adopt"
-    now = plan_pool(session.provider, desired, live, adopt=adopt, adopt_from=[owner] if adopt and owner else [])
+    owners = [owner] if adopt and owner else []
+    now = plan_pool(session.provider, desired, live, adopt=adopt, adopt_from=owners, adopt_managed=adopt)
     if now.action == "no-op":
         return now
     if adopt and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):

@@ -240,7 +240,8 @@ def _needs(plan: PoolPlan) -> list[str]:
         adoptable = plan.observed is not None and not plan.observed.owner and plan.observed.state == "ready"
         return ["--adopt"] if adoptable and plan.obstacle == "foreign" else []
     if plan.action == "adopt":
-        return _adopt_from(plan) or ["--adopt"]
+        managed = ["--adopt-managed"] if any(d.code == "managed-pool" for d in plan.diagnostics) else []
+        return [*_adopt_from(plan), *managed] or ["--adopt"]
     return ["--prune"] if plan.action == "delete" else []
 
 

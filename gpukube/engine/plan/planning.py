@@ -37,6 +37,7 @@ class Scope:
         skip_cluster: Look at the pool APIs only.
         adopt: Give our marks to pools that nobody owns.
         adopt_from: Owners whose pools are adopted too where only the copy of the marks names them.
+        adopt_managed: Give them also to pools that nobody owns and something else manages.
         prune: Delete pools of these owners that the specs no longer declare.
         retire: Drop config entries of the release that nothing names any more.
         migrate_release: Our other release may be taken away where the pools need this one.
@@ -48,6 +49,7 @@ class Scope:
     skip_cluster: bool = False
     adopt: bool = False
     adopt_from: tuple[str, ...] = ()
+    adopt_managed: bool = False
     prune: bool = False
     retire: bool = True
     migrate_release: bool = False
@@ -127,7 +129,14 @@ def with_pools(
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
     desired = tuple(session.cloud.complete(expected) for expected in settled.desired)
-    plan_it = partial(plan_pool, session.provider, live=live, adopt=scope.adopt, adopt_from=scope.adopt_from)
+    plan_it = partial(
+        plan_pool,
+        session.provider,
+        live=live,
+        adopt=scope.adopt,
+        adopt_from=scope.adopt_from,
+        adopt_managed=scope.adopt_managed,
+    )
     pools = tuple(plan_it(expected) for expected in desired)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:

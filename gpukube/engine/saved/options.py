@@ -14,6 +14,7 @@ class PlanOptions:
         skip_cluster: The inside of the clusters is not looked at; such a plan cannot be saved.
         adopt: Pools that nobody owns get our marks.
         adopt_from: Owners whose pools get them too where only the copy of the marks names them.
+        adopt_managed: Pools that nobody owns and something else manages get them too.
         prune: Pools that the specs no longer declare are deleted.
         replace: How pools are replaced, "recreate"; "" for not at all.
         allow_disruption: Changes in place that restart or evict pods are allowed.
@@ -33,3 +34,4 @@ class PlanOptions:
     adopt_release: bool = False
     chart: str = ""
     adopt_from: tuple[str, ...] = ()
+    adopt_managed: bool = False

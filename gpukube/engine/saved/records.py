@@ -51,6 +51,7 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     migrate_release: bool = False
     adopt_release: bool = False
     adopt_from: Annotated[tuple[str, ...], Meta(description="Owners of --adopt-from.")] = ()
+    adopt_managed: bool = False
 
 
 class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

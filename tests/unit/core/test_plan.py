@@ -138,3 +138,29 @@ def test_plan_when_a_tag_of_ours_is_not_declared_then_it_goes_and_those_of_other
     fields = {**WANTED.fields, tag("ours"): "1", tag("theirs"): "2"}
     plan = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields=fields, written=frozenset({tag("ours")})),))
     assert [(str(c.change.field), c.change.old, c.change.new) for c in plan.changes] == [("tags[ours]", "1", None)]
+
+
+MANAGED = make_observed(WANTED, owner="", pool="", fields={**WANTED.fields, tag("made-by"): "templates"})
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_plan_when_something_else_manages_the_pool_then_adopted_only_on_its_own_option(*, adopt: bool) -> None:
+    plan = plan_pool(PROVIDER, WANTED, (MANAGED,), adopt=adopt, adopt_from=("others",))
+    assert (plan.action, plan.obstacle, plan.requests) == ("conflict", "managed", ())
+    (problem,) = plan.diagnostics
+    assert (problem.code, "templates (tag made-by) manages it" in problem.seen) == ("managed-pool", True)
+    assert "--adopt-managed --pool a100mig" in problem.fix
+    adopted = plan_pool(PROVIDER, WANTED, (MANAGED,), adopt=adopt, adopt_managed=True)
+    assert adopted.action == "adopt"
+    assert ("managed-pool", "warning") in [(one.code, one.severity) for one in adopted.diagnostics]
+
+
+def test_plan_when_another_owner_has_the_managed_pool_then_no_option_adopts_it() -> None:
+    live = replace(MANAGED, owner="others", pool="x")
+    plan = plan_pool(PROVIDER, WANTED, (live,), adopt=True, adopt_from=("others",), adopt_managed=True)
+    assert [one.code for one in plan.diagnostics] == ["foreign-pool"]
+
+
+def test_plan_when_our_own_pool_has_a_sign_of_another_manager_then_it_is_ours() -> None:
+    plan = plan_pool(PROVIDER, WANTED, (replace(MANAGED, owner=WANTED.target.owner, pool=WANTED.target.pool),))
+    assert "managed-pool" not in [one.code for one in plan.diagnostics]
