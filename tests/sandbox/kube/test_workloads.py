@@ -191,6 +191,78 @@ def test_drain_when_a_budget_is_used_up_then_429_and_the_real_body() -> None:
     life(story)
 
 
+def budget(name: str, **rules: object) -> JsonObject:
+    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"app": "web"}}, **rules}}
+
+
+def test_eviction_when_a_budgets_status_is_old_stuck_or_unhealthy_pods_may_go_then_as_upstream() -> None:
+    async def story(bench: Bench) -> None:
+        await bench.node(None)
+        bench.put("deployments", owner(replicas=2))
+        await bench.wait(60)
+        bench.put("poddisruptionbudgets", budget("b", minAvailable=2))
+        store, (first, second) = bench.cluster.store, pods(bench)
+
+        def refused(**how: str) -> ApiProblem:
+            with pytest.raises(ApiProblem) as caught:
+                evict(store, "default", first, **how)  # type: ignore[arg-type]  # a uid at the most
+            return caught.value
+
+        late = refused()
+        assert (late.code, late.details["retryAfterSeconds"]) == (429, 10)
+        assert late.details["causes"][0]["message"] == "The disruption budget b is still being processed by the server."
+        await bench.wait(1)
+        assert "retryAfterSeconds" not in refused().details
+        bench.change("poddisruptionbudgets", "b", {"spec": {"minAvailable": 1}})
+        await bench.wait(1)
+        assert refused(uid="another").code == 409
+        found = bench.get("poddisruptionbudgets", "b")
+        crowd = {f"gone-{number}": "2026-01-01T00:00:00Z" for number in range(2001)}
+        store.update(
+            CORE["poddisruptionbudgets"],
+            {**found, "status": {**status(found), "disruptionsAllowed": 1, "disruptedPods": crowd}},
+            part="status",
+        )
+        assert "DisruptedPods map too big" in refused().message
+        sick = bench.get("pods", first)
+        unready = [{"type": "Ready", "status": "False"}]
+        store.update(CORE["pods"], {**sick, "status": {**status(sick), "conditions": unready}}, part="status")
+        evict(store, "default", first)
+        told_of = {
+            item["type"]: item["reason"] for item in status(bench.get("pods", first))["conditions"] if "reason" in item
+        }
+        assert told_of["DisruptionTarget"] == "EvictionByEvictionAPI"
+        assert second in pods(bench)
+
+    life(story)
+
+
+def test_budget_when_its_pods_have_no_scale_then_its_numbers_fail_and_a_noted_pod_counts_again_later() -> None:
+    async def story(bench: Bench) -> None:
+        await bench.node(None)
+        bench.put("jobs", job(*EVER))
+        bench.put("poddisruptionbudgets", budget("share", maxUnavailable=1))
+        await bench.wait(60)
+        (told_of,) = status(bench.get("poddisruptionbudgets", "share"))["conditions"]
+        assert (told_of["reason"], told_of["message"]) == (
+            "SyncFailed",
+            "jobs.batch does not implement the scale subresource",
+        )
+        bench.change("poddisruptionbudgets", "share", {"spec": {"maxUnavailable": None, "minAvailable": 0}})
+        await bench.wait(1)
+        noted = bench.get("poddisruptionbudgets", "share")
+        (name,) = pods(bench)
+        left = {**status(noted), "disruptionsAllowed": 0, "disruptedPods": {name: bench.cluster.store.now()}}
+        bench.cluster.store.update(CORE["poddisruptionbudgets"], {**noted, "status": left}, part="status")
+        await bench.wait(60)
+        assert status(bench.get("poddisruptionbudgets", "share"))["disruptionsAllowed"] == 0
+        await bench.wait(90)
+        found = status(bench.get("poddisruptionbudgets", "share"))
+        assert (found["disruptionsAllowed"], found.get("disruptedPods")) == (1, {})
+
+    life(story)
+
+
 def test_pod_when_its_node_gets_a_taint_that_ends_it_then_it_goes_when_its_patience_does() -> None:
     async def story(bench: Bench) -> None:
         await bench.node(None)

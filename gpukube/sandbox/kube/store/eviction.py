@@ -1,14 +1,13 @@
 """The eviction API: a pod goes unless a disruption budget says it may not.
 
-Lives here: what a budget allows now, evicting. Must not live here: HTTP, the status of budgets (`disruptions`).
+Lives here: evicting, by the status of budgets. Must not live here: HTTP, working out that status (`disruptions`).
 
-Source: kubernetes pkg/registry/core/pod/storage/eviction.go, pkg/controller/disruption.
+Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.sandbox.kube.store.kinds import CORE
 from gpukube.sandbox.kube.store.objects import conditions, labels, meta, name_of, namespace_of, spec, status
@@ -16,36 +15,13 @@ from gpukube.sandbox.kube.store.problems import ApiProblem, another_pod
 from gpukube.sandbox.kube.store.selectors import matches_selector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gpukube.sandbox.kube.store.objects import JsonObject
     from gpukube.sandbox.kube.store.store import Store
 
-_SCALED = {
-    "ReplicaSet": "replicasets",
-    "StatefulSet": "statefulsets",
-    "ReplicationController": "replicationcontrollers",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What a budget makes of its pods now.
-
-    Attributes:
-        expected: Pods that there should be.
-        healthy: Pods that are ready and stay.
-        needed: Pods that must be.
-    """
-
-    expected: int
-    healthy: int
-    needed: int
-
-    @property
-    def spare(self) -> int:
-        """Pods that may go."""
-        return max(0, self.healthy - self.needed) if self.expected else 0
+MOST_DISRUPTED: Final = 2000
+"""Evictions of one budget that its controller has not seen yet; more are refused."""
+_LATER_S: Final = 10
+_VIOLATES: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def covers(budget: JsonObject, pod: JsonObject) -> bool:
@@ -56,71 +32,71 @@ def covers(budget: JsonObject, pod: JsonObject) -> bool:
     return not any(selector.values()) or matches_selector(labels(pod), selector)
 
 
-def weigh(budget: JsonObject, pods: Iterable[JsonObject], scale: dict[str, int]) -> Budget:
-    """Work out what a budget allows.
-
-    Args:
-        budget: The PodDisruptionBudget.
-        pods: Those it covers.
-        scale: Uid of a controller -> pods that it keeps.
-    """
-    own = [pod for pod in pods if status(pod).get("phase") not in {"Succeeded", "Failed"}]
-    healthy = sum(conditions(pod).get("Ready") == "True" and not meta(pod).get("deletionTimestamp") for pod in own)
-    keepers = {_keeper(pod) for pod in own}
-    loose = sum(not _keeper(pod) for pod in own)
-    expected = sum(scale.get(uid, 0) for uid in keepers if uid) + loose if scale else len(own)
-    rules = spec(budget)
-    if "minAvailable" in rules:
-        least = rules["minAvailable"]
-        expected = expected if isinstance(least, str) else len(own)
-        return Budget(expected, healthy, _share(least, expected))
-    return Budget(expected, healthy, max(0, expected - _share(rules.get("maxUnavailable", 0), expected)))
-
-
-def _keeper(pod: JsonObject) -> str:
-    references = meta(pod).get("ownerReferences") or ()
-    return next((str(item["uid"]) for item in references if item.get("controller") and item["kind"] in _SCALED), "")
-
-
-def _share(value: int | str, of: int) -> int:
-    return -(-int(value.rstrip("%")) * of // 100) if isinstance(value, str) else int(value)
-
-
 def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
     store: Store, namespace: str, name: str, *, uid: str = "", grace_s: int | None = None, dry_run: bool = False
 ) -> None:
     """Delete a pod if its budget allows it.
 
     Raises:
-        ApiProblem: 404; 409 where the pod has another uid than the precondition; 429 where a budget would be violated;
-            500 where two budgets cover the pod.
+        ApiProblem: 404; 409 where the pod has another uid than the precondition; 429 where a budget would be violated,
+            or its status is older than its spec; 403 where its status allows nothing; 500 where two cover the pod.
     """
     pod = store.get(CORE["pods"], namespace, name)
-    if uid and uid != meta(pod)["uid"]:
+    if not _goes_unasked(pod):
+        budgets = [item for item in store.all_of(CORE["poddisruptionbudgets"], namespace) if covers(item, pod)]
+        if len(budgets) > 1:
+            message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            raise ApiProblem(500, "", message)
+        for budget in budgets:
+            if not _is_unhealthy_and_free(budget, pod):
+                _take_one(store, budget, pod, dry_run=dry_run)
+    if uid and uid != meta(pod)["uid"]:  # the budget has lost one by then, as upstream
         raise another_pod(name, uid, meta(pod)["uid"])
-    if status(pod).get("phase") in {"Pending", "Succeeded", "Failed"} or meta(pod).get("deletionTimestamp"):
-        store.delete(CORE["pods"], namespace, name, grace_s=grace_s, dry_run=dry_run)
-        return
-    budgets = [item for item in store.all_of(CORE["poddisruptionbudgets"], namespace) if covers(item, pod)]
-    if len(budgets) > 1:
-        message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        raise ApiProblem(500, "InternalError", message)
-    for budget in budgets:
-        _require_spare(store, budget, pod)
+    if not dry_run:
+        told = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        told |= {"message": "Eviction API: evicting", "lastTransitionTime": store.now()}
+        others = [item for item in status(pod).get("conditions") or () if item["type"] != told["type"]]
+        store.update(CORE["pods"], {**pod, "status": {**status(pod), "conditions": [*others, told]}}, part="status")
     store.delete(CORE["pods"], namespace, name, grace_s=grace_s, dry_run=dry_run)
 
 
-def _require_spare(store: Store, budget: JsonObject, pod: JsonObject) -> None:
-    pods = [item for item in store.all_of(CORE["pods"], namespace_of(pod)) if covers(budget, item)]
-    keepers = [obj for plural in _SCALED.values() for obj in store.all_of(CORE[plural], namespace_of(pod))]
-    scale = {meta(obj)["uid"]: int(spec(obj).get("replicas", 1)) for obj in keepers}
-    found = weigh(budget, pods, scale)
-    if conditions(pod).get("Ready") != "True":
-        always = spec(budget).get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
-        if always or (found.healthy >= found.needed > 0):
-            return
-    if found.spare < 1:
-        needs = f"needs {found.needed} healthy pods and has {found.healthy} currently"
-        cause = {"reason": "DisruptionBudget", "message": f"The disruption budget {name_of(budget)} {needs}"}
-        message = "Cannot evict pod as it would violate the pod's disruption budget."
-        raise ApiProblem(429, "TooManyRequests", message, {"causes": [cause]})
+def _goes_unasked(pod: JsonObject) -> bool:
+    return status(pod).get("phase") in {"Pending", "Succeeded", "Failed"} or bool(meta(pod).get("deletionTimestamp"))
+
+
+def _is_unhealthy_and_free(budget: JsonObject, pod: JsonObject) -> bool:
+    if conditions(pod).get("Ready") == "True":
+        return False
+    if spec(budget).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    needed = status(budget).get("desiredHealthy", 0)
+    return bool(status(budget).get("currentHealthy", 0) >= needed > 0)
+
+
+def _take_one(store: Store, budget: JsonObject, pod: JsonObject, *, dry_run: bool) -> None:
+    """Take one of the evictions that a budget allows, and note the pod for its controller."""
+    name, found = name_of(budget), status(budget)
+    allowed, noted = found.get("disruptionsAllowed", 0), found.get("disruptedPods") or {}
+    if found.get("observedGeneration", 0) < meta(budget).get("generation", 1):
+        raise _refused(f"The disruption budget {name} is still being processed by the server.", _LATER_S)
+    if allowed < 0:
+        raise _stuck(name, "pdb disruptions allowed is negative")
+    if len(noted) > MOST_DISRUPTED:
+        raise _stuck(name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+    if not allowed:
+        has = f"{found.get('desiredHealthy', 0)} healthy pods and has {found.get('currentHealthy', 0)} currently"
+        raise _refused(f"The disruption budget {name} needs {has}")
+    if not dry_run:
+        left = {**found, "disruptionsAllowed": allowed - 1, "disruptedPods": {**noted, name_of(pod): store.now()}}
+        store.update(CORE["poddisruptionbudgets"], {**budget, "status": left}, part="status")
+
+
+def _refused(cause: str, retry_after_s: int = 0) -> ApiProblem:
+    details: JsonObject = {"causes": [{"reason": "DisruptionBudget", "message": cause}]}
+    details |= {"retryAfterSeconds": retry_after_s} if retry_after_s else {}
+    return ApiProblem(429, "TooManyRequests", _VIOLATES, details)
+
+
+def _stuck(name: str, why: str) -> ApiProblem:
+    message = f'poddisruptionbudgets.policy "{name}" is forbidden: {why}'
+    return ApiProblem(403, "Forbidden", message, {"name": name, "group": "policy", "kind": "poddisruptionbudget"})
