@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self, cast
 
 from gpukube.cluster.drain.cordon import is_cordoned
+from gpukube.cluster.drain.reading import Occupants, read_occupants
 from gpukube.cluster.helm.chart import ChartSource
 from gpukube.cluster.kube.api_types import NODES
 from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
@@ -204,6 +205,12 @@ class Stage:
 
     def drain(self, *, stop_after: float = float("inf"), allow: bool = False, timeout_s: float = 3600.0) -> None:
         drain_pool(PLAN, self.session, self.run(stop_after), DrainConsent(allow_disruption=allow, timeout_s=timeout_s))
+
+    def occupants(self, *, allow: bool = False) -> Occupants:
+        """Read what is on the old nodes."""
+        nodes = [text(node, "metadata", "name") for node in self.kube.objects(NODES) or ()]
+        old = [name for name in nodes if name.startswith("old")]
+        return read_occupants(cast("Kube", self.kube), old, self.clock.now(), allow_disruption=allow)
 
     def messages(self) -> list[str]:
         return [event.message for event in self.said]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +13,7 @@ from gpukube.engine.change.draining import require_drained
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import Conflict, DrainTimeout
 from gpukube.sandbox.kube.store.kinds import CORE
+from tests.drained_pods import differences, workloads
 from tests.draining import NEW, PLAN, Stage, budget, deployment, pod_spec
 
 if TYPE_CHECKING:
@@ -90,3 +94,34 @@ def test_drain_when_a_node_joins_meanwhile_then_it_is_cordoned_and_drained_too(s
     stage.drain()
     assert stage.cordoned() == ["old-1", "old-2", "old-3"]
     assert stage.pods("old-3") == []
+
+
+@pytest.mark.parametrize("pods", [40, pytest.param(500, marks=pytest.mark.slow)])
+def test_drain_when_pods_and_budgets_are_generated_then_as_foretold(pods: int) -> None:
+    ways: Counter[str] = Counter()
+    wrong: list[str] = []
+    for seed in range(pods // 10):
+        with Stage() as stage:
+            stage.join("old-1")
+            for workload in workloads(Random(seed), 10):  # noqa: S311 -- repeatable
+                stage.put(workload.plural, workload.obj)
+                for one in workload.budgets:
+                    stage.put("poddisruptionbudgets", one)
+            stage.pass_time(120)
+            stage.join("new-1", NEW)
+            before = stage.occupants()
+            needing = {str(v.pod) for v in before.verdicts if v.needs}
+            if needing:
+                with pytest.raises(Conflict) as caught:
+                    stage.drain()
+                named = {d.seen.split()[1] for d in caught.value.diagnostics}
+                assert (named, stage.cordoned(), stage.kube.evicted) == (needing, [], [])
+            foretold = stage.occupants(allow=True).verdicts
+            with suppress(DrainTimeout):
+                stage.drain(allow=True, timeout_s=600)
+            left = {v.pod.uid for v in stage.occupants(allow=True).verdicts}
+            ways.update(v.way for v in foretold)
+            wrong += [f"seed {seed}: {line}" for line in differences(foretold, left, stage.kube.refused)]
+    assert wrong == []
+    shown = ("free", "budget", "never", *(("waits",) if pods >= 500 else ()))
+    assert min(ways[way] for way in shown) > 0, ways

@@ -96,7 +96,7 @@ class Disruptions:
         """Write what differs; a condition keeps the time at which it became so."""
         known = status(obj)
         for told in numbers.get("conditions") or ():
-            before = next(iter(known.get("conditions") or ()), {})
+            before: JsonObject = next(iter(known.get("conditions") or ()), {})
             same = before.get("status") == told["status"]
             told["lastTransitionTime"] = before["lastTransitionTime"] if same else timestamp(self._clock.now())
         if any(known.get(key) != value for key, value in numbers.items()):
