@@ -140,6 +140,11 @@ class Choices:
         help="Also probe autoscaled pools if that starts a node.",
     )
 
+    live_prices: bool = option(
+        "--live-prices", default=False,
+        help="Read the prices of the spec's machines from the clouds now; otherwise the catalog's are shown.",
+    )  # fmt: skip
+
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
     output: str = option(
         "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpukube.core.prices import EMBEDDED, target_side
+from gpukube.core.prices import target_side
 from gpukube.engine.documents.prices import region_of
 from gpukube.engine.workloads import read_manifest_files
 from gpukube.errors import Finding, SpecError, Where
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.core.prices import PriceBook
-    from gpukube.core.values import Desired
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.workload.fit.demand import Demand
-    from gpukube.workload.offers import PoolOffer
 
 
 def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
@@ -50,22 +48,19 @@ def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
     return read_demands(manifests)
 
 
-def declared_clusters(prepared: Prepared, prices: PriceBook = EMBEDDED) -> tuple[ClusterView, ...]:
+def declared_clusters(prepared: Prepared) -> tuple[ClusterView, ...]:
     """Describe the clusters of a spec as they are before anything runs there; calls nothing."""
     return tuple(
-        ClusterView(key=key, offers=priced_offers(pools, prices, region_of(prepared.clusters[key])))
+        ClusterView(key=key, offers=make_offers(pools, load_provider), region=region_of(prepared.clusters[key]))
         for key, pools in prepared.desired.items()
         if pools
     )
 
 
-def priced_offers(pools: Sequence[Desired], prices: PriceBook, region: str) -> tuple[PoolOffer, ...]:
-    """Describe what pools of a cluster offer, and at which price.
-
-    Args:
-        pools: Of one cluster.
-        prices: Those that are known.
-        region: Of the cluster; "" when it is not known.
-    """
-    offers = make_offers(pools, load_provider)
-    return tuple(replace(offer, price=target_side(offer.desired).node(prices, region)) for offer in offers)
+def with_prices(view: ClusterView, prices: PriceBook) -> ClusterView:
+    """Put prices to the pools of a cluster: they choose which pool starts a node, and are shown."""
+    offers = {
+        offer.name: replace(offer, price=target_side(offer.desired).node(prices, view.region)) for offer in view.offers
+    }
+    nodes = [replace(node, offer=offers.get(node.offer.name)) if node.offer else node for node in view.nodes or ()]
+    return replace(view, offers=tuple(offers.values()), nodes=None if view.nodes is None else tuple(nodes))

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.api_types import NODES, PODS, ApiType
 from gpukube.core.jsontree import text, texts, tree, trees
-from gpukube.core.prices import EMBEDDED
 from gpukube.engine.documents.prices import region_of
-from gpukube.engine.fitting import priced_offers
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import GpukubeError
+from gpukube.provider import load_provider
 from gpukube.workload.fit.filling import ClusterView
 from gpukube.workload.fit.nodes import read_node
 from gpukube.workload.fit.pods import read_pod
+from gpukube.workload.offers import make_offers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.core.jsontree import Tree
-    from gpukube.core.prices import PriceBook
-    from gpukube.core.values import Desired
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -41,16 +39,13 @@ _RAY_CLUSTER: Final = "ray.io/cluster"
 """Label of the pods of a Ray cluster (KubeRay ray-operator/controllers/ray/utils/constant.go)."""
 
 
-def live_clusters(
-    prepared: Prepared, run: Run, demands: Sequence[Demand], prices: PriceBook = EMBEDDED
-) -> tuple[ClusterView, ...]:
+def live_clusters(prepared: Prepared, run: Run, demands: Sequence[Demand]) -> tuple[ClusterView, ...]:
     """Read the clusters of a spec: their pools, nodes, and what runs there.
 
     Args:
         prepared: The spec.
         run: How the clouds are reached.
         demands: What will be placed: their own pods that run already are left out.
-        prices: Those that are known.
 
     Raises:
         GpukubeError: A cluster could not be read.
@@ -59,7 +54,7 @@ def live_clusters(
     workloads = list({id(demand.workload): demand.workload for demand in demands}.values())
     with open_sessions(prepared.clusters.values(), run) as sessions:
         tasks = {
-            key: partial(_read_cluster, session, prepared.desired[key], prices, workloads, run)
+            key: partial(_read_cluster, session, make_offers(prepared.desired[key], load_provider), workloads, run)
             for key, session in sessions.items()
         }
         found = run_all(tasks, run.parallelism)
@@ -70,7 +65,7 @@ def live_clusters(
 
 
 def _read_cluster(
-    session: Session, pools: Sequence[Desired], prices: PriceBook, workloads: Sequence[Manifest], run: Run
+    session: Session, offers: Sequence[PoolOffer], workloads: Sequence[Manifest], run: Run
 ) -> ClusterView:
     run.report("check", "reading pools, nodes and pods", session.cluster.key)
     there = {(pool.owner, pool.pool) for pool in session.cloud.pools()}
@@ -78,7 +73,6 @@ def _read_cluster(
     nodes, pods = kube.objects(NODES) or (), kube.objects(PODS) or ()
     spaces = kube.objects(_NAMESPACES) or ()
     location = next(filter(None, (text(node, "metadata", "labels", _REGION) for node in nodes)), "")
-    offers = priced_offers(pools, prices, region_of(session.cluster, location))
     tolerates = session.provider.tolerates_resources
     found = {
         text(node, "metadata", "name"): read_node(
@@ -98,6 +92,7 @@ def _read_cluster(
             offer for offer in offers if (offer.desired.target.owner, offer.desired.target.pool) not in there
         ),
         nodes=tuple(found.values()),
+        region=region_of(session.cluster, location),
         namespaces={text(space, "metadata", "name"): texts(space, "metadata", "labels") for space in spaces},
     )
 

@@ -16,7 +16,7 @@ from gpukube.provider import importing_sdk
 from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalog import Findings, Inquiry
+    from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
 _GRID: Final = re.compile(r"Standard_N[CV]\d+\w*_A10_v[45]|Standard_NC\w+_RTXPRO6000BSE_v6")
@@ -47,6 +47,12 @@ def _fetch(inquiry: Inquiry) -> Findings:
         return fetch(inquiry)
 
 
+def _prices(wanted: PriceInquiry) -> LivePrices:
+    with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", wanted.inquiry.where):
+        from gpukube_aks.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
+    return fetch_prices(wanted)
+
+
 CATALOG: Final = CloudCatalog(
     home="eastus",
     region_form=r"[a-z]+\d?",
@@ -54,4 +60,5 @@ CATALOG: Final = CloudCatalog(
     profiles=_profiles,
     facts=_facts,
     fetch=_fetch,
+    prices=_prices,
 )

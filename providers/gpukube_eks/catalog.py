@@ -16,7 +16,7 @@ from gpukube.provider import importing_sdk
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalog import Findings, Inquiry
+    from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
 _IMAGES: Final = "docs: eks/ml-eks-optimized-ami"
@@ -45,6 +45,12 @@ def _fetch(inquiry: Inquiry) -> Findings:
     return fetch(inquiry)
 
 
+def _prices(wanted: PriceInquiry) -> LivePrices:
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", wanted.inquiry.where):
+        from gpukube_eks.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
+    return fetch_prices(wanted)
+
+
 CATALOG: Final = CloudCatalog(
     home="us-east-1",
     region_form=r"[a-z]{2,3}(-(gov|iso[a-z]?))?-[a-z]+-\d",
@@ -52,5 +58,6 @@ CATALOG: Final = CloudCatalog(
     profiles=_profiles,
     facts=_facts,
     fetch=_fetch,
+    prices=_prices,
     location="region",
 )

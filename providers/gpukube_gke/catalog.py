@@ -15,7 +15,7 @@ from gpukube.provider import importing_sdk
 from gpukube_gke.facts.partitions import PARTITIONS
 
 if TYPE_CHECKING:
-    from gpukube.core.cloud_catalog import Findings, Inquiry
+    from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
 _GPUS: Final = "docs: kubernetes-engine/how-to/gpus"
@@ -43,6 +43,12 @@ def _fetch(inquiry: Inquiry) -> Findings:
     return fetch(inquiry)
 
 
+def _prices(wanted: PriceInquiry) -> LivePrices:
+    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", wanted.inquiry.where):
+        from gpukube_gke.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
+    return fetch_prices(wanted)
+
+
 CATALOG: Final = CloudCatalog(
     home="us-central1",
     region_form=r"[a-z]+-[a-z]+\d+",
@@ -50,5 +56,6 @@ CATALOG: Final = CloudCatalog(
     profiles=_profiles,
     facts=_facts,
     fetch=_fetch,
+    prices=_prices,
     location="location",
 )

@@ -159,7 +159,7 @@ OFFLINE = {
     "catalog": {"learning", "place"},
 }
 LOOKING = {
-    "cli.bodies": {"pool_views"},
+    "cli.bodies": {"plan_prices", "pool_views"},
     "cli.commands": {"pool"},
     "cluster": {"helm", "kube", "names", "process", "proof", "release", "state"},
     "cluster.helm": {"chart", "servers"},
@@ -172,7 +172,7 @@ LOOKING = {
     "engine.documents": {"event", "listing", "parts", "plan", "prices", "summary", "usage"},
     "engine.plan": {"fidelity", "lookup", "losses", "ownership", "planning", "prepare", "silencing"},
     "engine.run": {"calls", "clock", "context", "events", "fanout", "sent", "session", "shared", "wait"},
-    "catalog": {"learning", "place"},
+    "catalog": {"learning", "place", "prices"},
 }
 """Room -> the modules of it that a command loads; what is missing here is for other commands, and costs each run."""
 

@@ -14,6 +14,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import tell_first_pods
+from gpukube.cli.bodies.plan_prices import plan_prices
 from gpukube.cli.options import Choices
 from gpukube.cli.stage import confirm, open_job
 from gpukube.cli.stderr import tell
@@ -46,11 +47,13 @@ def plan(choices: Choices) -> None:
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
         plans = looking.plan(job.prepared, job.run, _scope(choices))
+        prices = plan_prices(choices, job, plans)
     document = plan_document(
         plans,
         job.prepared.warnings,
         silenced=job.prepared.silenced,
         not_read=() if choices.prune else job.prepared.unused,
+        prices=prices,
     )
     out.show(document, choices.output, verbose=choices.verbose)
     if choices.out:
@@ -297,7 +300,7 @@ def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> 
     if choices.yes:
         return
     with job.progress.paused():
-        document = plan_document(plans, ())
+        document = plan_document(plans, (), prices=plan_prices(choices, job, plans))
         for cluster in document["clusters"]:
             for pool in cluster["pools"]:
                 pool["needs"] = []  # it was asked for before: what is missing is refused

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
+from gpukube.cli.bodies.plan_prices import plan_prices
 from gpukube.cli.stage import open_job
 from gpukube.engine import looking
 from gpukube.engine.documents.listing import list_document, pool_document
@@ -22,12 +23,14 @@ def diff(choices: Choices) -> None:
     """Show the differences; 0 none, 2 some."""
     with open_job(choices, "Diff") as job:
         plans = looking.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
+        prices = plan_prices(choices, job, plans)
     document = plan_document(
         plans,
         job.prepared.warnings,
         kind="Diff",
         silenced=job.prepared.silenced,
         not_read=job.prepared.unused,
+        prices=prices,
     )
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster))

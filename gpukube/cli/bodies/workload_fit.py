@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.catalog.learning import learn_refreshed
+from gpukube.catalog.prices import known_prices
 from gpukube.cli import output as out
 from gpukube.cli.stderr import tell
+from gpukube.core.prices import target_side
 from gpukube.engine import offline
 from gpukube.engine.documents.fit import fit_document, fit_exit_code
-from gpukube.engine.fitting import declared_clusters, read_workloads
+from gpukube.engine.fitting import declared_clusters, read_workloads, with_prices
 from gpukube.engine.plan.prepare import Filters, prepare
 from gpukube.errors import SpecError, Where
 from gpukube.workload.fit.answers import find_fit
@@ -40,18 +42,29 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
     if not choices.files:
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     demands = read_workloads(paths)
-    if live:
+    prices = known_prices(os.environ, sandbox=choices.sandbox)
+    if live or choices.live_prices:
         from gpukube.cli.stage import open_job  # sessions and progress, and the Kubernetes client
         from gpukube.engine.live_fitting import live_clusters
 
         with open_job(choices, "Fit") as job:
-            views = live_clusters(job.prepared, job.run, demands)
+            prepared = job.prepared
+            views = live_clusters(prepared, job.run, demands) if live else declared_clusters(prepared)
+            if choices.live_prices:
+                from gpukube.catalog.live_prices import Wanted, ask_clouds  # for this option alone
+
+                wanted = [
+                    Wanted(prepared.clusters[view.key], view.region, target_side(offer.desired))
+                    for view in views
+                    for offer in view.offers
+                ]
+                prices = ask_clouds(prices, wanted, job.run.settings, job.run.clock)
     else:
         learn_refreshed(os.environ, sandbox=choices.sandbox)
         specs = offline.load(choices.files, sets=choices.sets)
         views = declared_clusters(prepare(specs, Filters(tuple(choices.clusters))))
-    found = find_fit(views, demands)
-    out.show(fit_document(found, live=live), choices.output, verbose=choices.verbose)
+    found = find_fit([with_prices(view, prices) for view in views], demands)
+    out.show(fit_document(found, live=live, prices=prices), choices.output, verbose=choices.verbose)
     for pool, what in dict.fromkeys(
         (use.node.offer.name, use.node.offer.on_request) for use in found.nodes if use.node.new and use.node.offer
     ):

@@ -35,7 +35,7 @@ _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whos
 
 
 @plan_app.callback()
-@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", *_PLANNED, "out", "output", "chart", *END)
+@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", *_PLANNED, "live_prices", "out", "output", "chart", *END)
 def plan(choices: Choices, context: typer.Context) -> None:
     """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
 
@@ -48,7 +48,7 @@ def plan(choices: Choices, context: typer.Context) -> None:
 
 
 @plan_app.command("diff")
-@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", "output", "chart", *END)
+@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", "live_prices", "output", "chart", *END)
 def diff(choices: Choices) -> None:
     """Compare the spec with the live pools and clusters.
 

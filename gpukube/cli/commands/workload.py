@@ -64,7 +64,7 @@ def lint(
 
 
 @app.command()
-@takes(*SPEC, "clusters", "output", "parallelism", "sandbox", output=_PLACES)
+@takes(*SPEC, "clusters", "live_prices", "output", "parallelism", "sandbox", output=_PLACES)
 def fit(
     choices: Choices,
     manifests: Manifests = None,

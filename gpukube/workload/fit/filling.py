@@ -45,6 +45,7 @@ class ClusterView:
         nodes: Live ones with what runs on them; None when they are not known: pools have their smallest size then.
         missing: Pools of the spec that were not made yet, where that is known.
         namespaces: Name -> labels.
+        region: Where it is; "" when that is not known.
     """
 
     key: str
@@ -52,6 +53,7 @@ class ClusterView:
     nodes: tuple[Node, ...] | None = None
     missing: tuple[PoolOffer, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,13 @@ def sku_filter(region: str) -> str:
     return f"location eq '{region}'"
 
 
-def price_query(region: str) -> str:
-    """Make the filter of the retail prices: virtual machines of a region, as used, in US dollars."""
+def price_query(region: str, size: str = "") -> str:
+    """Make the filter of the retail prices: virtual machines of a region, as used, in US dollars.
+
+    Args:
+        region: Azure's name of it.
+        size: The only one that is asked for, in Azure's spelling: values are compared with case; "" for all.
+    """
     return " and ".join(
         [
             "priceType eq 'Consumption'",
@@ -40,6 +45,7 @@ def price_query(region: str) -> str:
             "serviceFamily eq 'Compute'",
             "serviceName eq 'Virtual Machines'",
             f"armRegionName eq '{region}'",
+            *([f"armSkuName eq '{size}'"] if size else []),
         ]
     )
 

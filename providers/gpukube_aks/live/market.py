@@ -18,7 +18,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest, HttpResponse
 
 from gpukube import __version__
-from gpukube.core.cloud_catalog import Findings
+from gpukube.core.cloud_catalog import Findings, LivePrice, LivePrices
 from gpukube.core.jsontree import tree, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Protocol
 
-    from gpukube.core.cloud_catalog import Inquiry
+    from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
     from gpukube.endpoint import Endpoint
     from gpukube_aks.facts.listings import Price
 
@@ -106,11 +106,47 @@ def ask(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, 
     return Findings(priced(offers, found), priced=True, notes=tuple(notes))
 
 
-def _prices(client: Sender, inquiry: Inquiry, base: str) -> list[Price]:
+def fetch_prices(wanted: PriceInquiry) -> LivePrices:
+    """Ask Azure's price list for some sizes; no credentials are needed.
+
+    Raises:
+        SpecError: The endpoint is not one to ask.
+    """
+    inquiry = wanted.inquiry
+    endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
+    if not endpoint.is_emulated and not is_same_origin(endpoint.url or PUBLIC_URL, PUBLIC_URL):
+        return LivePrices(notes=("Azure's price list covers the public cloud only",))
+    with _price_client(inquiry, endpoint) as client:
+        return ask_prices(client, wanted, endpoint.url if endpoint.is_emulated else _PRICES_URL)
+
+
+def ask_prices(client: Sender, wanted: PriceInquiry, base: str) -> LivePrices:
+    """Ask over a given client, size by size; what cannot be read is a note.
+
+    Args:
+        client: Of the price list.
+        wanted: What is asked.
+        base: URL of the price list.
+    """
+    sizes = sorted({machine.name for machine in (*wanted.on_demand, *wanted.spot)})
+    lowest: dict[tuple[str, bool], float] = {}
+    try:
+        for size in sizes:
+            for price in _prices(client, wanted.inquiry, base, size):
+                key = size, price.is_spot
+                lowest[key] = min(price.usd, lowest.get(key, price.usd))
+    except GpukubeError as error:
+        notes: tuple[str, ...] = (f"prices could not be read: {error}",)
+    else:
+        notes = ()
+    return LivePrices(tuple(LivePrice(size, usd, spot) for (size, spot), usd in lowest.items()), notes)
+
+
+def _prices(client: Sender, inquiry: Inquiry, base: str, size: str = "") -> list[Price]:
     first = HttpRequest(
         "GET",
         f"{base}/api/retail/prices",
-        params={"api-version": _PRICES_VERSION, "$filter": price_query(inquiry.region)},
+        params={"api-version": _PRICES_VERSION, "$filter": price_query(inquiry.region, size)},
     )
     with explained(inquiry.where):
         items = _items(client, first, base, ("Items", "NextPageLink"))

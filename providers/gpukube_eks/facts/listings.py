@@ -88,6 +88,21 @@ def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
     return found
 
 
+def read_spot_zones(items: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], float]:
+    """Read DescribeSpotPriceHistory: the newest price of each type in each zone.
+
+    Zones are those of the account that asks: their names differ by account.
+    """
+    newest: dict[tuple[str, str], tuple[str, float]] = {}
+    for item in items:
+        price = decimal(item, "SpotPrice")
+        key = str(item.get("InstanceType")), str(item.get("AvailabilityZone") or "")
+        at_time = str(item.get("Timestamp") or "")
+        if price and at_time >= newest.get(key, ("", 0.0))[0]:
+            newest[key] = at_time, price
+    return {key: price for key, (_, price) in newest.items()}
+
+
 def priced(offers: Iterable[Offer], prices: Mapping[str, float], spot: Mapping[str, float]) -> tuple[Offer, ...]:
     """Put prices to types."""
     return tuple(replace(o, price_usd_h=prices.get(o.name), spot_usd_h=spot.get(o.name)) for o in offers)

@@ -10,18 +10,26 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalog import Findings
+from gpukube.core.cloud_catalog import Findings, LivePrice, LivePrices
 from gpukube.core.jsontree import strings, trees
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, GpukubeError
-from gpukube_eks.facts.listings import TYPE_FILTER, price_filters, priced, read_price, read_spot, read_type
+from gpukube_eks.facts.listings import (
+    TYPE_FILTER,
+    price_filters,
+    priced,
+    read_price,
+    read_spot,
+    read_spot_zones,
+    read_type,
+)
 from gpukube_eks.live.access import connect_region
 from gpukube_eks.live.failures import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.core.cloud_catalog import Inquiry
+    from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
     from gpukube_eks.live.sdk import Answer, Ec2Types, PricingSdk
 
 _PRICES_AT: Final = "us-east-1"
@@ -38,11 +46,60 @@ def fetch(inquiry: Inquiry) -> Findings:
         AccessError: No credentials, or not allowed to describe instance types.
         CloudError: Any other failure of that.
     """
+    return ask(*_clients(inquiry), inquiry)
+
+
+def fetch_prices(wanted: PriceInquiry) -> LivePrices:
+    """Ask AWS for the prices of some types: one question per type on demand, one for all of spot.
+
+    Raises:
+        AccessError: No credentials.
+    """
+    return ask_prices(*_clients(wanted.inquiry), wanted)
+
+
+def _clients(inquiry: Inquiry) -> tuple[Ec2Types, PricingSdk | None]:
+    """Connect to EC2 of the region, and to the price list where it knows the region."""
     endpoint = choose_endpoint("eks", inquiry.settings, inquiry.where, carries="a session token")
     ec2 = connect_region(inquiry.region, endpoint, inquiry.settings).types
     if inquiry.region.startswith(_OTHER_PARTITIONS) or (endpoint.url and not endpoint.is_emulated):
-        return ask(ec2, None, inquiry)
-    return ask(ec2, connect_region(_PRICES_AT, endpoint, inquiry.settings).pricing, inquiry)
+        return ec2, None
+    return ec2, connect_region(_PRICES_AT, endpoint, inquiry.settings).pricing
+
+
+def ask_prices(ec2: Ec2Types, pricing: PricingSdk | None, wanted: PriceInquiry) -> LivePrices:
+    """Ask over given clients; what cannot be read is a note.
+
+    Args:
+        ec2: Of the region.
+        pricing: The price list; None where it does not know the region.
+        wanted: What is asked.
+    """
+    notes: list[str] = []
+    found: list[LivePrice] = []
+    if wanted.on_demand and pricing is None:
+        notes.append("AWS's price list does not cover this region or endpoint")
+    try:
+        for machine in wanted.on_demand:
+            usd = _price_of(pricing, machine.name, wanted.inquiry).get(machine.name) if pricing else None
+            found += [LivePrice(machine.name, usd)] if usd else []
+    except GpukubeError as error:
+        notes.append(f"prices could not be read: {error}")
+    try:
+        history = _history(ec2, [machine.name for machine in wanted.spot], wanted.inquiry) if wanted.spot else []
+        found += [LivePrice(name, usd, spot=True, zone=zone) for (name, zone), usd in read_spot_zones(history).items()]
+    except GpukubeError as error:
+        notes.append(f"spot prices could not be read: {error}")
+    return LivePrices(tuple(found), tuple(notes))
+
+
+def _price_of(pricing: PricingSdk, name: str, inquiry: Inquiry) -> dict[str, float]:
+    only = {"Type": "TERM_MATCH", "Field": "instanceType", "Value": name}
+    return _listed_prices(pricing, [*price_filters(inquiry.region, bare_metal=_is_metal(name)), only], inquiry)
+
+
+def _is_metal(name: str) -> bool:
+    return ".metal" in name
 
 
 def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings:
@@ -68,26 +125,34 @@ def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings
 def _prices(pricing: PricingSdk, inquiry: Inquiry) -> dict[str, float]:
     found: dict[str, float] = {}
     for bare_metal in (False, True):
-        filters = price_filters(inquiry.region, bare_metal=bare_metal)
-        with explained(inquiry.where):
-            for page in _pages(
-                lambda filters=filters, **more: pricing.get_products(
-                    ServiceCode="AmazonEC2", Filters=filters, MaxResults=_PAGE, **more
-                )
-            ):
-                read = (read_price(text) for text in strings(page, "PriceList"))
-                found |= dict(price for price in read if price)
+        found |= _listed_prices(pricing, price_filters(inquiry.region, bare_metal=bare_metal), inquiry)
+    return found
+
+
+def _listed_prices(pricing: PricingSdk, filters: Sequence[Mapping[str, str]], inquiry: Inquiry) -> dict[str, float]:
+    found: dict[str, float] = {}
+    with explained(inquiry.where):
+        for page in _pages(
+            lambda **more: pricing.get_products(ServiceCode="AmazonEC2", Filters=filters, MaxResults=_PAGE, **more)
+        ):
+            read = (read_price(text) for text in strings(page, "PriceList"))
+            found |= dict(price for price in read if price)
     return found
 
 
 def _spot(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> dict[str, float]:
+    return read_spot(_history(ec2, names, inquiry))
+
+
+def _history(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> list[Mapping[str, object]]:
+    """Read the spot prices that hold now: with now as its start the history has the last price of each zone."""
     with explained(inquiry.where):
         pages = _pages(
             lambda **more: ec2.describe_spot_price_history(
                 InstanceTypes=list(names), ProductDescriptions=["Linux/UNIX"], StartTime=datetime.now(UTC), **more
             )
         )
-        return read_spot(_listed(pages, "SpotPriceHistory"))
+        return list(_listed(pages, "SpotPriceHistory"))
 
 
 def _or_note(notes: list[str], what: str, read: Callable[[], dict[str, float]]) -> dict[str, float] | None:

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import decimal, tree, trees
-from gpukube.gpu.attached import ATTACHED
+from gpukube.gpu.attached import ATTACHED, find_host
 from gpukube.gpu.catalog import find_machine
+from gpukube.gpu.refreshed import Offer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gpukube.gpu.refreshed import Offer
+    from gpukube.gpu.catalog import Machine
 
 COMPUTE_ENGINE: Final = "6F81-5844-456A"
 """Id of the service in the catalog."""
@@ -47,6 +48,8 @@ _GPUS: Final[Mapping[str, str]] = {
     "nvidia-tesla-p4": "Nvidia Tesla P4 GPU",
 }
 """Accelerator type -> beginning of the descriptions of its SKUs."""
+_HOST: Final = "N1 Predefined Instance"
+"""How the SKUs of N1 machines of a predefined shape begin; custom shapes have others."""
 _SSD: Final = "SSD backed Local Storage"
 _SPOT_WORDS: Final = re.compile(r"^Spot Preemptible | attached to (Spot )?Preemptible VMs")
 _OTHER_DEALS: Final = re.compile(r"commitment|reserved|dws|custom|premium|sole tenancy", re.IGNORECASE)
@@ -92,6 +95,26 @@ def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: Price
         )
         for offer in offers
     )
+
+
+def price_machine(machine: Machine, prices: PriceBook, *, spot: bool) -> float | None:
+    """Return the price of a whole machine, that of an N1 machine with its GPUs; None when a part has no SKU."""
+    offer = Offer(
+        name=machine.name,
+        model=str(machine.model),
+        gpus=machine.gpus,
+        vcpus=machine.vcpus,
+        memory_gib=machine.memory_gib,
+        accelerator=machine.accelerator,
+    )
+    host = find_host(machine.name)
+    if host is None:
+        return _sum(offer, {machine.name: int((machine.local_ssd_gib or 0) // _SSD_GIB)}, prices, spot=spot)
+    gpus = _sum(replace(offer, name=ATTACHED), {}, prices, spot=spot)
+    cpu, ram = prices.unit(f"{_HOST} Core", spot=spot), prices.unit(f"{_HOST} Ram", spot=spot)
+    if gpus is None or cpu is None or ram is None or "custom" in machine.name:
+        return None
+    return round(gpus + cpu * host.vcpus + ram * host.memory_gib, 4)
 
 
 def _sum(offer: Offer, ssds: Mapping[str, int], prices: PriceBook, *, spot: bool) -> float | None:

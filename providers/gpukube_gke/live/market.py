@@ -9,6 +9,7 @@ without them the machines still count, and it is said.
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 import google.auth
@@ -18,19 +19,19 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from gpukube.core.cloud_catalog import Findings
+from gpukube.core.cloud_catalog import Findings, LivePrice, LivePrices
 from gpukube.core.jsontree import tree, trees
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.listings import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
-from gpukube_gke.facts.prices import COMPUTE_ENGINE, price_offers, read_skus
+from gpukube_gke.facts.prices import COMPUTE_ENGINE, PriceBook, price_machine, price_offers, read_skus
 from gpukube_gke.live.access import SCOPE, EmulatedIdentity
 from gpukube_gke.live.failures import explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpukube.core.cloud_catalog import Inquiry
+    from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
     from gpukube_gke.facts.endpoint import Endpoint
 
 _COMPUTE_URL: Final = "https://compute.googleapis.com"
@@ -70,8 +71,15 @@ def fetch(inquiry: Inquiry) -> Findings:
 
 
 def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
-    """Ask an emulated cloud, with its own dummy token; the environment's proxies are not looked at."""
+    """Ask an emulated cloud."""
     project = _require_project(inquiry.account.project or _EMULATED_PROJECT)
+    with _emulated_session(inquiry, endpoint) as session:
+        return ask(session, project, inquiry, (endpoint.url, endpoint.url))
+
+
+@contextmanager
+def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.Session]:
+    """Sign in to an emulated cloud with its own dummy token; the environment's proxies are not looked at."""
     if not endpoint.url:
         fix = "set GPUKUBE_GKE_ENDPOINT to its http:// address"
         raise CloudError("only the gRPC port of the emulated cloud is known", where=inquiry.where, fix=fix)
@@ -81,7 +89,58 @@ def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {token}"
         _repeat(session)
-        return ask(session, project, inquiry, (endpoint.url, endpoint.url))
+        yield session
+
+
+def fetch_prices(wanted: PriceInquiry) -> LivePrices:
+    """Ask the Cloud Billing Catalog for the parts of some machines.
+
+    Raises:
+        AccessError: No credentials.
+        CloudError: Any other failure of signing in.
+    """
+    inquiry = wanted.inquiry
+    endpoint = choose_endpoint(inquiry.settings, inquiry.where)
+    if endpoint.is_emulated:
+        with _emulated_session(inquiry, endpoint) as session:
+            return ask_prices(session, wanted, endpoint.url)
+    with explained(inquiry.where):
+        credentials, _ = google.auth.default(scopes=[SCOPE])
+    with AuthorizedSession(credentials) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
+        _repeat(session)
+        return ask_prices(session, wanted, _BILLING_URL)
+
+
+def ask_prices(session: Session, wanted: PriceInquiry, base: str) -> LivePrices:
+    """Ask over a session that is signed in; what cannot be read is a note.
+
+    The list cannot be filtered: it is read until all parts of the machines have been found.
+
+    Args:
+        session: Sends the token along.
+        wanted: What is asked.
+        base: URL of the Cloud Billing Catalog.
+    """
+    inquiry = wanted.inquiry
+    asked = [*((machine, False) for machine in wanted.on_demand), *((machine, True) for machine in wanted.spot)]
+    known, notes = PriceBook(), []
+    try:
+        with explained(inquiry.where):
+            for page in _sku_pages(session, base, inquiry):
+                # the first of several SKUs of one part counts, as where all are read at once
+                known = PriceBook(read_skus(trees(page, "skus"), inquiry.region).units | known.units)
+                if all(price_machine(machine, known, spot=spot) is not None for machine, spot in asked):
+                    break
+    except GpukubeError as error:
+        notes.append(f"prices could not be read: {error}")
+    found = [(machine, spot, price_machine(machine, known, spot=spot)) for machine, spot in asked]
+    prices = tuple(LivePrice(machine.name, usd, spot) for machine, spot, usd in found if usd is not None)
+    return LivePrices(prices, tuple(notes))
+
+
+def _sku_pages(session: Session, base: str, inquiry: Inquiry) -> Iterator[Mapping[str, object]]:
+    url = f"{base}/v1/services/{COMPUTE_ENGINE}/skus"
+    return _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
 
 
 def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
@@ -100,10 +159,9 @@ def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]
         pages = list(_pages(session, f"{aggregated}/machineTypes", {**usual, "filter": TYPE_FILTER}, inquiry))
         parts = list(_pages(session, f"{aggregated}/acceleratorTypes", usual, inquiry))
     offers = (*read_machines(pages, inquiry.region), *read_accelerators(parts, inquiry.region))
-    url = f"{billing}/v1/services/{COMPUTE_ENGINE}/skus"
     try:
         with explained(inquiry.where):
-            skus = _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
+            skus = _sku_pages(session, billing, inquiry)
             prices = read_skus((item for page in skus for item in trees(page, "skus")), inquiry.region)
     except GpukubeError as error:
         note = f"prices could not be read and are unchanged: {error}"

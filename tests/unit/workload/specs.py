@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.engine.fitting import declared_clusters
+from gpukube.core.prices import EMBEDDED
+from gpukube.engine.fitting import declared_clusters, with_prices
 from gpukube.engine.plan.prepare import prepare
 from tests.unit.spec.samples import load_text
 
@@ -62,7 +63,8 @@ def described(tmp_path: Path, text: str) -> dict[str, PoolOffer]:
     """Translate a spec, and describe what its pools offer; by cluster and pool."""
     prepared = prepare([load_text(tmp_path, text)])
     assert prepared.desired, prepared
-    return {offer.name: offer for cluster in declared_clusters(prepared) for offer in cluster.offers}
+    priced = (with_prices(cluster, EMBEDDED) for cluster in declared_clusters(prepared))
+    return {offer.name: offer for cluster in priced for offer in cluster.offers}
 
 
 def all_offers(tmp_path: Path) -> dict[str, PoolOffer]:

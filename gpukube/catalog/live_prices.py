@@ -1,0 +1,138 @@
+"""Asking the clouds what the machines of a plan cost now.
+
+Lives here: what is asked, at once and within a limit, and the notes. Must not live here: which price holds where
+(gpukube.core.prices), the calls (the providers).
+
+Prices are a help: no failure here fails a command. What could not be read is a note, and the catalog's price stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.cloud_catalog import Account, Inquiry, PriceInquiry
+from gpukube.core.prices import PriceBook, after, before
+from gpukube.engine.documents.prices import region_of
+from gpukube.engine.run.calls import Calls
+from gpukube.engine.run.fanout import run_all
+from gpukube.errors import GpukubeError
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube.core.cloud_catalog import LivePrice, LivePrices
+    from gpukube.core.prices import Side
+    from gpukube.core.values import ClusterRef, Settings
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.clock import Clock
+    from gpukube.gpu.machine import Machine
+
+PATIENCE_S: Final = 30.0
+"""For all prices together: Google's list of parts has tens of thousands of entries and takes some seconds."""
+_EXCHANGE_S: Final = 15.0
+_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One pool whose price is asked for.
+
+    Attributes:
+        cluster: Where it is.
+        region: Of that cluster; "" when it is not known.
+        side: Its machine, and how that is bought.
+    """
+
+    cluster: ClusterRef
+    region: str
+    side: Side
+
+
+def wanted_of(plans: Iterable[ClusterPlan]) -> Iterator[Wanted]:
+    """Yield the pools of plans, as they are and as they shall be."""
+    for plan in plans:
+        region = region_of(plan.cluster, plan.facts.location if plan.facts else "")
+        for pool in plan.pools:
+            if pool.action != "conflict":
+                yield from (Wanted(plan.cluster, region, side) for side in (before(pool), after(pool)) if side)
+
+
+def ask_clouds(book: PriceBook, wanted: Iterable[Wanted], settings: Settings, clock: Clock) -> PriceBook:
+    """Add what the clouds' price APIs answer now; all are asked at the same time, each machine once.
+
+    Args:
+        book: Prices of before.
+        wanted: Pools whose price is asked for.
+        settings: How clouds are reached.
+        clock: Of the run; its stop ends the calls.
+
+    Raises:
+        Stopped: The run was stopped.
+    """
+    quick = replace(settings, request_timeout_s=min(settings.request_timeout_s, _EXCHANGE_S))
+    questions, notes = _questions(wanted, quick)
+    calls = Calls(clock, clock.now() + PATIENCE_S, "")
+    tasks = {key: partial(calls, question.inquiry.where, "reading prices", partial(_ask, question))
+             for key, question in questions.items()}  # fmt: skip
+    live: dict[tuple[str, str], tuple[LivePrice, ...]] = {}
+    for key, answer in run_all(tasks, _AT_ONCE).items():
+        if isinstance(answer, GpukubeError):
+            notes.append(f"{'/'.join(key)}: prices could not be read: {answer}")
+        else:
+            live[key] = answer.prices
+            notes += [f"{'/'.join(key)}: {note}" for note in answer.notes]
+            notes += [f"{'/'.join(key)}: no {missing} now" for missing in _missing(questions[key], answer)]
+    shown = [f"{note}; the catalog's price is shown" for note in notes]
+    if settings.sandbox and live:
+        shown.append("the sandbox's prices are invented")
+    return replace(book, live=live, day=datetime.now(UTC).date().isoformat(), notes=tuple(shown))
+
+
+def _questions(wanted: Iterable[Wanted], settings: Settings) -> tuple[dict[tuple[str, str], PriceInquiry], list[str]]:
+    machines: dict[tuple[str, str], dict[tuple[str, str], Machine]] = {}
+    notes: dict[str, None] = {}
+    for item in wanted:
+        provider = item.cluster.provider
+        catalog = load_provider(provider).catalog
+        if item.side.machine is None or item.side.capacity not in ("on-demand", "spot"):
+            continue
+        if catalog is None or catalog.prices is None:
+            notes[f"{provider}: it has no prices to read"] = None
+        elif not item.region:
+            notes[f"{item.cluster.key}: its region is not known without reading the cluster"] = None
+        else:
+            of_region = machines.setdefault((provider, item.region), {})
+            of_region[item.side.machine.name, item.side.capacity] = item.side.machine
+    questions = {
+        (provider, region): PriceInquiry(
+            Inquiry(provider, region, Account(), settings),
+            on_demand=tuple(machine for (_, how), machine in found.items() if how == "on-demand"),
+            spot=tuple(machine for (_, how), machine in found.items() if how == "spot"),
+        )
+        for (provider, region), found in machines.items()
+    }
+    return questions, list(notes)
+
+
+def _ask(question: PriceInquiry) -> LivePrices:
+    catalog = load_provider(question.inquiry.provider).catalog
+    assert catalog is not None  # noqa: S101 - only such clouds are asked
+    assert catalog.prices is not None  # noqa: S101 - as above
+    return catalog.prices(question)
+
+
+def _missing(question: PriceInquiry, answer: LivePrices) -> list[str]:
+    """Name what was asked for and is not sold, where nothing else explains it."""
+    if answer.notes:
+        return []
+    has = {(price.machine, price.spot) for price in answer.prices}
+    asked = [*((machine, False) for machine in question.on_demand), *((machine, True) for machine in question.spot)]
+    return [
+        f"{'spot price' if spot else 'price'} of {machine.name}"
+        for machine, spot in asked
+        if (machine.name, spot) not in has
+    ]
