@@ -148,7 +148,7 @@ class Choices:
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
     output: str = option(
         "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
-        help="table (default), json, yaml; by command also wide, name, markdown, github, junit.",
+        help="table (default), json, yaml; by command also wide, name, markdown, github, junit, terraform-json.",
     )  # fmt: skip
     events: str = option(
         "--events", default="", envvar="GPUKUBE_EVENTS", metavar="FILE",

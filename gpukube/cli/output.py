@@ -32,7 +32,7 @@ _WIDE: Final = ("table", "wide", "json", "yaml")
 _LISTED: Final = ("table", "wide", "json", "yaml", "name", "markdown")
 _REPORTED: Final = (*_DATA, "markdown")
 FORMATS: Final[Mapping[str, Sequence[str]]] = {
-    "Plan": (*_DATA, "markdown"),
+    "Plan": (*_DATA, "markdown", "terraform-json"),
     "Diff": (*_DATA, "markdown", "github"),
     "PoolList": _LISTED,
     "Pool": ("table", "wide", "json", "yaml", "name"),
@@ -95,10 +95,13 @@ TEXTS: Final[Mapping[str, str]] = {
     "github": "formats.github:github_lines",
     "junit": "formats.junit:junit_lines",
     "sarif": "formats.sarif:sarif_lines",
+    "terraform-json": "formats.terraform:terraform_lines",
 }
 """Formats that are lines of text, whatever the stream: module of `cli`, and its function."""
 
 
+_QUOTED: Final = ("sarif", "terraform-json")
+"""Those that are JSON, which quotes by itself."""
 _COLOURED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Variables by which rich is asked for colour in a pipe; it knows their values."""
 
@@ -159,7 +162,7 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
     if output in ("json", "yaml"):
         write_data(document, output)
     elif output in TEXTS:
-        shown = document if output == "sarif" else visible_tree(document)  # SARIF is JSON, which quotes by itself
+        shown = document if output in _QUOTED else visible_tree(document)
         sys.stdout.writelines(f"{line}\n" for line in text_writer(output)(shown))
     else:
         _show_to_people(document, sys.stdout, verbose=verbose, wide=output == "wide")

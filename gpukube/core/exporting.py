@@ -16,6 +16,7 @@ from gpukube.errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.hcl import Block
     from gpukube.core.values import ClusterRef, Desired, Observed
 
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL)
@@ -81,11 +82,13 @@ class Exporter:
         write: Pure: the cluster and its pools -> the document without its head; losses are collected in the last
             argument.
         head: First line of the document, above the notes: "#!/bin/sh"; "" for none.
+        resource: Of Terraform alone, pure: the block that is the pool; plans are shown in its terms too.
         is_open: Pure: whether a pool of a spec leaves open what only the live cluster knows (Cloud.complete).
     """
 
     write: Callable[[ClusterRef, Sequence[ExportedPool], Losses], str]
     head: str = ""
+    resource: Callable[[ClusterRef, ExportedPool], Block] | None = None
     is_open: Callable[[Desired], bool] = lambda _: False
 
 

@@ -88,8 +88,8 @@ def values_of(one: Block) -> dict[str, object]:
     for item in one.body:
         if isinstance(item, Block):
             nested = found.setdefault(item.kind, [])
-            if isinstance(nested, list):
-                nested.append(values_of(item))
+            if isinstance(nested, list) and (values := values_of(item)):
+                nested.append(values)
         elif not _is_left_out(item[1]) and not isinstance(item[1], Expression):
             found[item[0]] = item[1]
     return found

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from gpukube.cli.stage import Job
     from gpukube.core.values import Desired, PoolPlan
+    from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.run.report import ClusterReport
 
 
@@ -55,7 +56,7 @@ def plan(choices: Choices) -> None:
         not_read=() if choices.prune else job.prepared.unused,
         prices=prices,
     )
-    out.show(document, choices.output, verbose=choices.verbose)
+    out.show(_as_shown(document, plans, choices.output), choices.output, verbose=choices.verbose)
     if choices.out:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)
@@ -63,6 +64,15 @@ def plan(choices: Choices) -> None:
     new = {(plan.cluster.key, pool.pool) for plan in plans for pool in plan.pools if pool.action == "create"}
     tell_first_pods(choices, _desired(job), new)
     raise typer.Exit(looking.plan_exit_code(plans))
+
+
+def _as_shown(document: PlanDocument, plans: Sequence[ClusterPlan], output: str) -> PlanDocument:
+    """Add what only one format shows."""
+    if output != "terraform-json":
+        return document
+    from gpukube.engine.documents.resources import PricedPlan, planned_resources
+
+    return PricedPlan(**document, resources=tuple(planned_resources(plans)))
 
 
 def create(choices: Choices) -> None:

@@ -12,5 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
-    {"az": Exporter(az.write_script, head="#!/bin/sh"), "terraform": Exporter(terraform.write_hcl)}
+    {
+        "az": Exporter(az.write_script, head="#!/bin/sh"),
+        "terraform": Exporter(terraform.write_hcl, resource=terraform.resource_of),
+    }
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
 from gpukube.core.jsontree import leaves, strings, text, texts, tree
 from gpukube_aks.export.request import properties_of
@@ -17,7 +18,7 @@ from gpukube_aks.pool.translate import SPOT_TAINT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.exporting import ExportedPool
     from gpukube.core.hcl import Argument
     from gpukube.core.values import ClusterRef
 
@@ -103,6 +104,11 @@ def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses
         "temporary_name_for_rotation, without cordon and drain"
     )
     return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
+
+
+def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
+    """Give the block that is the pool."""
+    return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:

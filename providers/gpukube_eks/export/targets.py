@@ -23,6 +23,6 @@ def _is_open(desired: Desired) -> bool:
 EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
     {
         "aws": Exporter(aws.write_script, head="#!/bin/sh", is_open=_is_open),
-        "terraform": Exporter(terraform.write_hcl, is_open=_is_open),
+        "terraform": Exporter(terraform.write_hcl, resource=terraform.resource_of, is_open=_is_open),
     }
 )

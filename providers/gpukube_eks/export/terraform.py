@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube_eks.export.request import group_of, template_of
@@ -17,7 +18,7 @@ from gpukube_eks.pool.template import TEMPLATE_DATA, tags_of, template_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.exporting import ExportedPool
     from gpukube.core.hcl import Argument
     from gpukube.core.values import ClusterRef
 
@@ -41,6 +42,11 @@ def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses
     account, region = cluster.identity["account"], cluster.identity["region"]
     losses.note(f'the provider: hashicorp/aws, configured for account {account} and region = "{region}"')
     return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
+
+
+def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
+    """Give the block that is the pool."""
+    return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:

@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
     {
         "gcloud": Exporter(gcloud.write_script, head="#!/bin/sh", is_open=needs_zone),
-        "terraform": Exporter(terraform.write_hcl, is_open=needs_zone),
+        "terraform": Exporter(terraform.write_hcl, resource=terraform.resource_of, is_open=needs_zone),
     }
 )

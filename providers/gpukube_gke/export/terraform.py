@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
 from gpukube.core.jsontree import at, leaves, number, texts, tree, trees
 from gpukube_gke.export.request import node_pool_of
@@ -18,7 +19,7 @@ from gpukube_gke.facts.places import cluster_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.exporting import ExportedPool
     from gpukube.core.hcl import Argument
     from gpukube.core.values import ClusterRef
 
@@ -89,6 +90,11 @@ def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses
     losses.note(f"the provider: hashicorp/google, configured for project {cluster.identity['project']}")
     losses.note("taints: GKE adds some by itself, the GPU taint too; their changes are ignored")
     return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
+
+
+def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
+    """Give the block that is the pool."""
+    return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:

@@ -1,0 +1,161 @@
+"""A plan in the form of `terraform show -json`, for Conftest, OPA, tfplan2md and infracost.
+
+Changes are of resources of our own types, gpukube_pool and gpukube_release; what the pools will be stands under
+planned_values in the types of each cloud's Terraform provider, which are what infracost knows prices of.
+
+Format 1.2: docs: terraform/internals/json-format; hashicorp/terraform internal/command/jsonplan/plan.go. It has no
+time of its own, so that the same plan is the same text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cli.formats.data import quoted_json
+from gpukube.core.hcl import resource_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.engine.documents.resources import PlannedResource, PricedPlan
+    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
+
+_FORMAT: Final = "1.2"
+_TERRAFORM: Final = "1.11.4"
+"""The release whose form this is; readers want a version."""
+_OWN: Final = "registry.terraform.io/gpukube/gpukube"
+_HASHICORP: Final = "registry.terraform.io/hashicorp"
+_ACTIONS: Final = {
+    "create": ["create"],
+    "update": ["update"],
+    "replace": ["delete", "create"],
+    "delete": ["delete"],
+    "adopt": ["update"],
+    "no-op": ["no-op"],
+    "conflict": ["no-op"],
+}
+_RELEASE_ACTIONS: Final = {"install": ["create"], "upgrade": ["update"]}
+
+
+def terraform_lines(document: PricedPlan) -> Iterator[str]:
+    """Write a plan as one JSON document."""
+    yield from quoted_json(terraform_plan(document, document["resources"]), indent=2).splitlines()
+
+
+def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource]) -> dict[str, object]:
+    """Describe a plan as Terraform would.
+
+    Args:
+        plan: As `-o json` has it.
+        resources: What the pools will be.
+    """
+    clusters = plan["clusters"]
+    failed = any(one["error"] or one["unplanned"] for one in clusters)
+    refused = any(pool["action"] == "conflict" for one in clusters for pool in one["pools"])
+    changes = [change for one in clusters for change in _changes(one)]
+    return {
+        "format_version": _FORMAT,
+        "terraform_version": _TERRAFORM,
+        "applyable": plan["differs"] and not failed and not refused,
+        "complete": not failed,
+        "errored": failed or refused,
+        "planned_values": {"root_module": {"resources": [_planned(one) for one in resources]}},
+        "resource_changes": changes,
+        "output_changes": {},
+        "prior_state": {"format_version": "1.0"},
+        "configuration": {
+            "provider_config": dict(map(_provider, resources)),
+            "root_module": {"resources": [_configured(one) for one in resources]},
+        },
+    }
+
+
+def _planned(one: PlannedResource) -> dict[str, object]:
+    return {
+        **_resource(one["type"], one["name"]),
+        "provider_name": f"{_HASHICORP}/{_provider_of(one)}",
+        "schema_version": 0,
+        "values": one["values"],
+        "sensitive_values": {},
+    }
+
+
+def _configured(one: PlannedResource) -> dict[str, object]:
+    return {**_resource(one["type"], one["name"]), "provider_config_key": _provider(one)[0], "expressions": {}}
+
+
+def _resource(kind: str, name: str) -> dict[str, object]:
+    return {"address": f"{kind}.{name}", "mode": "managed", "type": kind, "name": name}
+
+
+def _provider(one: PlannedResource) -> tuple[str, dict[str, object]]:
+    """A provider per cluster: which region or project it is for decides prices."""
+    name, alias = _provider_of(one), resource_name(one["cluster"])
+    constants: dict[str, object] = {key: {"constant_value": value} for key, value in one["identity"].items()}
+    config: dict[str, object] = {"name": name, "full_name": f"{_HASHICORP}/{name}", "alias": alias}
+    return f"{name}.{alias}", {**config, "expressions": constants}
+
+
+def _provider_of(one: PlannedResource) -> str:
+    return one["type"].partition("_")[0]
+
+
+def _changes(cluster: ClusterPart) -> Iterator[dict[str, object]]:
+    for pool in cluster["pools"]:
+        yield _pool_change(cluster, pool)
+    if (release := cluster["release"]) and release["action"] in _RELEASE_ACTIONS:
+        yield _release_change(cluster, release)
+
+
+def _pool_change(cluster: ClusterPart, pool: PoolPart) -> dict[str, object]:
+    action = pool["action"]
+    there, declared = pool["live"] is not None, action != "delete"
+    common = {
+        "cluster": cluster["cluster"],
+        "provider": cluster["provider"],
+        "pool": pool["pool"],
+        "name": pool["name"],
+        "instance_type": pool["instanceType"],
+        "gpu": pool["gpu"],
+        "nodes": pool["nodes"],
+        "zones": pool["zones"],
+    }
+    old = {change["field"]: change["old"] for change in pool["changes"]}
+    before = {**common, "instance_type": old.get("instanceType", pool["instanceType"]), "fields": old}
+    after = {**common, "fields": {change["field"]: change["new"] for change in pool["changes"]}}
+    replaced = [["fields", change["field"]] for change in pool["changes"] if change["kind"] == "replace"]
+    change: dict[str, object] = {
+        "actions": _ACTIONS[action],
+        "before": before if there else None,
+        "after": after if declared else None,
+        "after_unknown": {},
+        "before_sensitive": {},
+        "after_sensitive": {},
+        **({"replace_paths": replaced} if action == "replace" and replaced else {}),
+        **({"importing": {"id": pool["name"]}} if action == "adopt" else {}),
+    }
+    reasons = {"replace": "replace_because_cannot_update", "delete": "delete_because_no_resource_config"}
+    name = resource_name(f"{cluster['cluster']}_{pool['name']}")
+    return {
+        **_resource("gpukube_pool", name),
+        "provider_name": _OWN,
+        "change": change,
+        **({"action_reason": reasons[action]} if action in reasons else {}),
+    }
+
+
+def _release_change(cluster: ClusterPart, release: Release) -> dict[str, object]:
+    common = {"cluster": cluster["cluster"], "name": release["name"], "namespace": release["namespace"]}
+    common |= {"chart": release["chart"], "version": release["version"]}
+    before = {**common, "values": {change["path"]: change["old"] for change in release["changes"]}}
+    after = {**common, "values": {change["path"]: change["new"] for change in release["changes"]}}
+    change = {
+        "actions": _RELEASE_ACTIONS[release["action"]],
+        "before": None if release["action"] == "install" else before,
+        "after": after,
+        "after_unknown": {},
+        "before_sensitive": {},
+        "after_sensitive": {},
+    }
+    name = resource_name(cluster["cluster"])
+    return {**_resource("gpukube_release", name), "provider_name": _OWN, "change": change}
