@@ -223,6 +223,18 @@ class Provider(Protocol):
         Where the cloud cannot change the copy, RELEASED_LABEL is set, and `Observed.copy` of such a pool is None.
         """
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Make the call that keeps a live pool at the size it has, or None where nothing would change that size.
+
+        Sent before the pool is emptied: an autoscaler would give it new nodes for the pods that have to leave.
+        """
+
+    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+        """Find why a live pool and the one that replaces it cannot exist at the same time; empty when they can.
+
+        Errors are reasons why not, warnings what cannot be known before it is tried. Names are judged by `check`.
+        """
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half. Imports the SDK; makes no call yet.
 

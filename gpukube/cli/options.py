@@ -86,7 +86,12 @@ class Choices:
     )
     replace: str = option(
         "--replace", default="", metavar="HOW",
-        help="recreate: if a field cannot change on a live pool, delete the pool and create it again.",
+        help="If a field cannot change on a live pool: surge creates a new pool, drains the old one and deletes it; "
+        "recreate deletes the pool and creates it again.",
+    )  # fmt: skip
+    drain_timeout: float = option(
+        "--drain-timeout", default=60.0, envvar="GPUKUBE_DRAIN_TIMEOUT", metavar="MINUTES", min=0,
+        help="How long the pods of a pool may take to leave its nodes (default 60).",
     )  # fmt: skip
     allow_disruption: bool = option(
         "--allow-disruption", default=False, help="Allow changes that restart or evict pods."

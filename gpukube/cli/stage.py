@@ -122,12 +122,18 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
         resume=rest_of(saved, choices) if saved else choices.command,
         follow=_following(choices),
         spec_options=_spec_options(choices),
-        pace=pace.with_timeout(choices.timeout * 60),
+        pace=pace.with_timeout(_minutes(choices) * 60),
         parallelism=choices.parallelism,
         no_wait=choices.no_wait,
         fail_fast=choices.fail_fast,
         listen=listen,
     )
+
+
+def _minutes(choices: Choices) -> float:
+    """Give the command's timeout; the default one leaves out the time that pods may take to leave."""
+    drains = bool(choices.replace) and "timeout" not in choices.given
+    return choices.timeout + (choices.drain_timeout if drains else 0)
 
 
 def rest_of(saved: SavedPlan, choices: Choices) -> str:
@@ -148,6 +154,7 @@ def rest_of(saved: SavedPlan, choices: Choices) -> str:
         *(("-f", files), ("--cluster", choices.clusters), ("--pool", choices.pools)),
         *(("--adopt-from", choices.adopt_from), ("--replace", [choices.replace] if choices.replace else [])),
         ("--chart", [choices.chart] if choices.chart else []),
+        ("--drain-timeout", [f"{choices.drain_timeout:g}"] if "drain_timeout" in choices.given else []),
     ):
         words += [word for value in values for word in (option, value)]
     flags = [field.name for field in fields(PlanOptions)] + ["yes"]

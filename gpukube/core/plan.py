@@ -7,26 +7,42 @@ second copy, then by its cloud name; what is not ours is never changed.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import PROTECTION, label
 from gpukube.core.managers import describe_managers
 from gpukube.core.marks import has_lost_marks, names_another
-from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, Change, ClassifiedChange, PoolPlan
-from gpukube.errors import Finding, SpecError, Where
+from gpukube.core.replacing import Pair, alternate_name, next_step, renamed, requests_left, successor_name, tell_apart
+from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, Change, ClassifiedChange, PoolPlan, Replacement
+from gpukube.errors import Finding, GpukubeError, SpecError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gpukube.core.managers import Manager
-    from gpukube.core.values import Action, ClusterRef, Desired, Observed, Obstacle, Request, UpdateRow
+    from gpukube.core.values import (
+        Action,
+        ClusterRef,
+        Desired,
+        Observed,
+        Obstacle,
+        Ownership,
+        Promise,
+        Request,
+        Target,
+        UpdateRow,
+    )
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
 
 class PoolCalls(Protocol):
     """What a plan takes of a cloud: these members of `gpukube.provider.Provider`, which is above this room."""
+
+    def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
+        """As Provider.desired."""
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """As Provider.update_row."""
@@ -46,12 +62,15 @@ class PoolCalls(Protocol):
     def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
         """As Provider.release_requests."""
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """As Provider.freeze_request."""
+
 
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
     """Find the live pools that are this one: by (owner, pool) mark, else by the copy of the marks, else by cloud name.
 
     Returns:
-        None, one, or several: two pools with one mark are an unfinished replacement. Pools whose labels lost the marks
+        None, one, or several: two pools with one mark are a replacement under way. Pools whose labels lost the marks
         are no part of one: of several, the one of the declared name is meant.
     """
     target = desired.target
@@ -61,7 +80,7 @@ def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ..
     return marked or tuple(o for o in lost if o in named) or lost or named
 
 
-def plan_pool(  # noqa: PLR0913 - the ways to adopt
+def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     provider: PoolCalls,
     desired: Desired,
     live: Sequence[Observed],
@@ -69,23 +88,29 @@ def plan_pool(  # noqa: PLR0913 - the ways to adopt
     adopt: bool = False,
     adopt_from: Collection[str] = (),
     adopt_managed: bool = False,
+    form: Callable[[str], Desired] | None = None,
 ) -> PoolPlan:
     """Plan one pool of the spec against the live pools of its cluster.
 
     Args:
         provider: The cloud's pure half.
-        desired: The pool.
+        desired: The pool, under the name that the spec gives it.
         live: All pools of its cluster.
         adopt: Give our marks to a pool of this name that nobody owns; nothing else of it is changed.
         adopt_from: Owners whose pools may be adopted where only the copy of the marks names them.
         adopt_managed: Like adopt, also for a pool that something else manages.
+        form: Gives the pool under another name in the cloud; by default as the provider alone translates it.
     """
+    declared = desired.target.name
+    form = form or partial(renamed, provider.desired, desired)
     matches = match_live(desired, live)
     if not matches:
+        desired = form(declared)
         return _plan(desired, None, "create", "the pool does not exist", requests=(desired.create,))
     if len(matches) > 1:
-        return _unfinished_replacement(desired, matches)
+        return _two_pools(provider, form, declared, matches)
     observed = matches[0]
+    desired = form(observed.name)
     changes = _classified(provider, desired, observed)
     if has_lost_marks(desired, observed):
         return _lost(provider, desired, observed, changes)
@@ -96,7 +121,27 @@ def plan_pool(  # noqa: PLR0913 - the ways to adopt
         if managers and (refusal is None or refusal.obstacle == "foreign") and not observed.owner and not adopt_managed:
             refusal = _managed_conflict(desired, observed, managers)
         return refusal or _with_managers(_adopted(provider, desired, observed, changes), managers)
-    return _ours(provider, desired, observed, changes)
+    plan = _ours(provider, desired, observed, changes)
+    return plan if plan.action != "replace" else _with_successor(provider, form, declared, plan)
+
+
+def _with_successor(provider: PoolCalls, form: Callable[[str], Desired], declared: str, plan: PoolPlan) -> PoolPlan:
+    """Add to a replace what a second pool beside the live one would take."""
+    name = successor_name(declared, plan.name)
+    try:
+        successor = form(name)
+    except GpukubeError as error:  # the cloud cannot place a pool of this name: the live one can still be made again
+        return replace(plan, replacement=Replacement(name, None, obstacles=tuple(error.diagnostics)))
+    assert plan.observed is not None  # noqa: S101 - what is replaced is there
+    calls = _calls_left(provider, (successor.create,), plan.cluster, plan.observed)
+    return replace(plan, replacement=Replacement(name, successor, requests=calls))
+
+
+def _calls_left(
+    provider: PoolCalls, create: Sequence[Request], cluster: ClusterRef, old: Observed
+) -> tuple[Request, ...]:
+    freeze, delete = provider.freeze_request(cluster, old), provider.delete_request(cluster, old)
+    return requests_left(create, freeze, delete, old)
 
 
 def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
@@ -468,7 +513,11 @@ def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign-copy")
 
 
-def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> PoolPlan:
+def _two_pools(
+    provider: PoolCalls, form: Callable[[str], Desired], declared: str, matches: tuple[Observed, ...]
+) -> PoolPlan:
+    """Go on with a replacement that was begun; where it cannot be told which pool is the old one, leave both alone."""
+    desired = form(declared)
     target = desired.target
     names = " and ".join(o.name for o in matches)
     if has_lost_marks(desired, matches[0]):
@@ -480,10 +529,48 @@ def _unfinished_replacement(desired: Desired, matches: tuple[Observed, ...]) -> 
             "cloud's own tool",
         )
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
+
+    def fits(live: Observed) -> bool:
+        return all(c.row.kind not in ("replace", "refused") for c in _classified(provider, form(live.name), live))
+
+    told = tell_apart(declared, matches, fits)
+    if isinstance(told, Pair):
+        return _under_way(provider, form(told.new.name), told)
+    going = next((o.name for o in matches if o.state == "deleting"), "")
+    other = next((o.name for o in matches if o.name != declared), alternate_name(declared))
     problem = Finding(
         "two-pools",
         target.where,
-        f"{names} both have the labels of this pool: an unfinished replacement",
-        fix=f"delete the old one: gpukube pool delete -f FILE --cluster {target.cluster.key} NAME",
+        f"{names} both have the labels of this pool, and {told}"
+        if len(matches) == 2  # noqa: PLR2004 - a pair
+        else f"{names} all have the labels of this pool, and {told}",
+        fix=f"wait until {going} is deleted, then plan again"
+        if going
+        else f"delete the one that is not needed: gpukube pool delete -f FILE --cluster {target.cluster.key} {other}, "
+        "or with the cloud's own tool",
+        why="while a pool is replaced, the new one is the one that matches the spec",
     )
     return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
+
+
+def _under_way(provider: PoolCalls, desired: Desired, pair: Pair) -> PoolPlan:
+    """Plan what is left of a replacement: of two pools, the old one is to go."""
+    old, new = pair.old, pair.new
+    changes = _classified(provider, desired, old) if old.fields else ()
+    made = _ours(provider, desired, new, _classified(provider, desired, new))
+    problems = [d for d in made.diagnostics if d.severity == "error"]
+    problems += [_protected(desired.target.where, "replaced")] if old.protected else []
+    step = next_step(old, new)
+    calls = _calls_left(provider, made.requests, desired.target.cluster, old)
+    doing = {
+        "create": f"{new.name} is {new.status}",
+        "prove": f"{new.name} exists and its GPUs are to be verified",
+        "drain": "",
+        "delete": f"{old.name} is {old.status}",
+    }[step]
+    return replace(
+        _plan(desired, old, "replace", f"{new.name} replaces {old.name}: {doing}", changes=changes, requests=calls),
+        name=old.name,
+        diagnostics=tuple(problems),
+        replacement=Replacement(new.name, desired, new, step, calls),
+    )

@@ -35,6 +35,8 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
 Obstacle = Literal["foreign", "foreign-copy", "managed", "not-ready"]
+ReplaceHow = Literal["", "recreate", "surge"]
+SurgeStep = Literal["create", "prove", "drain", "delete"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
 UpdateKind = Literal["in-place", "disruptive", "replace", "refused"]
 
@@ -470,6 +472,29 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Replacement:
+    """How a second pool takes the place of a live one, and how far that is (see `core.replacing`).
+
+    Attributes:
+        name: The cloud's name of the new pool.
+        successor: The declared pool under that name; None where it cannot be made, as an obstacle tells.
+        beside: The new pool, where it is live.
+        step: What is done next: the new pool made (or made ready), its GPUs proven, the old one drained or deleted.
+        requests: The calls to the cloud that are left, in order.
+        obstacles: Why there is no room for both; empty where nothing speaks against it.
+        unknown: What could not be found out about that.
+    """
+
+    name: str
+    successor: Desired | None
+    beside: Observed | None = None
+    step: SurgeStep = "create"
+    requests: tuple[Request, ...] = ()
+    obstacles: tuple[Finding, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPlan:
     """What will happen to one pool, and why.
 
@@ -482,13 +507,15 @@ class PoolPlan:
         desired: None for deletes.
         observed: None when nothing is there.
         changes: Classified differences.
-        requests: The exact native calls, in order; of a replace those of `--replace recreate`.
+        requests: The exact native calls, in order; of a replace those of `--replace recreate`, unless the plan is for
+            `--replace surge` or a replacement by a second pool is under way: then those of that.
         diagnostics: Warnings, and the errors that stop the run.
         loss: What a replace, delete or disruptive update costs; None for other actions.
         capacity: Allocatable devices now, by resource name; None when the inside of the cluster is not known.
         obstacle: Of a conflict that the user can resolve: "foreign" by --adopt if nobody owns the pool, "foreign-copy"
             by --adopt-from, "managed" by --adopt-managed, "not-ready" once the cloud has finished with it; None for
             other conflicts.
+        replacement: Of a replace: how a second pool would take its place. `observed` is the old pool.
     """
 
     cluster: ClusterRef
@@ -504,6 +531,7 @@ class PoolPlan:
     loss: Loss | None = None
     capacity: Mapping[str, int] | None = None
     obstacle: Obstacle | None = None
+    replacement: Replacement | None = None
 
     @property
     def where(self) -> Where:

@@ -91,6 +91,7 @@ def apply(  # noqa: PLR0913 - what an apply is made of
         Conflict: Something would be done that was not consented to; nothing was changed.
     """
     prepared = prepared if scope.prune else prepared.narrowed()
+    scope = replace(scope, replace=consent.replace)  # the plan is made for the way that is consented to
     if saved is not None:
         require_place(saved, provenance(run))
 
@@ -99,7 +100,7 @@ def apply(  # noqa: PLR0913 - what an apply is made of
             require_fresh(saved, plans, provenance(run))
         require_consent(plans, consent)
         confirm(plans)
-        return apply_pools(plans, sessions, run)
+        return apply_pools(plans, sessions, run, consent)
 
     return _carry_out(prepared, run, scope, work)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpukube.engine.documents.usage import used_devices
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.planning import ClusterPlan, Scope, plan_outside
+from gpukube.engine.plan.replacing import with_replacements
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
@@ -91,6 +92,10 @@ def plan_clusters(
 
 
 def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
+    return with_replacements(_look_at_cluster(session, prepared, run, scope), session, scope)
+
+
+def _look_at_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
     outside = plan_outside(session, prepared, run, scope)
     if scope.skip_cluster:
         return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")

@@ -241,6 +241,17 @@ class FakeProvider:
         made = [replace(copy, params={**copy.params, "copy": {}, "written": ()})] if observed.copy else []
         return (*made, _update(cluster, observed, marks)) if marks else tuple(made)
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Set the size that it has, without bounds."""
+        if MOST not in observed.fields:
+            return None
+        return _update(cluster, observed, {LEAST: None, MOST: None, COUNT: observed.nodes})
+
+    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+        """There is always room here."""
+        del successor, observed
+        return []
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Open the world of this cluster."""
         del settings

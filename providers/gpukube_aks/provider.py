@@ -237,6 +237,17 @@ class AksProvider:
 
         return translate_release(cluster, observed)
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """PUT the pool as read, without the autoscaler."""
+        from gpukube_aks.pool.change import translate_freeze
+
+        return translate_freeze(cluster, observed)
+
+    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+        """Nothing that AKS refuses by itself: machines of a reservation group are found out by creating."""
+        del successor, observed
+        return []
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.
 

@@ -231,6 +231,18 @@ class EksProvider:
 
         return translate_release(cluster, observed)
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Set both bounds to the size that the group has: EKS has no autoscaler of its own to turn off."""
+        from gpukube_eks.pool.change import translate_freeze
+
+        return translate_freeze(cluster, observed)
+
+    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+        """Judge a Capacity Block that both would draw on."""
+        from gpukube_eks.rules.beside import check_beside
+
+        return check_beside(successor, observed)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.
 

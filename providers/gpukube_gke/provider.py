@@ -241,6 +241,18 @@ class GkeProvider:
 
         return release_pool(cluster, observed)
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Turn the autoscaler off, which leaves the pool at the size it has."""
+        from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled
+
+        return autoscale_request(cluster, observed, None) if is_autoscaled(observed) else None
+
+    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+        """Judge compact placement: nodes close together, with room for so many."""
+        from gpukube_gke.rules.beside import check_beside
+
+        return check_beside(successor, observed)
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.
 

@@ -154,6 +154,14 @@ def find_templates(observed: Observed) -> tuple[Manager, ...]:
     return find_managers("tag", _texts(observed.native["tags"]), [sign])
 
 
+def freeze_pool(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Make the call that turns the autoscaler off at the size that the pool has."""
+    if MOST not in observed.fields:
+        return None
+    size = {"size": observed.nodes}
+    return request_for(cluster, "update_pool", name=observed.name, patch=size, version=observed.etag)
+
+
 def _size(nodes: Nodes) -> dict[str, object]:
     if nodes.autoscaled:
         return {"autoscale": {"min": nodes.minimum, "max": nodes.maximum, "initial": nodes.count}}

@@ -194,6 +194,17 @@ class NimbusProvider:
 
         return release_pool(cluster, observed)
 
+    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Turn the autoscaler off."""
+        from gpukube_nimbus.pool import freeze_pool
+
+        return freeze_pool(cluster, observed)
+
+    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+        """Nimbus sells no reservations: nothing speaks against two pools."""
+        del successor, observed
+        return []
+
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half. A real cloud imports its SDK here, within `gpukube.provider.importing_sdk`."""
         from gpukube_nimbus.client import connect_cluster

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gpukube.cli.stage import Job
-    from gpukube.core.values import Desired, PoolPlan
+    from gpukube.core.values import Desired, PoolPlan, ReplaceHow
     from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.run.report import ClusterReport
 
@@ -105,7 +105,7 @@ def apply(choices: Choices) -> None:
             _confirm_apply(choices, job, plans)
 
     def work(job: Job) -> Sequence[ClusterReport]:
-        consent = Consent(choices.allow_disruption, "recreate" if choices.replace else "")
+        consent = Consent(choices.allow_disruption, _replace_how(choices), choices.drain_timeout * 60)
         return commands.apply(
             job.prepared, job.run, _scope(choices), consent, saved=saved, confirm=lambda plans: ask(job, plans)
         )
@@ -169,11 +169,11 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
     _report(choices, "Scale", work)
 
 
-def drain(choices: Choices, drain_timeout: float, *, undo: bool) -> None:
+def drain(choices: Choices, *, undo: bool) -> None:
     """Cordon the nodes of a pool and evict their pods, after asking; or take the cordons back."""
     # The command's own timeout ends only what the drain's does not: reading the clouds, the last calls.
-    choices = replace(choices, timeout=choices.timeout + drain_timeout)
-    consent = DrainConsent(choices.allow_disruption, drain_timeout * 60)
+    choices = replace(choices, timeout=choices.timeout + choices.drain_timeout)
+    consent = DrainConsent(choices.allow_disruption, choices.drain_timeout * 60)
 
     def ask(job: Job, found: PoolDrain) -> None:
         confirm(choices, job, "drain", [_named(pool) for pool in found.pools()])
@@ -191,6 +191,11 @@ def _scope(choices: Choices) -> Scope:
     return Scope(**_same_names(Scope, choices), pin=pin, check_chart=True)
 
 
+def _replace_how(choices: Choices) -> ReplaceHow:
+    """Give the way to replace pools, which `_require_plan_options` has checked."""
+    return "surge" if choices.replace == "surge" else "recreate" if choices.replace else ""
+
+
 def _same_names(kind: type[Scope | PlanOptions], source: Choices | PlanOptions) -> dict[str, Any]:
     """Take the values of the fields that are called the same there."""
     return {field.name: getattr(source, field.name) for field in fields(kind) if hasattr(source, field.name)}
@@ -200,14 +205,23 @@ def _require_plan_options(choices: Choices) -> None:
     """Refuse what does not go together.
 
     Raises:
-        SpecError: --replace has another word than recreate; --prune would not see all that is declared.
+        SpecError: --replace has another word than surge and recreate, or is not waited for; --prune would not see all
+            that is declared.
     """
-    if choices.replace not in ("", "recreate"):
+    if choices.replace not in ("", "recreate", "surge"):
         raise SpecError(
-            f'"{choices.replace}" is not a value of --replace', where=Where("--replace"), fix="write recreate",
+            f'"{choices.replace}" is not a value of --replace', where=Where("--replace"), fix="write surge or recreate",
             code="choice",
         )  # fmt: skip
     _require_exact_pools(choices)
+    if choices.replace == "surge" and choices.no_wait:
+        raise SpecError(
+            "--no-wait cannot be combined with --replace surge",
+            where=Where("--no-wait"),
+            fix="remove one of them",
+            why="the old pool is drained and deleted once the GPUs of the new one are verified",
+            code="surge-waits",
+        )
     if choices.prune and (choices.clusters or choices.pools):
         raise SpecError(
             "--prune cannot be combined with --pool or --cluster",
@@ -254,6 +268,15 @@ def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
             code="saved-plan-option",
         )
     kept = saved.options
+    if "surge" in (kept.replace, choices.replace) and "replace" in choices.given and kept.replace != choices.replace:
+        raise SpecError(
+            f"the plan was made {f'with --replace {kept.replace}' if kept.replace else 'without --replace'}, and "
+            f"--replace {choices.replace} has other requests",
+            where=Where(choices.plan_file),
+            fix="remove it, or plan again with it",
+            why="a saved plan is applied exactly",
+            code="saved-plan-option",
+        )
     consent = {
         "replace": kept.replace or choices.replace,
         "allow_disruption": kept.allow_disruption or choices.allow_disruption,

@@ -85,7 +85,19 @@ def create(choices: Choices) -> None:
 
 @app.command()
 @takes(
-    *SPEC, "clusters", "pools", *_PLANNED, "yes", "no_wait", "fail_fast", "events", "output", "chart", "timeout", *END
+    *SPEC,
+    "clusters",
+    "pools",
+    *_PLANNED,
+    "drain_timeout",
+    "yes",
+    "no_wait",
+    "fail_fast",
+    "events",
+    "output",
+    "chart",
+    "timeout",
+    *END,
 )
 def apply(
     choices: Choices,
@@ -227,26 +239,22 @@ def release(
 
 @app.command()
 @takes(
-    *SPEC, "clusters", "owners", "allow_disruption", "yes", "events", "output", *END, clusters=ADDRESSES,
-    allow_disruption=_EVICT,
+    *SPEC, "clusters", "owners", "allow_disruption", "drain_timeout", "yes", "events", "output", *END,
+    clusters=ADDRESSES, allow_disruption=_EVICT,
 )  # fmt: skip
 def drain(
     choices: Choices,
     name: Annotated[str, typer.Argument(help="Name of the pool in the spec, or in the cloud.")],
     *,
     undo: bool = option("--undo", default=False, help="Uncordon the nodes that a drain has cordoned."),
-    drain_timeout: float = option(
-        "--drain-timeout", default=60.0, envvar="GPUKUBE_DRAIN_TIMEOUT", metavar="MINUTES", min=0,
-        help="How long the pods may take to leave the nodes (default 60).",
-    ),
-) -> None:  # fmt: skip
+) -> None:
     """Cordon the nodes of a pool and evict their pods, as disruption budgets allow. The pool stays.
 
     Asks on a terminal; without one it needs --yes. Run it again after any interruption: it drains what is left.
     """
     from gpukube.cli.bodies import pool as running
 
-    running.drain(replace(choices, names=(name,)), drain_timeout, undo=undo)
+    running.drain(replace(choices, names=(name,)), undo=undo)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from gpukube.cli.rendering.lines import (
     node_words,
 )
 from gpukube.cli.rendering.prices import price_change, price_line, price_notes, price_words, usd_range
+from gpukube.cli.rendering.replacement import needs_words, replacement_lines
 from gpukube.cli.rendering.text import Hung, Table, Text
 from gpukube.cli.rendering.words import (
     cost_words,
@@ -181,7 +182,8 @@ def _consequences(pool: PoolPart, view: View, *, indent: str) -> Iterator[Line]:
         style = "bold red" if pool["action"] in ("replace", "delete") else "yellow"
         yield fact("costs", cost_words(pool["loss"], whole=view.verbose), style, indent=indent)
     if pool["needs"]:
-        yield fact("needs", ", ".join(pool["needs"]), indent=indent)
+        yield fact("needs", needs_words(pool), indent=indent)
+    yield from replacement_lines(pool, indent=indent)
     for change in pool["changes"]:
         yield from change_lines(change, indent=indent)
     yield from _health(pool, indent)

@@ -130,6 +130,8 @@ def needs_line(document: PlanDocument) -> str:
     """Name the flags that an apply of the whole must be given; nothing when it needs none."""
     pools = [pool for cluster in document["clusters"] for pool in cluster["pools"]]
     flags = dict.fromkeys(flag for pool in pools for flag in pool["needs"])
+    if "--replace surge" in flags:  # a run replaces in one way: the pools that this refuses are told with it
+        flags.pop("--replace recreate", None)
     what = "what can be applied" if stuck_line(document) else "all of it"
     return f"to apply {what}, add: {' '.join(flags)}" if flags else ""
 

@@ -12,7 +12,7 @@ Azure/AKS#2832): a repair therefore only brings back what the pool's API says at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.names import GPU_OPERATOR
@@ -101,6 +101,12 @@ def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair,
 def nodes_of_pool(seen: Snapshot, pool: Observed) -> tuple[NodeView, ...]:
     """Find the nodes of a live pool by our marks, or by the cloud's own label where a node has lost them."""
     return tuple(node for node in seen.nodes if belongs_to_pool(node, pool))
+
+
+def without_nodes_of(seen: Snapshot, pool: Observed) -> Snapshot:
+    """Leave the nodes of a live pool out of what was seen: of two pools with one mark, the other one's remain."""
+    names = {node.name for node in nodes_of_pool(seen, pool)}
+    return replace(seen, nodes=tuple(node for node in seen.nodes if node.name not in names))
 
 
 def belongs_to_pool(node: NodeView, pool: Observed) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.release.node_repair import repair_nodes
@@ -21,6 +21,7 @@ from gpukube.core.plan import plan_pool
 from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
+from gpukube.engine.change.draining import DrainConsent
 from gpukube.engine.change.live_pool import (
     attempt,
     make_pool,
@@ -32,6 +33,7 @@ from gpukube.engine.change.live_pool import (
 )
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.release import STOPPED_TIDYING, restore_entry, retire_entries
+from gpukube.engine.change.surge import surge_pool
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.state.node_drift import NodeRepair
-    from gpukube.core.values import PoolPlan
+    from gpukube.core.values import PoolPlan, ReplaceHow
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -56,11 +58,14 @@ class Consent:
 
     Attributes:
         allow_disruption: Updates in place that running pods suffer from.
-        replace: "recreate": delete a pool and make it again where a field cannot change on a live one.
+        replace: Where a field cannot change on a live pool: "surge", make a second pool and delete the first once its
+            pods have left; or "recreate", delete it and make it again.
+        drain_timeout_s: How long the pods of one pool may take to leave its nodes.
     """
 
     allow_disruption: bool = False
-    replace: Literal["", "recreate"] = ""
+    replace: ReplaceHow = ""
+    drain_timeout_s: float = 3600.0
 
 
 def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
@@ -83,14 +88,7 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
         return  # this pool fails by itself, the others go on
     yield from (d for d in plan.diagnostics if d.severity == "error")
     if plan.action == "replace" and not consent.replace:
-        fields = ", ".join(str(c.change.field) for c in plan.changes if c.row.kind == "replace")
-        yield Finding(
-            "needs-replace",
-            plan.where,
-            f"{fields} cannot change on a live pool; replacing it costs {_cost(plan)}",
-            fix="add --replace recreate (delete and create again); or write the live value, or a new pool name",
-            why="; ".join(c.row.sentence for c in plan.changes if c.row.kind == "replace"),
-        )
+        yield _needs_replace(plan)
     if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
         fields = ", ".join(str(c.change.field) for c in plan.disruptive)
         yield Finding(
@@ -100,6 +98,27 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
             fix="add --allow-disruption, or leave this pool out with --pool",
             why="; ".join(dict.fromkeys(c.row.sentence for c in plan.disruptive)),
         )
+
+
+def _needs_replace(plan: PoolPlan) -> Finding:
+    found = plan.replacement
+    if found and found.beside:
+        return Finding(
+            "needs-replace",
+            plan.where,
+            f"a replacement is under way: {plan.why}",
+            fix="add --replace surge to finish it; to go back, write the old values and add it too",
+        )
+    fields = ", ".join(str(c.change.field) for c in plan.changes if c.row.kind == "replace")
+    surge = "" if not found or found.obstacles else "add --replace surge (a new pool first), or "
+    return Finding(
+        "needs-replace",
+        plan.where,
+        f"{fields} cannot change on a live pool; replacing it costs {_cost(plan)}",
+        fix=f"{surge or 'add '}--replace recreate (delete and create again); or write the live value, or a new pool "
+        "name",
+        why="; ".join(c.row.sentence for c in plan.changes if c.row.kind == "replace"),
+    )
 
 
 def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Finding:
@@ -128,19 +147,21 @@ def _cost(plan: PoolPlan) -> str:
     )
 
 
-def apply_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+def apply_pools(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, consent: Consent = Consent()
+) -> tuple[ClusterReport, ...]:
     """Bring all clusters to their plans, clusters side by side; `require_consent` was asked before."""
-    return report_all(plans, sessions, run, _apply_on_cluster)
+    return report_all(plans, sessions, run, partial(_apply_on_cluster, consent))
 
 
-def _apply_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+def _apply_on_cluster(consent: Consent, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     if plan.repairs:
         run.report("update", f"restoring {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
         repair_nodes(session.kube(), plan.repairs)
     deleted = [pool for pool in plan.pools if pool.action == "delete"]
     others = [pool for pool in plan.pools if pool.action != "delete"]
-    work = partial(_apply_pool, plan)
+    work = partial(_apply_pool, plan, consent)
     reports = [*_work_on(others, session, run, work), *_work_on(deleted, session, run, delete_pool)]
     if not all(report.is_settled for report in reports):
         return ClusterReport(plan.cluster, tuple(reports), release)
@@ -166,7 +187,7 @@ def _work_on(
             yield report
 
 
-def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+def _apply_pool(cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     restore_entry(cluster, plan, session, run)
     if plan.action == "update":
         _refresh(plan, session, run)
@@ -174,8 +195,12 @@ def _apply_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run
         if not run.no_wait:
             settle(plan, session, run)
         return _proven(plan, session, run, "updated")
+    if plan.action == "replace" and consent.replace == "surge":
+        proof = surge_pool(plan, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
+        name = plan.replacement.name if plan.replacement else plan.name
+        return PoolReport(plan.pool, name, "done", f"replaced: {name} for {plan.name}", plan.changes, proof)
     if plan.action == "replace":
-        _recreate(plan, session, run)
+        _recreate(plan, session, run, consent)
         return _proven(plan, session, run, "replaced")
     return bring_up(plan, session, run)
 
@@ -188,10 +213,11 @@ def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
         run.report("release", "restarting the plugin, which does not notice new entries", plan.cluster.key)
 
 
-def _recreate(plan: PoolPlan, session: Session, run: Run) -> None:
+def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> None:
     """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
     desired = plan.desired
     assert desired is not None  # noqa: S101 - a replacement is declared
+    del consent
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_pool(plan, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)

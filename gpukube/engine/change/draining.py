@@ -75,6 +75,17 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     return _Drain(plan, plan.observed, session, run, consent).work() if plan.observed is not None else 0
 
 
+def require_drainable(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
+    """Look whether the pods of a pool may be evicted, before anything is changed or paid for.
+
+    Raises:
+        Conflict: A pod leaves only with --allow-disruption.
+        AccessError, ClusterError: It cannot be told.
+    """
+    if plan.observed is not None:
+        _Drain(plan, plan.observed, session, run, consent).check()
+
+
 def require_drained(plan: PoolPlan, session: Session) -> None:
     """Look once more before a pool is deleted.
 
@@ -116,10 +127,15 @@ class _Drain:
     reported: dict[str, str] = field(default_factory=dict)
     left: tuple[Verdict, ...] = ()
 
+    def check(self) -> None:
+        """Look, and change nothing."""
+        wait = self.run.wait(self.run.resume, self._notify)
+        self._require_consent(self._read(wait, self._nodes(wait)))
+
     def work(self) -> int:
         """Do all rounds; return the number of nodes."""
+        self.check()
         wait = self.run.wait(self.run.resume, self._notify, self.consent.timeout_s)
-        self._require_consent(self._read(wait, self._nodes(wait)))
         thorough = True
         # An autoscaler may add a node, and a pod may be bound at the moment of the cordon: so nodes are listed and
         # cordoned first in every round, and pods are read after it. Pods of nodes that were found empty are read again

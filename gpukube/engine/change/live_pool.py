@@ -18,7 +18,7 @@ from gpukube.core.values import Operation
 from gpukube.engine.change.proving import summarise
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.report import PoolReport
-from gpukube.errors import CloudError, Conflict, GpukubeError, Moved, WaitTimeout
+from gpukube.errors import CloudError, Conflict, DrainTimeout, GpukubeError, Moved, WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.events import Phase
     from gpukube.engine.run.report import Outcome
+    from gpukube.engine.run.sent import CallState
     from gpukube.engine.run.session import Session
     from gpukube.engine.run.wait import Wait
 
@@ -66,7 +67,8 @@ def attempt(
         run.note_failure()
         run.report("failed", str(error), key, plan.pool)
         cut = _cut_short(plan, run)
-        if isinstance(error, WaitTimeout) and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
+        is_cut = isinstance(error, WaitTimeout) and not isinstance(error, DrainTimeout)
+        if is_cut and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
             return replace(cut, error=error)
         resume = "" if plan.action == "conflict" else run.resume  # the same command would meet the same conflict
         return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
@@ -87,7 +89,12 @@ def _unfinished(plan: PoolPlan) -> str:
 def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
     """Report a pool whose work was stopped, or ran out of time, by what is known of its calls."""
     outcome: Outcome
-    match run.sent.state(plan.cluster.key, plan.name):
+    found = plan.replacement
+    if found and (found.beside or run.sent.state(plan.cluster.key, found.name) != "none"):
+        outcome = "unknown" if _call_state(plan, run) == "in-flight" else "started"
+        message = f"stopped half-way: {found.name} takes the place of {plan.name}; the same command goes on"
+        return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
+    match _call_state(plan, run):
         case "in-flight":
             outcome = "unknown"
             message = f"{plan.action}: the run ended during a call; the next run finds out if it worked"
@@ -101,6 +108,13 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
         case _:
             outcome, message = "not-attempted", "no request was sent"
     return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
+
+
+def _call_state(plan: PoolPlan, run: Run) -> CallState:
+    """Return what is known of the calls of a pool; those of the one that replaces it are among them."""
+    names = [plan.name, *([plan.replacement.name] if plan.replacement else [])]
+    states = {run.sent.state(plan.cluster.key, name) for name in names}
+    return "in-flight" if "in-flight" in states else "taken" if "taken" in states else "none"
 
 
 def started(plan: PoolPlan, run: Run, message: str) -> PoolReport:
@@ -304,6 +318,37 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
             return
         wait.for_operation(session.cloud, operation)
     raise _no_effect(plan, desired)
+
+
+def freeze_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Keep the autoscaler from changing the size of the planned pool, before it is emptied.
+
+    Raises:
+        GpukubeError: The cloud refuses it, or it ended badly.
+    """
+    wait = _wait(plan, run, "update")
+    for _ in range(REPEATS):
+        observed = observe(plan, session)
+        if observed is None or observed.state in ("failed", "deleting"):
+            return  # no cloud resizes such a pool, nor takes a change of it
+        if observed.state == "busy":
+            wait.for_operation(session.cloud, Operation(plan.name, "update"))
+            continue
+        request = session.provider.freeze_request(plan.cluster, observed)
+        if request is None:
+            return
+        run.report("update", "turning its autoscaler off", plan.cluster.key, plan.pool)
+        try:
+            operation = wait.send(session.cloud, request)
+        except Moved:  # the autoscaler was quicker
+            continue
+        wait.for_operation(session.cloud, operation)
+    raise CloudError(
+        "the pool is still autoscaled after every call was accepted",
+        where=plan.where,
+        fix="run again; if it stays, turn its autoscaler off with the cloud's own tool",
+        code="no-effect",
+    )
 
 
 def _wanted(plan: PoolPlan) -> Desired:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof.logs import explain_by_log, log_sources
 from gpukube.cluster.proof.outcome import NOT_MANAGED
-from gpukube.cluster.proof.verify import prove_pool
+from gpukube.cluster.proof.verify import nodes_of, prove_pool
+from gpukube.cluster.state.node_drift import without_nodes_of
 from gpukube.cluster.state.snapshot import look
+from gpukube.core.plan import plan_pool
 from gpukube.engine.change.probing import Probing, probe_pool
 from gpukube.engine.plan.ownership import has_operator
+from gpukube.engine.plan.planning import forms
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.lasting import Lasting
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.cluster.state.snapshot import Snapshot
-    from gpukube.core.values import Desired
+    from gpukube.core.values import Desired, Observed
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -36,8 +39,14 @@ _LOGS: Final = 3
 _LINES: Final = 50
 
 
-def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
+def prove(desired: Desired, session: Session, run: Run, *, apart_from: Observed | None = None) -> PoolProof:
     """Wait until the nodes of a pool show what was promised.
+
+    Args:
+        desired: The pool.
+        session: Its cluster.
+        run: The run.
+        apart_from: The pool that it replaces, whose nodes carry the same marks and prove nothing of it.
 
     Raises:
         ClusterError: They do not, and it did not mend itself in `pace.settle_s`; or not in `pace.verify_s`. The
@@ -46,7 +55,7 @@ def prove(desired: Desired, session: Session, run: Run) -> PoolProof:
         Stopped: The run was stopped.
     """
     limit_s = min(run.pace.verify_s, run.pace.timeout_s)
-    proof = _wait_for_proof(desired, session, run, limit_s)
+    proof = _wait_for_proof(desired, session, run, limit_s, apart_from)
     if proof.status in GOOD:
         return proof
     if proof.status == "waiting" and limit_s < run.pace.verify_s:
@@ -79,15 +88,38 @@ def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Pro
     # An operator that another spec brought serves these pools too, whatever their own spec needs.
     operated = has_operator(look(session.kube()))
     desired = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
-    tasks = {expected.target.name: partial(_verify_pool, expected, session, run, probing) for expected in desired}
+    seconds = _replaced(desired, session)
+    tasks = {
+        expected.target.name: partial(_verify_pool, expected, session, run, probing, seconds.get(expected.target.name))
+        for expected in desired
+    }
     reports = run_all(tasks, run.parallelism)
     return ClusterReport(session.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
 
 
-def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing | None) -> PoolReport:
+def _replaced(desired: Sequence[Desired], session: Session) -> dict[str, Observed]:
+    """Find the old ones of pools that are being replaced, by the name of the declared pool.
+
+    Their nodes carry the same marks. The pools are only read where nodes of two pools have the marks of one.
+    """
+    nodes = session.kube().nodes()
+    label = session.provider.in_cluster.pool_label
+    twice = [d for d in desired if len({node.labels.get(label) for node in nodes_of(d, nodes)}) > 1]
+    live = session.cloud.pools() if twice else ()
+    plans = {d.target.name: plan_pool(session.provider, d, live, form=forms(d, session)) for d in twice}
+    return {
+        name: plan.observed
+        for name, plan in plans.items()
+        if plan.observed and plan.replacement and plan.replacement.beside
+    }
+
+
+def _verify_pool(
+    desired: Desired, session: Session, run: Run, probing: Probing | None, replaced: Observed | None = None
+) -> PoolReport:
     target = desired.target
     try:
-        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s)
+        proof = _wait_for_proof(desired, session, run, run.pace.timeout_s, replaced)
         if probing and proof.status in GOOD:
             proof = _probed(desired, proof, session, run, probing)
     except GpukubeError as error:
@@ -98,6 +130,8 @@ def _verify_pool(desired: Desired, session: Session, run: Run, probing: Probing 
     if proof.status in GOOD:
         run.report("done", summarise(proof), target.cluster.key, target.pool)
         message = "matches the spec"
+        if replaced is not None:
+            message += f"; nodes of {replaced.name}, which it replaces, are left out"
         return PoolReport(target.pool, target.name, "unchanged", message, proof=proof)
     run.report("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
@@ -120,7 +154,9 @@ def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeErr
     return ClusterReport(session.cluster, pools, error=error)
 
 
-def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float) -> PoolProof:
+def _wait_for_proof(
+    desired: Desired, session: Session, run: Run, limit_s: float, apart_from: Observed | None = None
+) -> PoolProof:
     """Look until it is good, or until it stays broken, or until the limit; return the last look.
 
     Raises:
@@ -134,6 +170,8 @@ def _wait_for_proof(desired: Desired, session: Session, run: Run, limit_s: float
     # broken for settle_s: pods crash while a driver is installed, and an API server that restarts answers nothing.
     while True:
         number, seen = session.looks.newer(number, partial(_look, session))
+        if apart_from is not None and not isinstance(seen, GpukubeError):
+            seen = without_nodes_of(seen, apart_from)
         proof = None if isinstance(seen, GpukubeError) else prove_pool(desired, seen)
         now = run.clock.now()
         is_bad = proof is None or proof.status == "broken"

@@ -53,6 +53,7 @@ def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
 
     declared = tuple(pool for pool in plan.pools if requested(pool))
     taken = {pool.name for pool in declared}
+    taken |= {pool.replacement.name for pool in declared if pool.replacement and pool.replacement.beside}
     others = [pool for pool in plan.live if requested(pool) and pool.name not in taken]
     return (*declared, *(_as_it_is(plan, pool) for pool in others))
 
@@ -86,6 +87,12 @@ def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         wait.for_operation(session.cloud, Operation(plan.name, "delete"))
         return PoolReport(plan.pool, plan.name, "done", "deleted")
     settle(plan, session, run)
+    if plan.replacement and plan.replacement.beside and plan.replacement.successor:
+        successor = plan.replacement.successor
+        settle(replace(plan, name=successor.target.name, desired=successor), session, run)
+        proof = prove(successor, session, run, apart_from=plan.observed)
+        message = f"the clouds have finished; {plan.why}; gpukube pool apply --replace surge goes on with it"
+        return PoolReport(plan.pool, successor.target.name, "differs", message, plan.changes, proof)
     outcome: Outcome = "differs" if plan.changes else "unchanged"
     message = f"the cloud has finished; it {plan.why}" if plan.changes else "ready"
     return PoolReport(

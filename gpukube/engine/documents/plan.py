@@ -23,6 +23,7 @@ from gpukube.engine.documents.parts import (
     toleration_part,
 )
 from gpukube.engine.documents.prices import price_part, price_sum, region_of
+from gpukube.engine.documents.replacement import replacement_needs, replacement_part
 from gpukube.engine.plan.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
@@ -206,6 +207,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         "live": _live(observed) if observed else None,
         "loss": _loss(plan),
         "price": price,
+        "replacement": replacement_part(plan),
         "changes": [change_part(c, locator) for c in plan.changes],
         "health": _health(plan, seen),
         "requests": [request_part(r) for r in plan.requests],
@@ -231,7 +233,7 @@ def _unplanned(desired: Desired) -> UnplannedPool:
 def _needs(plan: PoolPlan) -> list[str]:
     """List the flags that an apply of this action must be given; none helps against a refused change."""
     if plan.action == "replace":
-        return ["--replace recreate"]
+        return replacement_needs(plan)
     if plan.action == "update":
         return ["--allow-disruption"] if plan.disruptive else []
     if plan.action == "conflict":

@@ -30,7 +30,7 @@ def find_pools(
 
     Raises:
         SpecError: A name that none of the clusters has and no spec declares.
-        Conflict: A pool of that name is not ours.
+        Conflict: A pool of that name is not ours, or stands for two of which one replaces the other.
         GpukubeError: A cluster could not be asked.
     """
     for plan in plans:
@@ -48,11 +48,28 @@ def find_pools(
                 raise _unmarked(expected.target, lost[0])
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
+        _require_plain(plan, found[plan.cluster.key], names)
     for name in names:
         live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)
         if not live and not may_be_gone and not any(declared_as(plan, name) for plan in plans):
             raise no_such_pool(name, plans)
     return found
+
+
+def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> None:
+    """Refuse the name of a pool that is being replaced: it is two, and both are meant only where both are named."""
+    for pool in found:
+        both = sorted(o.name for o in found if (o.owner, o.pool) == (pool.owner, pool.pool))
+        named = {name.removeprefix(f"{plan.cluster.key}/") for name in names}
+        if len(both) > 1 and not named >= set(both):
+            alone = next((name for name in both if name != pool.pool), both[-1])
+            raise Conflict(
+                f"{' and '.join(both)} both have the labels of pool {pool.pool}: a replacement is under way",
+                where=Where(f"{plan.cluster.key}/{pool.pool}"),
+                fix="finish it: gpukube pool apply -f FILE --replace surge; or name both, "
+                f"{' '.join(both)}, or {alone} alone",
+                code="replacement-under-way",
+            )
 
 
 def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:

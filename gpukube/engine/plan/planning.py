@@ -6,23 +6,24 @@ Must not live here: what is inside the cluster (inside), asking clusters (lookin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal
+from gpukube.core.replacing import renamed
 from gpukube.engine.plan.ownership import carries_operator
 from gpukube.errors import CloudError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.quotas import QuotaUse
-    from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan
+    from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan, ReplaceHow
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -39,6 +40,7 @@ class Scope:
         adopt_from: Owners whose pools are adopted too where only the copy of the marks names them.
         adopt_managed: Give them also to pools that nobody owns and something else manages.
         prune: Delete pools of these owners that the specs no longer declare.
+        replace: How pools are replaced: "recreate", "surge"; "" for not at all.
         retire: Drop config entries of the release that nothing names any more.
         migrate_release: Our other release may be taken away where the pools need this one.
         adopt_release: A release of the plugin's chart that the user made may be taken over.
@@ -51,6 +53,7 @@ class Scope:
     adopt_from: tuple[str, ...] = ()
     adopt_managed: bool = False
     prune: bool = False
+    replace: ReplaceHow = ""
     retire: bool = True
     migrate_release: bool = False
     adopt_release: bool = False
@@ -128,7 +131,6 @@ def with_pools(
     """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
-    desired = tuple(session.cloud.complete(expected) for expected in settled.desired)
     plan_it = partial(
         plan_pool,
         session.provider,
@@ -137,13 +139,25 @@ def with_pools(
         adopt_from=scope.adopt_from,
         adopt_managed=scope.adopt_managed,
     )
-    pools = tuple(plan_it(expected) for expected in desired)
+    pools = tuple(plan_it(expected, form=forms(expected, session)) for expected in settled.desired)
+    # A pool may live under its alternate name: what is declared is what the plan is about, under the name that it has.
+    desired = tuple(plan.desired or expected for plan, expected in zip(pools, settled.desired, strict=True))
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
         undeclared = ()
     found = (*settled.refusals, *_unsupported(outside, desired))
     return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)
+
+
+def forms(desired: Desired, session: Session) -> Callable[[str], Desired]:
+    """Give a declared pool under its names in the cloud, complete."""
+
+    @cache
+    def form(name: str) -> Desired:
+        return session.cloud.complete(renamed(session.provider.desired, desired, name))
+
+    return form
 
 
 def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:

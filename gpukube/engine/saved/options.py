@@ -16,7 +16,7 @@ class PlanOptions:
         adopt_from: Owners whose pools get them too where only the copy of the marks names them.
         adopt_managed: Pools that nobody owns and something else manages get them too.
         prune: Pools that the specs no longer declare are deleted.
-        replace: How pools are replaced, "recreate"; "" for not at all.
+        replace: How pools are replaced, "recreate" or "surge"; "" for not at all.
         allow_disruption: Changes in place that restart or evict pods are allowed.
         migrate_release: Our other release may be taken away.
         adopt_release: A release that the user made may be taken over.

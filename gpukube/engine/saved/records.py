@@ -45,7 +45,7 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     skip_cluster: Annotated[bool, Meta(description="Always false: what was not looked at is not saved.")]
     adopt: bool
     prune: bool
-    replace: Annotated[str, Meta(description='"recreate", or "" for not at all.')]
+    replace: Annotated[str, Meta(description='"recreate", "surge", or "" for not at all.')]
     allow_disruption: bool
     chart: Annotated[str, Meta(description='Where the chart comes from; "" for NVIDIA\'s repository.')]
     migrate_release: bool = False

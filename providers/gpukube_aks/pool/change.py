@@ -85,6 +85,15 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
     return (_put(cluster, observed, {**properties, "nodeLabels": kept, **({"tags": others} if tags else {})}),)
 
 
+def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Turn the autoscaler off, at the count that was read; None where it is off."""
+    properties = _as_read(observed)
+    if not properties.get("enableAutoScaling"):
+        return None
+    kept = {name: value for name, value in properties.items() if name not in ("minCount", "maxCount")}
+    return _put(cluster, observed, kept | {"enableAutoScaling": False})
+
+
 def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
     """PUT a failed pool again, as read: AKS keeps it, and the same PUT reconciles it.
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath, tag
 from gpukube.core.jsontree import at, texts, tree, trees
 from gpukube.core.marks import recorded_tags
-from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Request
+from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Nodes, Request
 from gpukube.errors import SpecError
 from gpukube_eks.facts.meanings import busy
 from gpukube_eks.pool.fields import (
@@ -48,7 +48,7 @@ from gpukube_eks.pool.upgrades import upgrade_members
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.core.values import ClusterRef, Desired, Nodes, Observed, Taint
+    from gpukube.core.values import ClusterRef, Desired, Observed, Taint
     from gpukube_eks.pool.marks import Outdated
 
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
@@ -107,6 +107,15 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
             request = replace(request, params={**request.params, "releasedTemplate": {"LaunchTemplateName": name}})
         made.append(request)
     return tuple(made)
+
+
+def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Make the call that sets both bounds to the live size; None where they are."""
+    live = tree(observed.native, "scalingConfig")
+    size = live.get("desiredSize")
+    if not isinstance(size, int) or not _scaling(fixed := Nodes(size, size, size, autoscaled=False), live):
+        return None
+    return translate_scale(cluster, observed, fixed)
 
 
 def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) -> tuple[Request, ...]:

@@ -79,13 +79,6 @@ def test_plan_when_name_is_taken_by_somebody_else_then_conflict(owner: str) -> N
     assert [d.code for d in plan.diagnostics] == ["foreign-pool"]
 
 
-def test_plan_when_two_live_pools_carry_the_mark_then_unfinished_replacement() -> None:
-    live = make_observed(WANTED)
-    plan = plan_pool(PROVIDER, WANTED, (live, replace(live, name="a100migb")))
-    assert (plan.action, plan.requests) == ("conflict", ())
-    assert [d.code for d in plan.diagnostics] == ["two-pools"]
-
-
 def test_plan_when_the_cloud_says_that_something_is_wrong_then_a_warning_and_no_difference() -> None:
     plan = plan_pool(PROVIDER, WANTED, (make_observed(WANTED, failure="AsgInstanceLaunchFailures: no subnet"),))
     assert (plan.action, [(d.code, d.severity) for d in plan.diagnostics]) == ("no-op", [("pool-ails", "warning")])

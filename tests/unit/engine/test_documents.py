@@ -171,7 +171,7 @@ NEEDS: dict[str, tuple[PoolPlan, list[str]]] = {
     "label": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, label("a"): "b"}),)), []),
     "replace": (
         plan_pool(PROVIDER, WANTED, (make_observed(WANTED, fields={**WANTED.fields, INSTANCE_TYPE: "other"}),)),
-        ["--replace recreate"],
+        ["--replace surge"],
     ),
     "delete": (plan_removal(PROVIDER, CLUSTER, LIVE), ["--prune"]),
     "not ours": (plan_pool(PROVIDER, WANTED, (make_observed(WANTED, owner="", pool=""),)), ["--adopt"]),

@@ -15,6 +15,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Toleration,
 )
 from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # noqa: TC001 - as above
+from gpukube.engine.documents.shapes.replacement import ReplacementPart  # noqa: TC001 - as above
 
 
 class Loss(TypedDict):
@@ -144,6 +145,8 @@ class PoolPart(TypedDict):
     """List prices per hour, before and after; null for a pool that is not ours."""
     changes: list[Change]
     """Fields that differ."""
+    replacement: ReplacementPart | None
+    """How a second pool would take its place; null for other actions than replace."""
     health: Health | None
     """Live nodes against the promise; null when there is nothing to compare, or the promise itself changes."""
     requests: list[Request]

@@ -1,0 +1,177 @@
+"""Replaces a pool by a second one beside it: no GPU goes before those that take its place are proven.
+
+The order: (1) the new pool is made, under the name that the old one does not have; (2) its GPUs are proven, on as many
+nodes as the old pool has busy ones; (3) the old pool's autoscaler is stopped, its nodes are cordoned, their pods
+evicted; (4) a last look finds no pod there, and the old pool is deleted. Each step looks first how far things are, and
+leaves nothing but what clouds and cluster show: two pools of one mark, a cordon. So a run that was killed anywhere is
+gone on with by the same command.
+
+Must not live here: which pool is the old one (core.replacing), how nodes are emptied (draining).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.drain.cordon import is_marked, uncordon
+from gpukube.cluster.drain.cordon import pool_nodes as nodes_to_drain
+from gpukube.core.fields import LEAST
+from gpukube.core.plan import plan_pool
+from gpukube.core.values import Change, ClassifiedChange
+from gpukube.engine.change.draining import drain_pool, require_drainable, require_drained
+from gpukube.engine.change.live_pool import (
+    freeze_pool,
+    make_pool,
+    observe,
+    remove_pool,
+    scale_pool,
+    settle,
+    update_pool,
+)
+from gpukube.engine.change.proving import prove
+from gpukube.engine.plan.replacing import busy_nodes, nodes_needed, pool_nodes, with_size
+from gpukube.errors import Conflict
+
+if TYPE_CHECKING:
+    from gpukube.cluster.proof.outcome import PoolProof
+    from gpukube.core.values import Desired, Observed, PoolPlan
+    from gpukube.engine.change.draining import DrainConsent
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> PoolProof:
+    """Bring a replacement to its end, from wherever it is.
+
+    Args:
+        plan: Of action replace, with a replacement that nothing speaks against; `observed` is the old pool.
+        session: Its cluster.
+        run: The run; it waits for everything.
+        consent: What the drain may do.
+
+    Returns:
+        What the nodes of the new pool show.
+
+    Raises:
+        DrainTimeout: Pods are left on the old pool; both pools stay.
+        Conflict: Somebody has changed one of the pools, or a pod may not be evicted.
+        GpukubeError: A call was refused or ended badly, or the new pool is not proven: the old one is untouched.
+        WaitTimeout, Stopped: The run is over.
+    """
+    found, old = plan.replacement, plan.observed
+    assert found is not None  # noqa: S101 - a replace has it
+    assert old is not None  # noqa: S101 - what is replaced is there
+    successor = _successor(plan)
+    leaving = replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
+    key = plan.cluster.key
+    run.report("replace", f"{found.name} takes the place of {plan.name}", key, plan.pool)
+    if old.fields and old.state != "deleting":
+        require_drainable(leaving, session, run, consent)
+    needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
+    new = _bring_up(plan, needed, session, run, consent)
+    proof = prove(_held_to(new, needed), session, run, apart_from=old)
+    if old.fields and old.state != "deleting":
+        freeze_pool(leaving, session, run)
+        drain_pool(leaving, session, run, consent)
+    _remove(leaving, session, run)
+    _restore_size(successor, session, run)
+    return proof
+
+
+def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: DrainConsent) -> Desired:
+    """Make the new pool, or what is left of that to do; return it with the size that it has meanwhile.
+
+    Raises:
+        Conflict: A pool of that name is not ours, or differs in what cannot change, or not without disruption.
+    """
+    successor = _successor(plan)
+    live = session.cloud.pool(successor.target.name)
+    desired = with_size(session.provider, successor, needed, live)
+    desired = session.cloud.complete(desired) if desired is not successor else successor
+    now = plan_pool(session.provider, desired, (live,) if live else ())
+    if now.action == "create":
+        make_pool(now, session, run)
+        return desired
+    if now.action not in ("update", "no-op"):
+        raise Conflict.of(now.diagnostics, now.why) if now.diagnostics else Conflict(now.why, where=plan.where)
+    if now.disruptive and not consent.allow_disruption:  # pods may have moved there already
+        fields = ", ".join(str(c.change.field) for c in now.disruptive)
+        raise Conflict(
+            f"changing {fields} of {now.name} restarts or evicts pods",
+            where=plan.where,
+            fix="add --allow-disruption",
+            code="needs-disruption",
+        )
+    settle(now, session, run)
+    if now.action == "update":
+        update_pool(now, session, run)
+    if now.observed is not None:
+        _reopen(now.observed, session)
+    _grow(now, desired, needed, session, run)
+    return desired
+
+
+def _reopen(pool: Observed, session: Session) -> None:
+    """Uncordon the nodes of the new pool: it was the old one if the spec went back while its pods were leaving."""
+    kube = session.kube()
+    for node in nodes_to_drain(kube, pool, session.provider.in_cluster.pool_label):
+        if is_marked(node, pool):
+            uncordon(kube, node, pool)
+
+
+def _grow(plan: PoolPlan, desired: Desired, needed: int, session: Session, run: Run) -> None:
+    """Have an autoscaled pool keep the nodes that the pods need: it may have lost idle ones since it was made."""
+    nodes = desired.target.nodes
+    if not nodes.autoscaled or nodes.minimum >= needed or plan.observed is None:
+        return
+    if len(pool_nodes(session.kube(), plan.observed)) >= needed:
+        return
+    change = Change(LEAST, plan.observed.fields.get(LEAST), needed)
+    grown = (ClassifiedChange(change, session.provider.update_row(change, (), plan.observed)),)
+    nodes = replace(nodes, minimum=needed, count=max(nodes.count, needed))
+    scale_pool(replace(plan, changes=grown), nodes, session, run)
+
+
+def _held_to(desired: Desired, needed: int) -> Desired:
+    """Promise as many nodes as must be there before pods move."""
+    nodes = desired.promise.nodes
+    least = max(nodes.minimum, needed)
+    return replace(desired, promise=replace(desired.promise, nodes=replace(nodes, minimum=least)))
+
+
+def _remove(leaving: PoolPlan, session: Session, run: Run) -> None:
+    """Delete the old pool, which is empty.
+
+    Raises:
+        Conflict: It has pods again, or is protected or somebody else's by now.
+    """
+    known, now = leaving.observed, observe(leaving, session)
+    if now is None or known is None:
+        return
+    if now.protected or (now.owner, now.pool) != (known.owner, known.pool):
+        raise Conflict(
+            f"{now.name} is protected now" if now.protected else f"{now.name} has another owner now",
+            where=leaving.where,
+            fix="plan again and review the plan",
+            code="moved",
+        )
+    if now.fields and now.state != "deleting":
+        require_drained(leaving, session)
+    remove_pool(replace(leaving, observed=now), session, run)
+
+
+def _successor(plan: PoolPlan) -> Desired:
+    assert plan.replacement is not None  # noqa: S101 - a replace has it
+    assert plan.replacement.successor is not None  # noqa: S101 - without one there is an obstacle, which was refused
+    return plan.replacement.successor
+
+
+def _restore_size(successor: Desired, session: Session, run: Run) -> None:
+    """Give the new pool its declared bounds, where they were others for the time of the move."""
+    live: Observed | None = session.cloud.pool(successor.target.name)
+    if live is None or live.fields.get(LEAST) == successor.fields.get(LEAST):
+        return
+    now = plan_pool(session.provider, successor, (live,))
+    if now.action == "update" and all(c.change.field[0] == "nodes" for c in now.changes):
+        update_pool(now, session, run)

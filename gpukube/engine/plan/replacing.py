@@ -1,0 +1,193 @@
+"""Whether a second pool has room beside the one that it replaces, and what a plan shows of that.
+
+Lives here: the judgement of replacements that core.replacing planned, by all that was seen of a cluster. Must not live
+here: which of two pools is the old one (core.replacing), doing it (engine.change.surge).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.fields import LEAST
+from gpukube.core.live import live_machine
+from gpukube.errors import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.core.values import Desired, Observed, PoolPlan, Replacement
+    from gpukube.engine.plan.planning import ClusterPlan, Scope
+    from gpukube.engine.run.session import Session
+    from gpukube.provider import Provider
+
+RECREATE: Final = "use --replace recreate, which deletes the pool first"
+
+
+def with_replacements(plan: ClusterPlan, session: Session, scope: Scope) -> ClusterPlan:
+    """Judge the replacements of a cluster's plan, and give each the calls of the way that was chosen."""
+    if not any(pool.replacement for pool in plan.pools):
+        return plan
+    return replace(plan, pools=tuple(_judged(pool, plan, session, scope) for pool in plan.pools))
+
+
+def pool_nodes(kube: Kube, pool: Observed) -> tuple[str, ...]:
+    """Name the nodes of a live pool."""
+    return tuple(node.name for node in nodes_of_pool(Snapshot(nodes=kube.nodes()), pool))
+
+
+def busy_nodes(kube: Kube, pool: Observed) -> frozenset[str]:
+    """Name the nodes of a live pool that have a pod which would have to leave.
+
+    Raises:
+        AccessError: Nodes or pods may not be listed.
+        ClusterError: The API did not answer.
+    """
+    nodes = pool_nodes(kube, pool)
+    return frozenset(node for node, _pod in kube.pods_on(nodes)) if nodes else frozenset()
+
+
+def nodes_needed(successor: Desired, old: Observed, busy: int) -> int:
+    """Return how many nodes an autoscaled pool must show before pods move to it.
+
+    So many that they have the GPUs of the old pool's busy nodes; no more than the spec allows it. An idle pool needs
+    none. A pool of fixed size has all its nodes from the beginning.
+    """
+    nodes, machine = successor.target.nodes, successor.target.machine
+    if not nodes.autoscaled:
+        return 0
+    before = live_machine(successor.target.cluster.provider, old)
+    needed = ceil(busy * before.gpus / machine.gpus) if before and machine.gpus else busy
+    return min(needed, nodes.maximum)
+
+
+def with_size(provider: Provider, successor: Desired, needed: int, live: Observed | None = None) -> Desired:
+    """Have an autoscaled pool begin with the nodes that are needed, and keep the lower bound that it has meanwhile.
+
+    Args:
+        provider: Of its cloud.
+        successor: The new pool.
+        needed: As `nodes_needed` gives it.
+        live: The new pool, where it exists.
+
+    Returns:
+        The argument, complete as it was, where nothing is different.
+    """
+    target = successor.target
+    nodes, known = target.nodes, provider.check(target)
+    if not nodes.autoscaled:
+        return successor
+    raised = live.fields.get(LEAST) if live else None
+    least = min(max(nodes.minimum, raised), nodes.maximum) if isinstance(raised, int) else nodes.minimum
+    # Not every number will do: GKE starts as many nodes in each zone.
+    for count in range(max(nodes.count, needed), nodes.maximum + 1):
+        sized = replace(nodes, minimum=least, count=max(count, least))
+        if sized == nodes:
+            return successor
+        asked = replace(target, nodes=sized)
+        if all(one in known for one in provider.check(asked) if one.severity == "error"):
+            return provider.desired(asked, successor.ownership, successor.promise)
+    return successor
+
+
+def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -> PoolPlan:
+    found, provider = pool.replacement, session.provider
+    if found is None or pool.observed is None:
+        return pool
+    if found.beside is not None:
+        return _under_way(pool, found, plan, scope)
+    judged = [*found.obstacles]
+    if found.successor is not None:
+        judged += [*_of_the_name(found.successor, pool, plan, provider), *_of_room(found.successor, pool, provider)]
+    found = replace(
+        found,
+        obstacles=tuple(one for one in judged if one.severity == "error"),
+        unknown=tuple(one.seen for one in judged if one.severity != "error"),
+    )
+    if found.successor and found.successor.target.nodes.autoscaled and plan.seen:
+        found = _sized(found, found.successor, pool.observed, session)
+    pool = replace(pool, replacement=found)
+    if scope.replace != "surge":
+        return pool
+    if found.obstacles:
+        return replace(pool, diagnostics=(*pool.diagnostics, *(impossible(pool, one) for one in found.obstacles)))
+    return replace(pool, requests=found.requests)
+
+
+def _sized(found: Replacement, successor: Desired, old: Observed, session: Session) -> Replacement:
+    """Show the creation with the nodes that it will begin with."""
+    needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
+    sized = with_size(session.provider, successor, needed)
+    if sized is successor:
+        return found
+    create = session.cloud.complete(sized).create
+    return replace(found, requests=(create, *found.requests[1:]))
+
+
+def impossible(pool: PoolPlan, obstacle: Finding) -> Finding:
+    """Say of a pool why --replace surge is refused."""
+    return Finding(
+        "surge-impossible",
+        pool.where,
+        f"no second pool can be made beside {pool.name}: {obstacle.seen}",
+        fix=obstacle.fix or RECREATE,
+        why=obstacle.why,
+    )
+
+
+def _under_way(pool: PoolPlan, found: Replacement, plan: ClusterPlan, scope: Scope) -> PoolPlan:
+    """Refine the step of a replacement that was begun by what the cluster shows: the cordon is its only trace."""
+    old = pool.observed
+    nodes = nodes_of_pool(plan.seen, old) if plan.seen and old else ()
+    if found.step == "prove" and any(node.cordoned for node in nodes):
+        cordoned = sum(node.cordoned for node in nodes)
+        why = f"{found.name} replaces {pool.name}: {cordoned} of {len(nodes)} nodes of {pool.name} are cordoned"
+        pool = replace(pool, why=why, replacement=replace(found, step="drain"))
+    if scope.replace != "recreate":
+        return pool
+    problem = Finding(
+        "replacement-under-way",
+        pool.where,
+        f"{pool.name} is being replaced by {found.name}: it cannot be recreated meanwhile",
+        fix=f"finish it with --replace surge; or delete {found.name} first",
+    )
+    return replace(pool, diagnostics=(*pool.diagnostics, problem))
+
+
+def _of_the_name(successor: Desired, pool: PoolPlan, plan: ClusterPlan, provider: Provider) -> Iterator[Finding]:
+    """Find what is against the name of the new pool: the cloud's rules, or another pool that has it."""
+    name, where = successor.target.name, successor.target.locator.at("name")
+    known = provider.check(pool.desired.target) if pool.desired else []
+    yield from (one for one in provider.check(successor.target) if one.severity == "error" and one not in known)
+    shorter = f"{RECREATE}; or give the pool a new name in the spec, and prune the old one afterwards"
+    live = next((one for one in plan.live if one.name == name), None)
+    if live is not None:
+        belongs = f'belongs to "{live.owner}"' if live.owner else "has no gpukube.io/owner label"
+        yield Finding("surge-impossible", where, f'a pool named "{name}" exists and {belongs}', fix=shorter)
+    elif any(other is not pool.desired and other.target.name == name for other in plan.desired):
+        yield Finding("surge-impossible", where, f'the spec has another pool with the cloud name "{name}"', fix=shorter)
+
+
+def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator[Finding]:
+    """Find what is against two pools at once."""
+    old: Observed | None = pool.observed
+    if old is None:
+        return
+    judged = provider.check_beside(successor, old)
+    yield from judged
+    reservation = successor.target.capacity.reservation
+    shared = [
+        path for path, value in successor.fields.items()
+        if path.is_below("capacity", "reserved") and old.fields.get(path) == value
+    ]  # fmt: skip
+    if reservation is not None and reservation.id and shared and not judged:
+        yield Finding(
+            "surge-impossible",
+            pool.where,
+            f"both pools would draw on reservation {reservation.id}, whose free machines are not read",
+            severity="warning",
+        )

@@ -1,0 +1,80 @@
+"""A pool is replaced by a second one beside it, on each cloud: never fewer GPUs, from wherever a run died."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube import api
+from gpukube.errors import DrainTimeout, ExitCode
+from tests.surge.stage import CLOUDS, NODES, POOL, SECOND, Killer, begin, block, running, serve, unblock, watched
+from tests.waiting import wait_for
+
+if TYPE_CHECKING:
+    from tests.changes.world import World
+
+MOST_STRIKES = 40
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_undisturbed_then_pods_move_and_no_gpu_is_missing_at_any_moment(world: World, cloud: str) -> None:
+    story = begin(world, cloud, f"main-{cloud}")
+    with story.inside() as cluster:
+        serve(cluster)
+        with watched(story) as gpus:
+            report = story.apply(story.after)
+        assert (report.outcome, report.name, report.error) == ("done", SECOND, None), report
+        assert report.proof is not None
+        assert (report.proof.status, report.proof.nodes_seen) == ("proven", NODES)
+        assert (min(gpus), gpus[-1]) == (NODES, NODES), gpus
+        assert max(gpus) == 2 * NODES
+        assert story.pools() == {SECOND: NODES}
+        wait_for(lambda: sorted(running(cluster)) == sorted(world.nodes(story.cluster)[SECOND]))
+    same = world.pools(story.after)[POOL]
+    assert (same.action, same.name) == ("no-op", SECOND)
+    back = story.apply(story.before)
+    assert (back.outcome, back.name, story.pools()) == ("done", POOL, {POOL: NODES})
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_killed_at_each_change_in_turn_then_the_same_command_ends_it(
+    world: World, cloud: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = begin(world, cloud, f"killed-{cloud}")
+    with story.inside() as cluster:
+        serve(cluster)
+        killer = Killer(monkeypatch)
+        with watched(story) as gpus:
+            report = story.apply(story.after)
+            while report.outcome in ("started", "unknown", "not-attempted"):
+                assert len(killer.struck) < MOST_STRIKES, killer.struck
+                assert POOL in story.pools() or set(story.pools()) == {SECOND}
+                report = story.apply(story.after)
+        # A run that died as the old pool was gone has left nothing to do but to prove the new one.
+        assert (report.outcome in ("done", "unchanged"), report.name, report.error) == (True, SECOND, None), report
+        assert (min(gpus), gpus[-1]) == (NODES, NODES), gpus
+        assert story.pools() == {SECOND: NODES}
+        assert len(killer.struck) >= 2 * (2 + NODES + NODES), killer.struck
+        wait_for(lambda: sorted(running(cluster)) == sorted(world.nodes(story.cluster)[SECOND]))
+    assert world.pools(story.after)[POOL].action == "no-op"
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_a_budget_blocks_then_both_pools_stay_and_the_same_command_resumes(world: World, cloud: str) -> None:
+    story = begin(world, cloud, f"blocked-{cloud}")
+    with story.inside() as cluster:
+        serve(cluster)
+        block(cluster)
+        consent = api.Consent(replace="surge", drain_timeout_s=1.0)
+        report = story.apply(story.after, consent)
+        assert isinstance(report.error, DrainTimeout)
+        assert (report.outcome, report.error.exit_code) == ("failed", ExitCode.TIMED_OUT)
+        assert all(node in str(report.error) for node in world.nodes(story.cluster)[POOL]), str(report.error)
+        assert story.pools() == {POOL: NODES, SECOND: NODES}
+        plan = world.pools(story.after)[POOL]
+        assert plan.replacement is not None
+        assert (plan.action, plan.name, plan.replacement.step) == ("replace", POOL, "drain")
+        unblock(cluster)
+        report = story.apply(story.after)
+        assert (report.outcome, story.pools()) == ("done", {SECOND: NODES}), report

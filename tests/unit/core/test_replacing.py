@@ -1,0 +1,122 @@
+"""Two live pools of one mark: which of them is the old one, what is left to do, and under which names pools live."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.core.fields import INSTANCE_TYPE, label
+from gpukube.core.plan import plan_pool
+from gpukube.core.replacing import alternate_name, successor_name
+from gpukube.core.values import Nodes
+from gpukube.testing.fakes import FakeProvider
+from tests.builders import make_observed, make_target
+from tests.unit.core.test_plan import WANTED, desire
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Observed, SurgeStep
+
+PROVIDER = FakeProvider()
+NAME = WANTED.target.name
+AUTOSCALED = desire(make_target(nodes=Nodes(1, 0, 4, autoscaled=True)))
+ALTERNATE = alternate_name(NAME)
+
+
+def live(name: str, *, fits: bool = True, **changes: object) -> Observed:
+    other = {} if fits else {INSTANCE_TYPE: "other"}
+    made = make_observed(WANTED, name=name, fields={**WANTED.fields, **other})
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def left(name: str) -> Observed:
+    """What a killed run leaves of a pool: no nodes, and nothing to compare."""
+    return live(name, fields={}, state="failed", status="NO_NODE_GROUP")
+
+
+def test_successor_name_when_replaced_again_and_again_then_two_names_take_turns() -> None:
+    assert [successor_name("a100", name) for name in ("a100", "a100b", "older")] == ["a100b", "a100", "a100"]
+
+
+@pytest.mark.parametrize(("name", "successor"), [(NAME, ALTERNATE), (ALTERNATE, NAME)])
+def test_plan_when_it_must_be_replaced_then_the_second_pool_has_the_other_name(name: str, successor: str) -> None:
+    plan = plan_pool(PROVIDER, WANTED, (live(name, fits=False),))
+    assert plan.replacement is not None
+    assert plan.replacement.successor is not None
+    assert (plan.action, plan.name, plan.replacement.name) == ("replace", name, successor)
+    assert plan.replacement.successor.create.params["body"]["name"] == successor  # type: ignore[index]  # a body
+    assert [r.operation for r in plan.replacement.requests] == ["create", "delete"]
+    assert plan.replacement.requests[-1].params["name"] == name
+    assert [r.operation for r in plan.requests] == ["delete", "create"], "recreate, until a surge is asked for"
+
+
+def test_plan_when_the_pool_lives_under_its_alternate_name_then_it_is_the_pool() -> None:
+    plan = plan_pool(PROVIDER, WANTED, (live(ALTERNATE),))
+    assert (plan.action, plan.name, plan.desired and plan.desired.target.name) == ("no-op", ALTERNATE, ALTERNATE)
+
+
+def test_plan_when_a_replaced_pool_is_autoscaled_then_its_autoscaler_is_stopped_before_it_goes() -> None:
+    old = make_observed(AUTOSCALED, fields={**AUTOSCALED.fields, INSTANCE_TYPE: "other"})
+    plan = plan_pool(PROVIDER, AUTOSCALED, (old,))
+    assert plan.replacement is not None
+    assert [r.operation for r in plan.replacement.requests] == ["create", "update", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "old", "step"),
+    [
+        (live(NAME, fits=False), live(ALTERNATE), NAME, "prove"),
+        (live(NAME), live(ALTERNATE, fits=False), ALTERNATE, "prove"),
+        (live(NAME, fits=False), live(ALTERNATE, state="busy", status="Creating"), NAME, "create"),
+        (live(NAME, fits=False), live(ALTERNATE, state="failed", status="Failed"), NAME, "create"),
+        (live(NAME, fits=False), live(ALTERNATE, state="deleting", status="Deleting"), NAME, "create"),
+        (live(NAME, fits=False), left(ALTERNATE), NAME, "create"),
+        (left(NAME), live(ALTERNATE), NAME, "delete"),
+        (live(NAME, fits=False, state="deleting", status="Deleting"), live(ALTERNATE), NAME, "delete"),
+        (live(NAME, state="deleting", status="Deleting"), live(ALTERNATE), NAME, "delete"),
+        (live(NAME, fits=False, state="failed", status="Failed"), live(ALTERNATE), NAME, "prove"),
+        (live("older", fits=False), live(NAME), "older", "prove"),
+    ],
+)
+def test_plan_when_two_pools_have_one_mark_then_the_one_that_matches_is_new(
+    first: Observed, second: Observed, old: str, step: SurgeStep
+) -> None:
+    for pair in ((first, second), (second, first)):
+        plan = plan_pool(PROVIDER, WANTED, pair)
+        assert plan.replacement is not None
+        assert plan.replacement.beside is not None
+        assert (plan.action, plan.name, plan.replacement.step) == ("replace", old, step)
+        assert {plan.name, plan.replacement.beside.name} == {o.name for o in pair}
+        assert plan.desired is not None
+        assert plan.desired.target.name == plan.replacement.beside.name
+
+
+def test_plan_when_the_new_pool_differs_in_place_then_it_is_still_the_new_one() -> None:
+    fields = {**WANTED.fields, label("team"): "speech"}
+    plan = plan_pool(PROVIDER, WANTED, (live(NAME, fits=False), live(ALTERNATE, fields=fields)))
+    assert plan.name == NAME
+    assert [r.operation for r in plan.requests] == ["update", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("pools", "message"),
+    [
+        ((live(NAME), live(ALTERNATE)), "both match the spec"),
+        ((live(NAME, fits=False), live(ALTERNATE, fits=False)), "neither matches the spec"),
+        ((live("one"), live("two", fits=False)), "only one is expected"),
+        ((live(NAME, fits=False), live(ALTERNATE), live("third")), "only one is expected"),
+    ],
+)
+def test_plan_when_it_cannot_be_told_which_is_old_then_nothing_is_guessed(
+    pools: tuple[Observed, ...], message: str
+) -> None:
+    plan = plan_pool(PROVIDER, WANTED, pools)
+    assert (plan.action, plan.requests) == ("conflict", ())
+    assert [d.code for d in plan.diagnostics] == ["two-pools"]
+    assert message in plan.why
+
+
+def test_plan_when_the_old_pool_is_protected_then_an_error_that_stops_the_run() -> None:
+    plan = plan_pool(PROVIDER, WANTED, (live(NAME, fits=False, protected=True), live(ALTERNATE)))
+    assert [d.code for d in plan.diagnostics if d.severity == "error"] == ["protected"]
