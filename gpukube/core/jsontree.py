@@ -13,10 +13,14 @@ Tree: TypeAlias = Mapping[str, object]
 """A JSON object of unknown content."""
 
 
+_OBJECT = (dict, Mapping)
+"""A dict is known at once; for Mapping alone an abstract class is asked, a quarter of the time of all reading."""
+
+
 def at(value: object, *path: str | int) -> object:
     """Walk down a path of keys, and positions in lists; None as soon as something is missing."""
     for step in path:
-        if isinstance(step, str) and isinstance(value, Mapping):
+        if isinstance(step, str) and isinstance(value, _OBJECT):
             value = value.get(step)
         elif isinstance(step, int) and isinstance(value, list | tuple) and step < len(value):
             value = value[step]
@@ -28,7 +32,7 @@ def at(value: object, *path: str | int) -> object:
 def tree(value: object, *path: str | int) -> dict[str, object]:
     """Return a copy of the object at a path, {} when there is none."""
     found = at(value, *path)
-    return {str(key): item for key, item in found.items()} if isinstance(found, Mapping) else {}
+    return {str(key): item for key, item in found.items()} if isinstance(found, _OBJECT) else {}
 
 
 def items(value: object, *path: str | int) -> list[object]:

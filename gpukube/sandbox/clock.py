@@ -11,6 +11,7 @@ import heapq
 import itertools
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -147,4 +148,9 @@ async def _run_loop(turns: int) -> None:
 
 def timestamp(seconds: float) -> str:
     """Write a moment as Kubernetes and ARM do: RFC 3339, UTC, whole seconds ("2026-06-01T12:00:00Z")."""
+    return _written(int(seconds))
+
+
+@lru_cache(1000)
+def _written(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

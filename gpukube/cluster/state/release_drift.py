@@ -147,7 +147,7 @@ def _object_differences(desired: Tree, live: Tree) -> Iterator[_Difference]:
 def _differences(
     desired: object, live: object, path: Path, steps: tuple[str, ...], *, whole: bool
 ) -> Iterator[_Difference]:
-    if desired is None and not whole:
+    if (desired is None and not whole) or desired == live:  # most of an object is equal: one look at each branch of it
         return
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         for key, value in desired.items():

@@ -17,6 +17,7 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -228,22 +229,31 @@ def is_bearer_for(token: str, cluster: str, account: str) -> bool:
         kubernetes-sigs/aws-iam-authenticator pkg/token/token.go. An address on loopback over http is taken too: clients
         that are led to an endpoint of the sandbox presign that.
     """
-    if not token.startswith(_TOKEN_PREFIX) or len(token) > _TOKEN_LIMIT or "=" in token:
+    signed = _signed_for(token, cluster)
+    if signed is None:
         return False
+    caller, moment = signed
+    return caller.account == account and caller.service == "sts" and _is_fresh(moment)
+
+
+@lru_cache(200)
+def _signed_for(token: str, cluster: str) -> tuple[Caller, str] | None:
+    """Who signed a token for that cluster, and when; None for what is no such token. Every request brings its own."""
+    if not token.startswith(_TOKEN_PREFIX) or len(token) > _TOKEN_LIMIT or "=" in token:
+        return None
     encoded = token.removeprefix(_TOKEN_PREFIX)
     try:
         address = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except (binascii.Error, UnicodeDecodeError):
-        return False
+        return None
     pairs = parse_qsl(urlsplit(address).query, keep_blank_values=True)
     query = dict(pairs)
     if len(query) != len(pairs) or not _is_whitelisted(address, query):
-        return False
+        return None
     try:
-        caller = check_presigned(address, {_CLUSTER_HEADER: cluster})
+        return check_presigned(address, {_CLUSTER_HEADER: cluster}), query.get("X-Amz-Date", "")
     except Refusal:
-        return False
-    return caller.account == account and caller.service == "sts"
+        return None
 
 
 def _is_whitelisted(address: str, query: Mapping[str, str]) -> bool:
@@ -256,9 +266,7 @@ def _is_whitelisted(address: str, query: Mapping[str, str]) -> bool:
         return False
     if _CLUSTER_HEADER not in query.get("X-Amz-SignedHeaders", "").split(";"):
         return False
-    if not 0 <= _number(query.get("X-Amz-Expires", "")) <= _TOKEN_AGE_S:
-        return False
-    return _is_fresh(query.get("X-Amz-Date", ""))
+    return 0 <= _number(query.get("X-Amz-Expires", "")) <= _TOKEN_AGE_S
 
 
 def _number(text: str) -> int:

@@ -75,10 +75,13 @@ class DaemonSets:
         pods = await self._api.list("pods")
         due: list[float] = []
         self._room, self._there = None, (nodes, pods)
+        owned: dict[str, list[JsonObject]] = {}
+        for pod in pods:
+            for uid in owner_uids(pod):
+                owned.setdefault(uid, []).append(pod)
         for daemonset in await self._api.list("daemonsets"):
             if not meta(daemonset).get("deletionTimestamp"):
-                own = [pod for pod in pods if meta(daemonset)["uid"] in owner_uids(pod)]
-                due += await self._one(daemonset, nodes, own)
+                due += await self._one(daemonset, nodes, owned.get(meta(daemonset)["uid"], []))
         return min(due, default=None)
 
     def _begins(self, daemonset: JsonObject, revision: str) -> float:

@@ -6,7 +6,6 @@ placing or running pods.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from gpukube.sandbox.kube.controllers.events import Recorder
 from gpukube.sandbox.kube.controllers.scheduling import is_ready, is_terminal
 from gpukube.sandbox.kube.store.objects import (
     annotations_of,
+    copied,
     labels,
     meta,
     name_of,
@@ -40,9 +40,19 @@ _API_VERSIONS = {
 }
 
 
+_hashes: dict[int, tuple[JsonObject, str]] = {}
+_MOST_HASHES = 200
+
+
 def template_hash(template: JsonObject) -> str:
-    """Name a pod template by its content."""
-    return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]
+    """Name a pod template by its content; known by the object itself, as none that is stored changes in place."""
+    known, found = _hashes.get(id(template), (None, ""))
+    if known is not template:
+        found = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]
+        if len(_hashes) >= _MOST_HASHES:
+            _hashes.clear()
+        _hashes[id(template)] = template, found
+    return found
 
 
 def owner_reference(kind: str, owner: JsonObject) -> JsonObject:
@@ -59,7 +69,7 @@ def owner_reference(kind: str, owner: JsonObject) -> JsonObject:
 
 def new_pod(kind: str, owner: JsonObject, marks: dict[str, str]) -> JsonObject:
     """Make a pod of the owner's template, with more labels."""
-    template = copy.deepcopy(spec(owner)["template"])
+    template = copied(spec(owner)["template"])
     details = template.get("metadata") or {}
     return {
         "metadata": {
@@ -210,10 +220,10 @@ class Deployments:
 
 
 def _replica_set(deployment: JsonObject, revision: str, number: int) -> JsonObject:
-    template = copy.deepcopy(spec(deployment)["template"])
+    template = copied(spec(deployment)["template"])
     details = template.setdefault("metadata", {})
     details["labels"] = {**(details.get("labels") or {}), _POD_HASH: revision}
-    selector = copy.deepcopy(spec(deployment)["selector"])
+    selector = copied(spec(deployment)["selector"])
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _POD_HASH: revision}
     return {
         "metadata": {

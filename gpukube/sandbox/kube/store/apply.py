@@ -9,7 +9,6 @@ these are; k8s.io/apimachinery pkg/util/managedfields.
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from gpukube.sandbox.kube.store.fieldsets import (
     to_fields,
     with_named_fields,
 )
-from gpukube.sandbox.kube.store.objects import annotations_of, meta
+from gpukube.sandbox.kube.store.objects import annotations_of, copied, meta
 from gpukube.sandbox.kube.store.problems import field_conflict
 from gpukube.sandbox.kube.store.structure import tidied
 
@@ -232,7 +231,7 @@ def _is_migration(live: JsonObject | None, write: Write, conflicts: frozenset[Fi
 
 
 def _last_applied(config: JsonObject) -> str:
-    config = copy.deepcopy(config)
+    config = copied(config)
     annotations_of(config).pop(_LAST_APPLIED, None)
     return json.dumps(config, separators=(",", ":"), sort_keys=True) + "\n"
 

@@ -5,13 +5,26 @@ Lives here: the type of such a tree and the few ways of reading it that every mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 JsonObject: TypeAlias = dict[str, Any]
 """One object or a part of it. The shape is the API's and only known at run time, hence the open value type."""
+
+
+AnyJson = TypeVar("AnyJson")
+
+
+def copied(tree: AnyJson) -> AnyJson:
+    """Copy a tree of JSON; `copy.deepcopy`, which is made for anything, takes five times as long."""
+    if isinstance(tree, dict):
+        copy = {key: copied(value) if isinstance(value, dict | list) else value for key, value in tree.items()}
+        return cast("AnyJson", copy)
+    if isinstance(tree, list):
+        return cast("AnyJson", [copied(value) if isinstance(value, dict | list) else value for value in tree])
+    return tree
 
 
 def meta(obj: JsonObject) -> JsonObject:

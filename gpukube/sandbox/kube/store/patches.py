@@ -6,9 +6,9 @@ merge patch (`strategic`), server-side apply (`apply`).
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
+from gpukube.sandbox.kube.store.objects import copied
 from gpukube.sandbox.kube.store.problems import ApiProblem, bad_request, unsupported_body
 from gpukube.sandbox.kube.store.strategic import strategic_merge
 from gpukube.sandbox.kube.store.structure import structure_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 -- any JSON value on both sides, by RFC 7396
     """Apply RFC 7396: null removes, objects merge, everything else replaces. The target is left alone."""
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return copied(patch)
     merged = dict(target) if isinstance(target, dict) else {}
     for key, value in patch.items():
         if value is None:
@@ -37,12 +37,12 @@ def json_patch(target: JsonObject, operations: list[JsonObject]) -> JsonObject:
     Raises:
         ApiProblem: 422 when a path does not exist or a test does not hold; 400 for an unknown operation.
     """
-    result: Any = copy.deepcopy(target)
+    result: Any = copied(target)
     for operation in operations:
         verb, path = operation.get("op"), _pointer(str(operation.get("path", "")))
         if verb in {"move", "copy"}:
             source = _pointer(str(operation.get("from", "")))
-            value = copy.deepcopy(_resolve(result, source))
+            value = copied(_resolve(result, source))
             if verb == "move":
                 _change(result, source, "remove", None)
             _change(result, path, "add", value)
@@ -51,7 +51,7 @@ def json_patch(target: JsonObject, operations: list[JsonObject]) -> JsonObject:
                 raise _unpatchable(f"testing value {operation.get('path')} failed")
         elif verb in {"add", "remove", "replace"}:
             if not path:
-                result = copy.deepcopy(operation.get("value"))
+                result = copied(operation.get("value"))
             else:
                 _change(result, path, str(verb), operation.get("value"))
         else:

@@ -7,7 +7,6 @@ Must not live here: HTTP, controllers. A stored object is never changed in place
 from __future__ import annotations
 
 import asyncio
-import copy
 import itertools
 import random
 import uuid
@@ -21,7 +20,7 @@ from gpukube.sandbox.kube.store import apply, defaults, kinds, problems, rbac
 from gpukube.sandbox.kube.store.admission import admit_pod
 from gpukube.sandbox.kube.store.apply import Write
 from gpukube.sandbox.kube.store.kinds import BUILT_IN, Kind
-from gpukube.sandbox.kube.store.objects import meta, name_of, namespace_of, owner_uids
+from gpukube.sandbox.kube.store.objects import copied, meta, name_of, namespace_of, owner_uids
 from gpukube.sandbox.kube.store.structure import structure_of, tidied
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class Store:
             ApiProblem: 404 without its namespace, 409 when the name is taken, 422 and 403 for what is refused.
         """
         write = self._write(kind, manager) if manager else None
-        new: JsonObject = tidied(obj, write.structure) if write else copy.deepcopy(obj)
+        new: JsonObject = tidied(obj, write.structure) if write else copied(obj)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         details = new.setdefault("metadata", {})
         self._settle_name(kind, details)
@@ -233,10 +232,10 @@ class Store:
         return self._put(kind, old, new, dry_run=dry_run)
 
     def _status_of(self, old: JsonObject, obj: JsonObject) -> JsonObject:
-        return {**old, "metadata": dict(old["metadata"]), "status": copy.deepcopy(obj.get("status") or {})}
+        return {**old, "metadata": dict(old["metadata"]), "status": copied(obj.get("status") or {})}
 
     def _rest_of(self, kind: Kind, old: JsonObject, obj: JsonObject) -> JsonObject:
-        new = copy.deepcopy(obj)
+        new = copied(obj)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         for key in ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
             new["metadata"].pop(key, None)
@@ -359,7 +358,7 @@ class Store:
             (self.kinds[key], obj)
             for key, held in self._objects.items()
             for obj in held.values()
-            if uid in owner_uids(obj)
+            if "ownerReferences" in obj["metadata"] and uid in owner_uids(obj)
         ]
 
     def _lose_owner(self, kind: Kind, obj: JsonObject, uid: str, *, orphan: bool) -> None:

@@ -8,9 +8,9 @@ Source: k8s.io/apimachinery pkg/util/strategicpatch/patch.go; the order of lists
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
+from gpukube.sandbox.kube.store.objects import copied
 from gpukube.sandbox.kube.store.problems import bad_request
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def strategic_merge(original: JsonObject, patch: JsonObject, structure: Structur
     """
     directive = patch.get("$patch")
     if directive == "replace":
-        return copy.deepcopy({key: value for key, value in patch.items() if key != "$patch"})
+        return copied({key: value for key, value in patch.items() if key != "$patch"})
     if directive == "delete":
         return {}
     if directive is not None:
