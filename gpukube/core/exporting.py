@@ -83,12 +83,14 @@ class Exporter:
             argument.
         head: First line of the document, above the notes: "#!/bin/sh"; "" for none.
         resource: Of Terraform alone, pure: the block that is the pool; plans are shown in its terms too.
+        is_pool: Whether what the target makes is a pool of the cloud, which gpukube knows again.
         is_open: Pure: whether a pool of a spec leaves open what only the live cluster knows (Cloud.complete).
     """
 
     write: Callable[[ClusterRef, Sequence[ExportedPool], Losses], str]
     head: str = ""
     resource: Callable[[ClusterRef, ExportedPool], Block] | None = None
+    is_pool: bool = True
     is_open: Callable[[Desired], bool] = lambda _: False
 
 

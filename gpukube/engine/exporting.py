@@ -97,7 +97,7 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     text = exporter.write(cluster, pools, losses)
     if losses.refusals:
         raise SpecError.of(losses.refusals)
-    notes = (*losses.notes, *_notes(pools))
+    notes = (*losses.notes, *_notes(pools, is_pool=exporter.is_pool))
     head = [exporter.head] if exporter.head else []
     count = f"{len(pools)} GPU pool{'' if len(pools) == 1 else 's'}"
     title = f"{count} of {cluster.name}, for {target}, by gpukube {__version__}"
@@ -107,17 +107,20 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     return "\n".join([*head, *(f"# {line}".rstrip() for line in comments), "", text])
 
 
-def _notes(pools: Sequence[ExportedPool]) -> Iterator[str]:
+def _notes(pools: Sequence[ExportedPool], *, is_pool: bool) -> Iterator[str]:
     """Note what gpukube does beside the pool, whatever the target."""
     for pool in pools:
         kind = kind_of(pool.desired.ownership.advertiser)
         if kind is not None:
+            how = "gpukube pool create -f SPEC installs it once the pool exists"
+            chart = f"chart {kind.chart} {kind.version} of {kind.repository}"
             yield (
                 f"{pool.name}: the Helm release {kind.address} ({kind.title}), which makes its GPUs available to pods: "
-                "gpukube pool create -f SPEC installs it once the pool exists"
+                f"{how if is_pool else chart}"
             )
         if pool.desired.target.protect:
             yield f"{pool.name}: deletionProtection is the label {PROTECT_LABEL}, which only gpukube honours"
-    if any(pool.desired.target.owner for pool in pools):
-        yield _MARKS
-    yield _PROOF
+    if is_pool:
+        if any(pool.desired.target.owner for pool in pools):
+            yield _MARKS
+        yield _PROOF

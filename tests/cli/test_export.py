@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from gpukube.core.exporting import ExportedPool, Losses, shell_command
 from gpukube.core.hcl import Block, Expression, block, literal, render
@@ -19,6 +20,7 @@ from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.sandbox import daemon
 from gpukube.testing.fakes import FakeProvider
+from gpukube_eks.pool.translate import with_place
 from tests.builders import CLUSTER, make_target
 from tests.cli.harness import EXAMPLES
 from tests.sandbox.kube.clients import run_client
@@ -197,6 +199,104 @@ def test_pool_when_it_is_spot_then_terraform_has_what_azure_gives_it_by_itself(t
     assert "eviction_policy" in text
     assert '"kubernetes.azure.com/scalesetpriority=spot:NoSchedule"' in text
     assert '"kubernetes.azure.com/scalesetpriority"' in text
+
+
+def members(*names: str) -> dict[str, object]:
+    """Make a schema of an object that has no other members."""
+    return {"type": "object", "properties": {name: {} for name in names}, "additionalProperties": False}
+
+
+OBJECT = {"type": "object", "required": ["apiVersion", "kind", "metadata"]}
+NODE_GROUP = members(
+    *[
+        "name",
+        "instanceType",
+        "amiFamily",
+        "releaseVersion",
+        "minSize",
+        "maxSize",
+        "desiredCapacity",
+        "subnets",
+        "iam",
+        "volumeSize",
+        "volumeType",
+    ],
+    *[
+        "disableIMDSv1",
+        "spot",
+        "capacityReservation",
+        "instanceMarketOptions",
+        "labels",
+        "tags",
+        "taints",
+        "updateConfig",
+    ],
+    *["nodeRepairConfig", "maxPodsPerNode", "bottlerocket"],
+)
+SPECS_OF_KINDS = {
+    "ClusterConfig": {**OBJECT, "properties": {"managedNodeGroups": {"type": "array", "items": NODE_GROUP}}},
+    "NodePool": {**OBJECT, "properties": {"spec": members("template", "disruption", "limits", "replicas")}},
+    "EC2NodeClass": {
+        **OBJECT,
+        "properties": {
+            "spec": members(
+                "role",
+                "amiSelectorTerms",
+                "subnetSelectorTerms",
+                "securityGroupSelectorTerms",
+                "capacityReservationSelectorTerms",
+                "kubelet",
+                "userData",
+                "blockDeviceMappings",
+                "metadataOptions",
+                "tags",
+            )
+            | {"required": ["role", "amiSelectorTerms", "subnetSelectorTerms", "securityGroupSelectorTerms"]}
+        },
+    },
+}
+"""What the schemas of eksctl and Karpenter have of it, as far as it is written here."""
+EKS_SPECS = [(file, key) for file, key, provider in SPECS if provider == "eks"]
+ROLE = "arn:aws:iam::111122223333:role/nodes"
+
+
+def documents(file: Path, key: str, target: str) -> list[dict[str, Any]]:
+    prepared = prepare(load([str(file)]), Filters(clusters=(key,)))
+    pools = [ExportedPool(with_place(one, ROLE, ["subnet-0123456789abcdef0"])) for one in prepared.desired[key]]
+    return list(yaml.safe_load_all(export_text(prepared.clusters[key], target, pools)))
+
+
+@pytest.mark.parametrize("target", ["eksctl", "karpenter"])
+def test_manifests_when_written_then_only_known_members(target: str) -> None:
+    seen = []
+    for file, key in EKS_SPECS:
+        try:
+            found = documents(file, key, target)
+        except SpecError as error:
+            seen.append((file.stem, [one.code for one in error.diagnostics]))
+            continue
+        for document in found:
+            Draft202012Validator(SPECS_OF_KINDS[document["kind"]]).validate(document)
+    assert seen == ([("eks-mig-layout", ["export-refused"])] if target == "karpenter" else [])
+
+
+def test_karpenter_when_a_pool_is_autoscaled_then_its_most_gpus_are_the_limit_and_else_replicas() -> None:
+    pool, node_class = documents(EXAMPLES / "eks-timeslicing.yaml", "train-eks", "karpenter")
+    assert (pool["spec"]["replicas"], node_class["spec"]["role"]) == (2, "nodes")
+    labels = pool["spec"]["template"]["metadata"]["labels"]
+    assert (labels["gpukube.io/advertiser"], labels.keys() & {"gpukube.io/owner", "gpukube.io/pool"}) == (
+        "chart",
+        set(),
+    )
+
+
+def test_eksctl_when_the_image_is_bottlerocket_then_its_settings_are_kept() -> None:
+    file = EXAMPLES / "eks-bottlerocket-mig.yaml"
+    (key,) = yaml.safe_load(file.read_text())["clusters"]
+    (config,) = documents(file, key, "eksctl")
+    (group, *_) = config["managedNodeGroups"]
+    settings = group["bottlerocket"]["settings"]["kubelet-device-plugins"]["nvidia"]
+    assert (group["amiFamily"], settings["device-partitioning-strategy"]) == ("Bottlerocket", "mig")
 
 
 def test_cluster_when_it_has_no_gpu_pools_then_nothing_is_written(gpukube: Gpukube) -> None:

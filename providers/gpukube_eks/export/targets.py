@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import Exporter
-from gpukube_eks.export import aws, terraform
+from gpukube_eks.export import aws, eksctl, karpenter, terraform
 from gpukube_eks.pool.translate import group_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def _is_open(desired: Desired) -> bool:
 EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(
     {
         "aws": Exporter(aws.write_script, head="#!/bin/sh", is_open=_is_open),
+        "eksctl": Exporter(eksctl.write_config, is_open=_is_open),
+        "karpenter": Exporter(karpenter.write_manifests, is_open=_is_open, is_pool=False),
         "terraform": Exporter(terraform.write_hcl, resource=terraform.resource_of, is_open=_is_open),
     }
 )

@@ -1,0 +1,130 @@
+"""Node groups as a ClusterConfig of eksctl.
+
+Names: eksctl-io/eksctl pkg/apis/eksctl.io/v1alpha5/assets/schema.json (ManagedNodeGroup). eksctl makes a CloudFormation
+stack and a launch template of its own for each group, so that it cannot take over one that it did not make.
+"""
+
+from __future__ import annotations
+
+import base64
+import tomllib
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from gpukube.core.jsontree import at, integer, strings, text, texts, tree, trees
+from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.fields import read_taint
+from gpukube_eks.pool.nodeadm import read_max_pods
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.values import ClusterRef
+
+_RESERVATION: Final = {
+    "CapacityReservationId": "capacityReservationID",
+    "CapacityReservationResourceGroupArn": "capacityReservationResourceGroupARN",
+}
+_REPAIR: Final = (
+    "enabled",
+    "maxUnhealthyNodeThresholdCount",
+    "maxUnhealthyNodeThresholdPercentage",
+    "maxParallelNodesRepairedCount",
+    "maxParallelNodesRepairedPercentage",
+    "nodeRepairConfigOverrides",
+)
+
+
+def write_config(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
+    """Write one ClusterConfig with all pools."""
+    losses.note(
+        "making the groups: eksctl create nodegroup -f FILE --install-nvidia-plugin=false; without that option eksctl "
+        "installs a device plugin of its own beside another one"
+    )
+    losses.note(
+        "a cluster that eksctl did not make: add its VPC and the security group of its control plane to the file "
+        "(vpc.id, vpc.securityGroup)"
+    )
+    if any(pool.live for pool in pools):
+        losses.note("live pools: eksctl cannot take them over, and makes new ones, whose names must be free")
+    document = {
+        "apiVersion": "eksctl.io/v1alpha5",
+        "kind": "ClusterConfig",
+        "metadata": {"name": cluster.name, "region": cluster.identity["region"]},
+        "managedNodeGroups": [_group(pool, losses) for pool in pools],
+    }
+    return dump(document)
+
+
+def dump(document: Mapping[str, object]) -> str:
+    """Write a document of YAML, with the keys in their order."""
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
+    group, data = group_of(pool), tree(template_of(pool), "LaunchTemplateData")
+    sizes, disk = tree(group, "scalingConfig"), tree(data, "BlockDeviceMappings", 0, "Ebs")
+    rocket = is_bottlerocket(text(group, "amiType"))
+    found: dict[str, object] = {
+        "name": pool.name,
+        "instanceType": pool.desired.target.machine.name,
+        "amiFamily": "Bottlerocket" if rocket else "AmazonLinux2023",
+        "releaseVersion": group.get("releaseVersion"),
+        "minSize": sizes.get("minSize"),
+        "maxSize": sizes.get("maxSize"),
+        "desiredCapacity": sizes.get("desiredSize"),
+        "subnets": list(strings(group, "subnets")),
+        "iam": {"instanceRoleARN": group.get("nodeRole")},
+        "volumeSize": disk.get("VolumeSize"),
+        "volumeType": disk.get("VolumeType"),
+        "disableIMDSv1": True,
+        "spot": True if group.get("capacityType") == "SPOT" else None,
+        **_bought(data),
+        "labels": texts(group, "labels"),
+        "tags": texts(group, "tags"),
+        "taints": [_taint(taint) for taint in trees(group, "taints")],
+        "updateConfig": {key: value for key, value in tree(group, "updateConfig").items() if key != "updateStrategy"},
+        "nodeRepairConfig": {key: value for key, value in tree(group, "nodeRepairConfig").items() if key in _REPAIR},
+        **_settings(text(data, "UserData"), rocket=rocket),
+    }
+    if at(group, "updateConfig", "updateStrategy") == "MINIMAL":
+        losses.note(
+            f"{pool.name}: updateStrategy MINIMAL (upgrade.maxSurge 0): eksctl has no field for it, so that EKS "
+            "starts new nodes before it stops old ones"
+        )
+    if version := text(group, "version"):
+        losses.note(f"{pool.name}: kubernetesVersion {version}: eksctl gives nodes the version of the cluster")
+    if pool.desired.target.tags:
+        losses.note(f"{pool.name}: tags: whether machines and disks get them is up to eksctl's own launch template")
+    return {key: value for key, value in found.items() if value not in (None, [], {})}
+
+
+def _bought(data: Mapping[str, object]) -> dict[str, object]:
+    reserved = tree(data, "CapacityReservationSpecification", "CapacityReservationTarget")
+    target = {name: reserved[key] for key, name in _RESERVATION.items() if key in reserved}
+    market = at(data, "InstanceMarketOptions", "MarketType")
+    return {
+        "capacityReservation": {"capacityReservationTarget": target} if target else None,
+        "instanceMarketOptions": {"marketType": market} if market else None,
+    }
+
+
+def _taint(native: Mapping[str, object]) -> dict[str, str]:
+    taint = read_taint(native)
+    return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+
+
+def _settings(user_data: str, *, rocket: bool) -> dict[str, object]:
+    """Bottlerocket's settings as they are; of the others the number of pods, which is all that they have."""
+    if not user_data:
+        return {}
+    if not rocket:
+        return {"maxPodsPerNode": read_max_pods(user_data)}
+    settings = tree(tomllib.loads(base64.b64decode(user_data).decode()), "settings")
+    kubernetes = tree(settings, "kubernetes")
+    pods = integer(kubernetes, "max-pods")
+    others = {key: value for key, value in settings.items() if key != "kubernetes"}
+    return {"maxPodsPerNode": pods, "bottlerocket": {"settings": others} if others else None}

@@ -1,0 +1,152 @@
+"""Node groups as what Karpenter makes the same nodes from: a NodePool and an EC2NodeClass each.
+
+Names: aws/karpenter-provider-aws pkg/apis/crds (karpenter.sh/v1, karpenter.k8s.aws/v1). These nodes belong to no node
+group, so that gpukube does not know them as a pool: they carry no marks.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import strings, text, texts, tree, trees
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube_eks.export.eksctl import dump
+from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.facts.images import is_bottlerocket
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gpukube.core.exporting import ExportedPool, Losses
+    from gpukube.core.values import ClusterRef, Target
+
+_GPU: Final = "nvidia.com/gpu"
+_NOT_NAME: Final = re.compile(r"[^a-z0-9-]+")
+_MARKS: Final = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
+_IDLE: Final = "10m"
+"""What the cluster autoscaler waits before it takes an empty node away (kubernetes/autoscaler FAQ,
+scale-down-unneeded-time)."""
+
+
+def write_manifests(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
+    """Write the two objects of each pool."""
+    owned = f"kubernetes.io/cluster/{cluster.name}"
+    losses.note(f"security groups: those with the tag {owned}: owned, which EKS gives to the cluster's own")
+    losses.note("the nodes' role: Karpenter wants its name, in the account of the cluster, and an access entry for it")
+    losses.note("nodes of Karpenter belong to no node group: gpukube neither lists nor verifies them as a pool")
+    found = []
+    for pool in pools:
+        _check(pool, losses)
+        found += [_node_pool(pool, losses), _node_class(pool, owned)]
+    return "---\n".join(map(dump, found))
+
+
+def _check(pool: ExportedPool, losses: Losses) -> None:
+    """Refuse what Karpenter would never start a node for."""
+    target, reservation = pool.desired.target, pool.desired.target.capacity.reservation
+    if others := sorted(pool.desired.promise.per_node.keys() - {_GPU}):
+        losses.refuse(
+            pool,
+            "sharing.mig.strategy" if target.sharing.mig else "sharing",
+            f"Karpenter starts no node for pods that request {', '.join(others)}: it knows whole GPUs only",
+            "write mig: {strategy: single}, or whole GPUs",
+        )
+    if reservation is not None and not reservation.id.startswith("cr-"):
+        losses.refuse(
+            pool,
+            f"capacity.reserved.eks.{reservation.form}",
+            "Karpenter selects reservations by their ids, not by a resource group",
+            "write the id of a reservation, cr-...",
+        )
+    if target.sharing.mig or target.sharing.slicing:
+        count = pool.desired.promise.per_node.get(_GPU, 0)
+        losses.note(
+            f"{pool.name}: Karpenter counts {target.machine.gpus:g} GPUs on a node where pods see {count}, and starts "
+            "more nodes than they need"
+        )
+
+
+def _node_pool(pool: ExportedPool, losses: Losses) -> dict[str, object]:
+    target, name = pool.desired.target, _name(pool)
+    if target.nodes.minimum and target.nodes.autoscaled:
+        losses.note(f"{pool.name}: nodes.autoscaling.min {target.nodes.minimum}: Karpenter starts from no nodes")
+    if not target.nodes.autoscaled:
+        losses.note(f"{pool.name}: nodes.count: replicas needs Karpenter's feature gate StaticCapacity")
+    labels = {key: value for key, value in texts(group_of(pool), "labels").items() if key not in _MARKS}
+    spec: dict[str, object] = {
+        "template": {
+            "metadata": {"labels": labels},
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name},
+                "requirements": _requirements(target),
+                "taints": [
+                    {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
+                    for taint in sorted(target.taints)
+                ],
+                "expireAfter": "Never",
+            },
+        },
+        "disruption": {
+            "consolidationPolicy": "WhenEmpty",
+            "consolidateAfter": _IDLE,
+            "budgets": [{"nodes": target.upgrade.max_unavailable or "1"}],
+        },
+    }
+    if target.nodes.autoscaled:
+        spec["limits"] = {_GPU: str(int(target.machine.devices * target.nodes.maximum))}
+    else:
+        spec["replicas"] = target.nodes.count
+    return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
+
+
+def _requirements(target: Target) -> list[dict[str, object]]:
+    wanted = {
+        "node.kubernetes.io/instance-type": [target.machine.name],
+        "karpenter.sh/capacity-type": [target.capacity.type],
+        "topology.kubernetes.io/zone": sorted(target.zones),
+    }
+    return [{"key": key, "operator": "In", "values": values} for key, values in wanted.items() if values]
+
+
+def _node_class(pool: ExportedPool, owned: str) -> dict[str, object]:
+    target, group = pool.desired.target, group_of(pool)
+    data = tree(template_of(pool), "LaunchTemplateData")
+    rocket, reservation = is_bottlerocket(text(group, "amiType")), target.capacity.reservation
+    metadata = tree(data, "MetadataOptions")
+    spec: dict[str, object] = {
+        "role": text(group, "nodeRole").rpartition("/")[2],
+        "amiSelectorTerms": [{"alias": "bottlerocket@latest" if rocket else "al2023@latest"}],
+        "subnetSelectorTerms": [{"id": subnet} for subnet in strings(group, "subnets")],
+        "securityGroupSelectorTerms": [{"tags": {owned: "owned"}}],
+        "capacityReservationSelectorTerms": [{"id": reservation.id}] if reservation else None,
+        "kubelet": {"maxPods": target.max_pods} if target.max_pods else None,
+        "userData": base64.b64decode(text(data, "UserData")).decode() if rocket and data.get("UserData") else None,
+        "blockDeviceMappings": [_device(device) for device in trees(data, "BlockDeviceMappings")],
+        "metadataOptions": {
+            "httpTokens": metadata.get("HttpTokens"),
+            "httpPutResponseHopLimit": metadata.get("HttpPutResponseHopLimit"),
+        },
+        "tags": dict(sorted(target.tags.items())),
+    }
+    kept = {key: value for key, value in spec.items() if value not in (None, {}, [])}
+    api = "karpenter.k8s.aws/v1"
+    return {"apiVersion": api, "kind": "EC2NodeClass", "metadata": {"name": _name(pool)}, "spec": kept}
+
+
+def _device(device: Mapping[str, object]) -> dict[str, object]:
+    disk = tree(device, "Ebs")
+    return {
+        "deviceName": device.get("DeviceName"),
+        "ebs": {
+            "volumeSize": f"{disk.get('VolumeSize')}Gi",
+            "volumeType": disk.get("VolumeType"),
+            "deleteOnTermination": disk.get("DeleteOnTermination"),
+        },
+    }
+
+
+def _name(pool: ExportedPool) -> str:
+    """Names of objects are of lower case letters, digits and -."""
+    return _NOT_NAME.sub("-", pool.name.lower()).strip("-")
