@@ -88,6 +88,8 @@ def _price(document: PlanDocument, view: View) -> Iterator[Line]:
         if view.verbose:
             monthly = total["usdPerMonth"]
             yield f"730 hours: {usd_range(monthly['before'])} now, {usd_range(monthly['after'])} USD after"
+    if total["rough"] and not total["notes"]:
+        yield Hung(Text("~ "), Text("is the price of another region; --live-prices reads those of the pools' regions"))
     yield from price_notes(total)
 
 

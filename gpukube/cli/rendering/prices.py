@@ -55,7 +55,7 @@ def price_words(price: PoolPricePart) -> str:
     if price["perDevice"] and price["perDevice"] != price["perGpuHour"]:
         words.append(f"{usd_range(price['perDevice'], mark)} per {short(price['device'])} device")
     if price["whileBothRun"]:
-        words.append(f"{usd_range(price['whileBothRun'], mark)} while both pools run")
+        words.append(f"{usd_range(price['whileBothRun'], mark)} while both run with --replace surge")
     source = _source(price)
     unknown = f": {price['unknown']}" if price["unknown"] else ""
     return ", ".join(words) + (f" ({source})" if source else "") + unknown

@@ -59,7 +59,7 @@ _HOURS_OF_MONTH: Final = 730
 
 
 @dataclass(frozen=True, slots=True)
-class PriceBook:
+class UnitPrices:
     """Unit prices of a region: (what, whether spot) -> US dollars per hour; of SSDs per GiB and month."""
 
     units: dict[tuple[str, bool], float] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class PriceBook:
         return self.units.get((what, spot))
 
 
-def read_skus(items: Iterable[Mapping[str, object]], region: str) -> PriceBook:
+def read_skus(items: Iterable[Mapping[str, object]], region: str) -> UnitPrices:
     """Read the SKUs that count: of the region, on demand or spot, of no other deal. The first of several wins."""
     found: dict[tuple[str, bool], float] = {}
     for item in items:
@@ -84,10 +84,10 @@ def read_skus(items: Iterable[Mapping[str, object]], region: str) -> PriceBook:
         what = _PLACE.sub("", _SPOT_WORDS.sub("", text))
         if price:
             found.setdefault((what, spot), price)
-    return PriceBook(found)
+    return UnitPrices(found)
 
 
-def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: PriceBook) -> tuple[Offer, ...]:
+def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: UnitPrices) -> tuple[Offer, ...]:
     """Put prices to machines whose parts all have one."""
     return tuple(
         replace(
@@ -97,7 +97,7 @@ def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: Price
     )
 
 
-def price_machine(machine: Machine, prices: PriceBook, *, spot: bool) -> float | None:
+def price_machine(machine: Machine, prices: UnitPrices, *, spot: bool) -> float | None:
     """Return the price of a whole machine, that of an N1 machine with its GPUs; None when a part has no SKU."""
     offer = Offer(
         name=machine.name,
@@ -117,7 +117,7 @@ def price_machine(machine: Machine, prices: PriceBook, *, spot: bool) -> float |
     return round(gpus + cpu * host.vcpus + ram * host.memory_gib, 4)
 
 
-def _sum(offer: Offer, ssds: Mapping[str, int], prices: PriceBook, *, spot: bool) -> float | None:
+def _sum(offer: Offer, ssds: Mapping[str, int], prices: UnitPrices, *, spot: bool) -> float | None:
     gpu = prices.unit(_GPUS.get(offer.accelerator, ""), spot=spot)
     if gpu is None or not offer.gpus:
         return None

@@ -24,7 +24,7 @@ from gpukube.core.jsontree import tree, trees
 from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.listings import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
-from gpukube_gke.facts.prices import COMPUTE_ENGINE, PriceBook, price_machine, price_offers, read_skus
+from gpukube_gke.facts.prices import COMPUTE_ENGINE, UnitPrices, price_machine, price_offers, read_skus
 from gpukube_gke.live.access import SCOPE, EmulatedIdentity
 from gpukube_gke.live.failures import explained
 
@@ -123,12 +123,12 @@ def ask_prices(session: Session, wanted: PriceInquiry, base: str) -> LivePrices:
     """
     inquiry = wanted.inquiry
     asked = [*((machine, False) for machine in wanted.on_demand), *((machine, True) for machine in wanted.spot)]
-    known, notes = PriceBook(), []
+    known, notes = UnitPrices(), []
     try:
         with explained(inquiry.where):
             for page in _sku_pages(session, base, inquiry):
                 # the first of several SKUs of one part counts, as where all are read at once
-                known = PriceBook(read_skus(trees(page, "skus"), inquiry.region).units | known.units)
+                known = UnitPrices(read_skus(trees(page, "skus"), inquiry.region).units | known.units)
                 if all(price_machine(machine, known, spot=spot) is not None for machine, spot in asked):
                     break
     except GpukubeError as error:

@@ -29,7 +29,8 @@ class PoolPricePart(TypedDict):
     usdPerHour: PriceChange
     """Of all nodes."""
     whileBothRun: UsdPart | None
-    """Of a replace: old and new pool together, while both run; null otherwise, or when one of them is unknown."""
+    """Of a replace: old and new pool together, while both run with --replace surge; null otherwise, or when one of the
+    two prices is unknown."""
     perNode: UsdPart | None
     """Of one node after; of one that goes where the pool is deleted."""
     perGpuHour: UsdPart | None
