@@ -131,3 +131,8 @@ class CloudQuotas:
 
     draws: Callable[[ClusterRef, str, Machine, Capacity], tuple[QuotaDraw, ...]]
     surge: Callable[[Desired, Observed, Sequence[Change]], int]
+
+
+def share_of(amount: str, nodes: int) -> int:
+    """Count the nodes of an amount, "1" or "33%"; percentages are rounded up."""
+    return -(-nodes * int(amount[:-1]) // 100) if amount.endswith("%") else int(amount)

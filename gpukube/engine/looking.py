@@ -30,7 +30,12 @@ def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterP
     """Look at the clusters that pools are on, with `scope.prune` at all, and say what would happen; changes nothing."""
     prepared = prepared if scope.prune else prepared.narrowed()
     with open_sessions(prepared.clusters.values(), run) as sessions:
-        return plan_clusters(prepared, sessions, run, scope)
+        plans = plan_clusters(prepared, sessions, run, scope)
+        if not scope.quotas:
+            return plans
+        from gpukube.engine.plan.quotas import with_quotas  # noqa: PLC0415 - for a plan, not for its differences
+
+        return with_quotas(plans, sessions, run.parallelism)
 
 
 def survey(

@@ -303,9 +303,11 @@ def _note_body(entry: LoggedRequest, body: bytes) -> None:
 
 
 def _action_of(scope: Scope, body: bytes) -> str:
-    """The action that a form names (the query protocols of AWS), as if it stood in the query; patterns see it there."""
-    is_form = any(name == b"content-type" and value.startswith(_FORM.encode()) for name, value in scope["headers"])
+    """The action that a form or a header names (AWS), as if it stood in the query; patterns see it there."""
+    headers = dict(scope["headers"])
+    is_form = headers.get(b"content-type", b"").startswith(_FORM.encode())
     action = dict(parse_qsl(body.decode(errors="replace"))).get("Action") if is_form else None
+    action = action or headers.get(b"x-amz-target", b"").decode(errors="replace").rpartition(".")[2]
     return f"Action={action}" if action else ""
 
 

@@ -111,9 +111,11 @@ class AksProvider:
         return CATALOG
 
     @property
-    def quotas(self) -> CloudQuotas | None:
-        """None."""
-        return None
+    def quotas(self) -> CloudQuotas:
+        """What its nodes count against."""
+        from gpukube_aks.rules.quotas import QUOTAS
+
+        return QUOTAS
 
     @property
     def in_cluster(self) -> InClusterFacts:

@@ -130,9 +130,11 @@ class EksProvider:
         return CATALOG
 
     @property
-    def quotas(self) -> CloudQuotas | None:
-        """None."""
-        return None
+    def quotas(self) -> CloudQuotas:
+        """What its nodes count against."""
+        from gpukube_eks.rules.quotas import QUOTAS
+
+        return QUOTAS
 
     @property
     def in_cluster(self) -> InClusterFacts:

@@ -113,9 +113,11 @@ class GkeProvider:
         return CATALOG
 
     @property
-    def quotas(self) -> CloudQuotas | None:
-        """None."""
-        return None
+    def quotas(self) -> CloudQuotas:
+        """What its nodes count against."""
+        from gpukube_gke.rules.quotas import QUOTAS
+
+        return QUOTAS
 
     @property
     def in_cluster(self) -> InClusterFacts:

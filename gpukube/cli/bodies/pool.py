@@ -47,7 +47,7 @@ def plan(choices: Choices) -> None:
     """Show the plan; with --out save it."""
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
-        plans = looking.plan(job.prepared, job.run, _scope(choices))
+        plans = looking.plan(job.prepared, job.run, replace(_scope(choices), quotas=True))
         prices = plan_prices(choices, job, plans)
     document = plan_document(
         plans,

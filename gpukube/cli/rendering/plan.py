@@ -18,6 +18,7 @@ from gpukube.cli.rendering.lines import (
     node_words,
 )
 from gpukube.cli.rendering.prices import price_change, price_line, price_notes, price_words, usd_range
+from gpukube.cli.rendering.quotas import quota_lines
 from gpukube.cli.rendering.replacement import needs_words, replacement_lines
 from gpukube.cli.rendering.text import Hung, Table, Text
 from gpukube.cli.rendering.words import (
@@ -56,6 +57,7 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
         yield from _head(cluster)
         yield from _cluster_table(cluster, view) if view.width >= WIDE else _stacked(cluster["pools"], view)
         yield from _unplanned(cluster)
+        yield from quota_lines(cluster["quotas"])
         yield from _inside(cluster, view)
         yield ""
     yield Hung(Text("plan: "), Text(plan_summary(document)))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         UnplannedPool,
     )
     from gpukube.engine.documents.shapes.prices import PoolPricePart
+    from gpukube.engine.documents.shapes.quotas import Quota
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding
@@ -169,8 +170,15 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
         "undeclared": [
             {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
         ],
+        "quotas": _quotas(plan) if plan.quotas else [],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
     }
+
+
+def _quotas(plan: ClusterPlan) -> list[Quota]:
+    from gpukube.engine.documents.quotas import quota_part  # noqa: PLC0415 - a diff reads none
+
+    return [quota_part(use) for use in plan.quotas]
 
 
 def _release(plan: ReleasePlan) -> Release:

@@ -46,6 +46,7 @@ class Scope:
         adopt_release: A release of the plugin's chart that the user made may be taken over.
         pin: Fetch the chart that would be installed, and hold the plan to its digest.
         check_chart: Fetch it where its version is not the tested one, since such a version may not exist.
+        quotas: Read the quotas of the cloud that pools need more of.
     """
 
     skip_cluster: bool = False
@@ -59,6 +60,7 @@ class Scope:
     adopt_release: bool = False
     pin: bool = False
     check_chart: bool = False
+    quotas: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,15 @@ def with_quotas(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], a
     """
     needs = {plan.cluster.key: cluster_needs(plan, sessions[plan.cluster.key]) for plan in plans}
     uses = quotas_for(needs, {key: session.cloud for key, session in sessions.items()}, at_once)
-    return tuple(replace(plan, quotas=uses[plan.cluster.key]) for plan in plans)
+    told: set[CloudQuota] = set()
+    found = []
+    for plan in plans:
+        ours = uses[plan.cluster.key]
+        new = [use for use in ours if use.quota not in told]  # clusters that share one have the same numbers
+        told.update(use.quota for use in ours)
+        problems = (*plan.diagnostics, *shortfalls(new, plan.cluster.key))
+        found.append(replace(plan, quotas=ours, diagnostics=problems))
+    return tuple(found)
 
 
 def cluster_needs(plan: ClusterPlan, session: Session) -> tuple[QuotaNeed, ...]:

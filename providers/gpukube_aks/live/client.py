@@ -31,6 +31,7 @@ from gpukube_aks.facts.endpoint import is_same_origin
 from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
 from gpukube_aks.live.failures import explained
+from gpukube_aks.live.quotas import read_quotas
 from gpukube_aks.pool.observe import STATES, observe_pool
 from gpukube_aks.pool.translate import CREATE, DELETE
 from gpukube_aks.rules.cluster import check_cluster, read_cluster
@@ -266,9 +267,8 @@ class AksCloud:
         return cloud_access(self._cluster, self._sdk, self._credential)
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of one place; what cannot be read says why."""
-        del asked
-        return {}
+        """Read quotas of the subscription in the region; what cannot be read says why."""
+        return read_quotas(self._sdk, self._base, asked, self._cluster.key)
 
     def close(self) -> None:
         """Close all connections."""

@@ -12,41 +12,30 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from azure.core import PipelineClient
-from azure.core.exceptions import HttpResponseError
 from azure.core.pipeline.policies import HeadersPolicy, RetryPolicy, UserAgentPolicy
 from azure.core.pipeline.transport import RequestsTransport
 from azure.core.rest import HttpRequest, HttpResponse
 
 from gpukube import __version__
 from gpukube.core.cloud_catalog import Findings, LivePrice, LivePrices
-from gpukube.core.jsontree import tree, trees
 from gpukube.endpoint import choose_endpoint
-from gpukube.errors import CloudError, GpukubeError, SpecError, Where
+from gpukube.errors import GpukubeError, SpecError, Where
 from gpukube_aks.facts.endpoint import is_same_origin
 from gpukube_aks.facts.listings import price_query, priced, read_price, read_sku, sku_filter
 from gpukube_aks.live.client import PUBLIC_URL, connect_subscription
 from gpukube_aks.live.failures import explained
+from gpukube_aks.live.pages import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Protocol
-
     from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
     from gpukube.endpoint import Endpoint
     from gpukube_aks.facts.listings import Price
-
-    class Sender(Protocol):
-        """As much of a client as is used; raises for no status."""
-
-        def send_request(self, request: HttpRequest) -> HttpResponse:
-            """Send one request."""
-
+    from gpukube_aks.live.pages import Sender
 
 _PRICES_URL: Final = "https://prices.azure.com"
 _SKUS_VERSION: Final = "2021-07-01"
 _PRICES_VERSION: Final = "2023-01-01-preview"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_MOST_PAGES: Final = 500
 _RETRIES: Final = 5
 _RETRY_FACTOR_S: Final = 1.5
 """The price list says 429 without a Retry-After; three seconds are enough."""
@@ -92,7 +81,7 @@ def ask(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, 
         params={"api-version": _SKUS_VERSION, "$filter": sku_filter(inquiry.region)},
     )
     with explained(inquiry.where):
-        items = _items(arm, first, arm_base, ("value", "nextLink"))
+        items = listed(arm, first, arm_base, ("value", "nextLink"))
         offers = [offer for item in items if (offer := read_sku(item))]
     notes = _unknown(sorted(offer.name for offer in offers if not offer.model))
     if prices is None:
@@ -149,27 +138,8 @@ def _prices(client: Sender, inquiry: Inquiry, base: str, size: str = "") -> list
         params={"api-version": _PRICES_VERSION, "$filter": price_query(inquiry.region, size)},
     )
     with explained(inquiry.where):
-        items = _items(client, first, base, ("Items", "NextPageLink"))
+        items = listed(client, first, base, ("Items", "NextPageLink"))
         return [price for item in items if (price := read_price(item))]
-
-
-def _items(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str]) -> Iterator[Mapping[str, object]]:
-    """Read all pages; a link to another host is not followed: it would get our token."""
-    key, link = keys
-    request = first
-    for _ in range(_MOST_PAGES):
-        response = client.send_request(request)
-        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
-            raise HttpResponseError(response=response)
-        page = tree(response.json())
-        yield from trees(page, key)
-        following = str(page.get(link) or "")
-        if not following:
-            return
-        if not is_same_origin(following, base):
-            raise CloudError("the next page of Azure's answer is on another host", code="bad-answer")
-        request = HttpRequest("GET", following)
-    raise CloudError(f"Azure's answer has more than {_MOST_PAGES} pages", code="bad-answer")
 
 
 def _price_client(inquiry: Inquiry, endpoint: Endpoint) -> PipelineClient[HttpRequest, HttpResponse]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.quotas import share_of
 from gpukube.errors import Finding
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
             severity="warning",
         )
     least = target.nodes.minimum
-    if surges and least <= MOST_NODES < least + _nodes_of(upgrade.max_surge or _DEFAULT_SURGE, least):
+    if surges and least <= MOST_NODES < least + share_of(upgrade.max_surge or _DEFAULT_SURGE, least):
         yield Finding(
             "aks-surge-limit",
             where if upgrade.max_surge else target.locator.at("nodes"),
@@ -67,8 +68,3 @@ def surge_text(upgrade: Upgrade) -> str:
     if amount.endswith("%"):
         return f"{amount} of the nodes"
     return "1 node" if amount == "1" else f"{amount} nodes"
-
-
-def _nodes_of(amount: str, nodes: int) -> int:
-    """Percentages are rounded up (docs: aks/upgrade-aks-node-pools-rolling)."""
-    return -(-nodes * int(amount[:-1]) // 100) if amount.endswith("%") else int(amount)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, KubeAccess, Settings
     from gpukube.endpoint import Endpoint
-    from gpukube_eks.live.sdk import Aws, Ec2Sdk, Ec2Types, EksSdk, IamSdk, PricingSdk, ServiceName, StsSdk
+    from gpukube_eks.live.sdk import Aws, Ec2Sdk, Ec2Types, EksSdk, IamSdk, PricingSdk, QuotasSdk, ServiceName, StsSdk
 
 _DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
 _DUMMY_ACCOUNT: Final = "000000000000"
@@ -133,6 +133,11 @@ class AwsClients:
     def iam(self) -> IamSdk:
         """Roles."""
         return cast("IamSdk", self._client("iam"))
+
+    @property
+    def quotas(self) -> QuotasSdk:
+        """Limits of the account."""
+        return cast("QuotasSdk", self._client("service-quotas"))
 
     @property
     def types(self) -> Ec2Types:
@@ -297,6 +302,7 @@ EC2_OPERATIONS: Final = (
     "DeleteLaunchTemplate",
     "DeleteTags",
     "DescribeCapacityReservations",
+    "DescribeInstances",
     "DescribeInstanceTypeOfferings",
     "DescribeInstanceTypes",
     "DescribeLaunchTemplates",

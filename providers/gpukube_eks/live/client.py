@@ -25,6 +25,7 @@ from gpukube.kubeconfig import file_access
 from gpukube_eks.facts.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.live.access import cloud_access, connect_aws
 from gpukube_eks.live.failures import code_of, explained, unless
+from gpukube_eks.live.quotas import read_quotas
 from gpukube_eks.live.region import Region
 from gpukube_eks.live.templates import LaunchTemplates
 from gpukube_eks.pool.change import require_unmoved
@@ -183,9 +184,8 @@ class EksCloud:
         return cloud_access(self._cluster, native, self._aws, emulated=self._endpoint.is_emulated)
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of one place; what cannot be read says why."""
-        del asked
-        return {}
+        """Read quotas of the account in the region; what cannot be read says why."""
+        return read_quotas(self._aws, asked, self._cluster.key)
 
     def close(self) -> None:
         """Close connections that wait for more; other clusters of the account that share them open new ones."""

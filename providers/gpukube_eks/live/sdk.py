@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 Answer = Mapping[str, object]
-ServiceName = Literal["eks", "ec2", "sts", "iam", "pricing"]
+ServiceName = Literal["eks", "ec2", "sts", "iam", "pricing", "service-quotas"]
 
 
 class EksSdk(Protocol):
@@ -79,6 +79,9 @@ class Ec2Sdk(Protocol):
     def describe_capacity_reservations(self, **arguments: object) -> Answer:
         """List capacity reservations and Capacity Blocks by their ids."""
 
+    def describe_instances(self, **arguments: object) -> Answer:
+        """List instances by filters, by pages with a NextToken."""
+
 
 class Ec2Types(Protocol):
     """`client("ec2")`, for the catalog."""
@@ -95,6 +98,16 @@ class PricingSdk(Protocol):
 
     def get_products(self, **arguments: object) -> Answer:
         """List products with their prices, by pages with a NextToken."""
+
+
+class QuotasSdk(Protocol):
+    """`client("service-quotas")`: service-quotas/2019-06-24."""
+
+    def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Answer:  # noqa: N803 - the API's names
+        """GET a quota as it was set for the account; NoSuchResourceException where it never was."""
+
+    def get_aws_default_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Answer:  # noqa: N803 - as above
+        """GET the default of a quota."""
 
 
 class StsSdk(Protocol):
@@ -129,6 +142,10 @@ class Aws(Protocol):
     @property
     def iam(self) -> IamSdk:
         """Roles."""
+
+    @property
+    def quotas(self) -> QuotasSdk:
+        """Limits of the account."""
 
     def hosts(self) -> dict[str, str]:
         """Return the host that each service is reached at."""

@@ -15,9 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 import grpc  # type: ignore[import-untyped]  # ships no types
+import requests
 from google.api_core.exceptions import NotFound
 from google.api_core.gapic_v1.client_info import ClientInfo
 from google.api_core.retry import Retry
+from google.auth.transport.requests import AuthorizedSession
 from google.cloud import container_v1 as wire
 from google.cloud.container_v1.services.cluster_manager.transports import (
     ClusterManagerGrpcTransport,
@@ -29,17 +31,19 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.meanings import Problem
+from gpukube.core.quotas import QuotaReading
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.endpoint import EMULATED_TOKEN
-from gpukube.errors import CloudError, NoCluster, WrongAccount
+from gpukube.errors import CloudError, GpukubeError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.facts.places import cluster_name, operation_name, pool_name, project_of
-from gpukube_gke.live.access import EmulatedIdentity, cloud_access, shared_identity
+from gpukube_gke.live.access import EmulatedIdentity, GoogleIdentity, cloud_access, shared_identity
 from gpukube_gke.live.failures import explained, is_passing, is_throttled
 from gpukube_gke.live.offers import offered_zones
+from gpukube_gke.live.quotas import QuotaReader
 from gpukube_gke.pool.change import MANAGE
 from gpukube_gke.pool.fields import UPDATE
 from gpukube_gke.pool.observe import observe_pool
@@ -52,11 +56,10 @@ from gpukube_gke.rules.versions import is_picky, require_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.core.quotas import CloudQuota, QuotaReading
+    from gpukube.core.quotas import CloudQuota
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_gke.facts.endpoint import Endpoint
-    from gpukube_gke.live.access import GoogleIdentity
     from gpukube_gke.live.sdk import GkeSdk, Identity
 
 _RETRY_FIRST_S: Final = 1.0
@@ -174,6 +177,7 @@ class GkeCloud:
         self._native: Mapping[str, object] | None = None
         self._lock = threading.Lock()
         self._is_emulated = endpoint.is_emulated
+        self._base = endpoint.url if endpoint.is_emulated else ""
 
     def identify(self) -> ClusterFacts:
         """Check the project, and that the cluster is there and takes pools."""
@@ -275,9 +279,14 @@ class GkeCloud:
         return cloud_access(self._cluster, self._native or self._read_cluster(), self._identity)
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of one place; what cannot be read says why."""
-        del asked
-        return {}
+        """Read quotas of the project, in the region or in all; what cannot be read says why."""
+        if self._is_emulated and not self._base:
+            return dict.fromkeys(asked, QuotaReading(unknown="only the gRPC port of the emulated cloud is known"))
+        try:
+            with explained(self._cluster.key), self._open_session() as session:
+                return QuotaReader(session, self._base, self._timeout, self._cluster.key).read(asked)
+        except GpukubeError as error:
+            return dict.fromkeys(asked, QuotaReading(unknown=str(error)))
 
     def close(self) -> None:
         """Close all connections."""
@@ -287,6 +296,16 @@ class GkeCloud:
     @property
     def _timeout(self) -> float:
         return self._settings.request_timeout_s
+
+    def _open_session(self) -> requests.Session:
+        """Open a session for APIs beside GKE's own; proxies of the environment are for real ones only."""
+        if isinstance(self._identity, GoogleIdentity):
+            credentials = self._identity.credentials()
+            return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # google-auth has no types
+        session = requests.Session()
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {self._identity.token()}"
+        return session
 
     def _retry(self, passes: Callable[[BaseException], bool]) -> Retry:
         """Make the retry of one call."""

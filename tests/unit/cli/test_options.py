@@ -117,4 +117,4 @@ def test_plan_diff_when_the_command_asks_for_the_default_then_not_what_the_group
 def test_choices_when_a_plan_is_shaped_then_there_is_one_for_each_of_its_options() -> None:
     known = {choice.name for choice in fields(Choices)}
     assert {option.name for option in fields(api.PlanOptions)} <= known
-    assert {option.name for option in fields(api.Scope)} - {"retire", "pin", "check_chart"} <= known
+    assert {option.name for option in fields(api.Scope)} - {"retire", "pin", "check_chart", "quotas"} <= known

@@ -23,13 +23,15 @@ def refusal(code: str, text: str = "", operation: str = "Operation") -> ClientEr
 
 
 class FakeAws:
-    """All four services as one object.
+    """All five services as one object.
 
     Attributes:
         groups: Node groups by name.
         templates: Launch templates by name: tags and the data of each version.
         calls: Operations in order.
         raises: Operation -> what it raises next, once.
+        limits: Quotas by code; one that is not here has its default of 64.
+        instances: What runs in the region.
     """
 
     def __init__(self, cluster: Json | None = None) -> None:
@@ -41,6 +43,8 @@ class FakeAws:
         self.subnets: list[Json] = []
         self.offered: list[str] = []
         self.reservations: list[Json] = []
+        self.limits: dict[str, float] = {}
+        self.instances: list[Json] = []
         self.account = ACCOUNT
         self.calls: list[str] = []
         self.raises: dict[str, Exception] = {}
@@ -49,7 +53,7 @@ class FakeAws:
     def eks(self) -> FakeAws:
         return self
 
-    ec2 = sts = iam = eks
+    ec2 = sts = iam = quotas = eks
 
     def hosts(self) -> dict[str, str]:
         return dict.fromkeys(("eks", "ec2", "sts"), "aws.example.com")
@@ -68,6 +72,23 @@ class FakeAws:
     def get_caller_identity(self) -> Answer:
         self._called("get_caller_identity")
         return {"Account": self.account}
+
+    def get_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Answer:  # noqa: N803 - the API's names
+        self._called("get_service_quota")
+        if QuotaCode not in self.limits:
+            raise refusal("NoSuchResourceException", ServiceCode, "GetServiceQuota")
+        return {"Quota": {"Value": self.limits[QuotaCode]}}
+
+    def get_aws_default_service_quota(self, *, ServiceCode: str, QuotaCode: str) -> Answer:  # noqa: N803 - as above
+        self._called(f"get_aws_default_service_quota {ServiceCode} {QuotaCode}")
+        return {"Quota": {"Value": 64.0}}
+
+    def describe_instances(self, **arguments: object) -> Answer:
+        """Pages of two."""
+        self._called("describe_instances")
+        start = int(str(arguments.get("NextToken") or 0))
+        more = {"NextToken": str(start + 2)} if len(self.instances) > start + 2 else {}
+        return {"Reservations": [{"Instances": self.instances[start : start + 2]}], **more}
 
     def describe_cluster(self, *, name: str) -> Answer:
         self._called("describe_cluster")

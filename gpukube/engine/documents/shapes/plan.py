@@ -15,6 +15,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     Toleration,
 )
 from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # noqa: TC001 - as above
+from gpukube.engine.documents.shapes.quotas import Quota  # noqa: TC001 - as above
 from gpukube.engine.documents.shapes.replacement import ReplacementPart  # noqa: TC001 - as above
 
 
@@ -282,6 +283,8 @@ class ClusterPart(TypedDict):
     """Declared pools of which only the spec is known, because the cluster could not be planned."""
     undeclared: list[Undeclared]
     """Pools of this owner that are live and not declared, and stay."""
+    quotas: list[Quota]
+    """Quotas of the cloud that its pools need more of; empty where none is needed, and in a Diff, which reads none."""
     diagnostics: list[Diagnostic]
     """Findings that concern more than one pool."""
 
