@@ -57,13 +57,17 @@ def imported_from(world: World, cloud: str, name: str) -> Imported:
         return import_cluster(plan, sessions[plan.cluster.key], chosen_pools(plan, ()), "imported")
 
 
-def require_import(world: World, cloud: str, name: str, pools: int) -> None:
-    """Import a cluster, and check that adopting what is imported adds marks alone."""
+def require_import(world: World, cloud: str, name: str, pools: int) -> str:
+    """Import a cluster, and check that adopting what is imported adds marks alone; gives the text."""
     found = imported_from(world, cloud, name)
     assert (dict(found.left_out), dict(found.differing)) == ({}, {}), found.text
     assert found.pools == pools
     specs = load_specs(["-"], stdin=io.StringIO(found.text), environ={})
-    plans = api.plan(api.prepare(specs), world.run(), api.Scope(adopt=True))
+    plans = api.plan(api.prepare(specs), world.run(), api.Scope(adopt=True, adopt_managed=True))
     planned = [pool for plan in plans for pool in plan.pools]
-    told = [(pool.pool, pool.action, [one.seen for one in pool.diagnostics]) for pool in planned]
+    told = [
+        (pool.pool, pool.action, [one.seen for one in pool.diagnostics if one.code != "managed-pool"])
+        for pool in planned
+    ]
     assert told == [(pool.pool, "adopt", []) for pool in planned]
+    return found.text
