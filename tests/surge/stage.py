@@ -6,7 +6,7 @@ Lives here: the stage of tests that replace pools. Must not live here: what is t
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,7 @@ class Story:
     world: World
     cloud: str
     cluster: str
-    pool: Document = field(default_factory=dict)
+    pool: Document
     owner: str = "team"
 
     @property
@@ -65,10 +65,13 @@ class Story:
         """The spec of the pool that takes its place."""
         return self._spec(OTHER[self.cloud])
 
+    @property
+    def there(self) -> dict[str, Document]:
+        """The cluster, as specs name it."""
+        return {"train": address(self.cloud, self.cluster)}
+
     def _spec(self, change: Document) -> Document:
-        pool = {"name": POOL, "nodes": {"count": NODES}, **SMALL[self.cloud], **self.pool, **change}
-        place = address(self.cloud, self.cluster)
-        return spec(self.owner, {"train": place}, [pool])
+        return spec(self.owner, self.there, [{**self.pool, **change}])
 
     def pools(self) -> dict[str, int]:
         """Our pools in the cloud, with their machines."""
@@ -91,8 +94,8 @@ class Story:
 def begin(world: World, cloud: str, cluster: str, **pool: object) -> Story:
     """Make a cluster with the pool as it is before."""
     world.make(cloud, cluster)
-    story = Story(world, cloud, cluster, pool)
-    report = world.create(story.before)[POOL]
+    story = Story(world, cloud, cluster, {"name": POOL, "nodes": {"count": NODES}, **SMALL[cloud], **pool})
+    (report,) = world.create(story.before).values()
     assert report.error is None, report.error
     return story
 

@@ -7,8 +7,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
-from gpukube.errors import DrainTimeout, ExitCode
-from tests.surge.stage import CLOUDS, NODES, POOL, SECOND, Killer, begin, block, running, serve, unblock, watched
+from gpukube.errors import Conflict, DrainTimeout, ExitCode
+from tests.changes.world import SMALL, spec
+from tests.surge.stage import (
+    CLOUDS,
+    NODES,
+    OTHER,
+    POOL,
+    SECOND,
+    SURGE,
+    Killer,
+    begin,
+    block,
+    running,
+    serve,
+    unblock,
+    watched,
+)
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -78,3 +93,40 @@ def test_surge_when_a_budget_blocks_then_both_pools_stay_and_the_same_command_re
         unblock(cluster)
         report = story.apply(story.after)
         assert (report.outcome, story.pools()) == ("done", {SECOND: NODES}), report
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_autoscaled_from_zero_then_the_new_pool_has_nodes_for_all_pods_before_they_move(
+    world: World, cloud: str
+) -> None:
+    bounds = {"autoscaling": {"min": 0, "max": 3, "initial": NODES}}
+    story = begin(world, cloud, f"scaled-{cloud}", nodes=bounds)
+    with story.inside() as cluster:
+        serve(cluster)
+        report = story.apply(story.after)
+        assert (report.outcome, report.error) == ("done", None), report
+        assert report.proof is not None
+        assert report.proof.nodes_seen >= NODES
+        assert set(story.pools()) == {SECOND}
+        wait_for(lambda: set(running(cluster)) <= set(world.nodes(story.cluster)[SECOND]))
+    same = world.pools(story.after)[POOL]
+    assert (same.action, same.name) == ("no-op", SECOND), same.why
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_the_name_is_a_strangers_or_the_pool_protected_then_nothing_is_touched(
+    world: World, cloud: str
+) -> None:
+    story = begin(world, cloud, f"refused-{cloud}")
+    kept = {"name": "kept", "deletionProtection": True, "nodes": {"count": 1}, **SMALL[cloud]}
+    others = spec("others", story.there, [{"name": SECOND, "nodes": {"count": 1}, **SMALL[cloud]}])
+    assert world.create(others)[SECOND].error is None
+    assert world.create(spec(story.owner, story.there, [story.pool, kept]))["kept"].error is None
+    before = world.nodes(story.cluster)
+    after = spec(story.owner, story.there, [{**story.pool, **OTHER[cloud]}, {**kept, **OTHER[cloud]}])
+    with pytest.raises(Conflict) as refused:
+        world.apply(after, consent=SURGE)
+    found = {(d.code, d.where.source): d.seen for d in refused.value.diagnostics}
+    assert found.keys() == {("surge-impossible", f"train/{POOL}"), ("protected", "train/kept")}
+    assert f'a pool named "{SECOND}" exists and belongs to "others"' in found["surge-impossible", f"train/{POOL}"]
+    assert world.nodes(story.cluster) == before

@@ -14,6 +14,8 @@ from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import LEAST
 from gpukube.core.live import live_machine
+from gpukube.core.quotas import QuotaNeed
+from gpukube.engine.plan.quotas import quotas_for
 from gpukube.errors import Finding
 
 if TYPE_CHECKING:
@@ -101,15 +103,16 @@ def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -
     if found.beside is not None:
         return _under_way(pool, found, plan, scope)
     judged = [*found.obstacles]
-    if found.successor is not None:
-        judged += [*_of_the_name(found.successor, pool, plan, provider), *_of_room(found.successor, pool, provider)]
+    if (successor := found.successor) is not None:
+        if successor.target.nodes.autoscaled and plan.seen:
+            found = _sized(found, successor, pool.observed, session)
+        judged += [*_of_the_name(successor, pool, plan, provider), *_of_room(successor, pool, provider)]
+        judged += _of_quota(found.successor or successor, pool, plan, session)
     found = replace(
         found,
         obstacles=tuple(one for one in judged if one.severity == "error"),
         unknown=tuple(one.seen for one in judged if one.severity != "error"),
     )
-    if found.successor and found.successor.target.nodes.autoscaled and plan.seen:
-        found = _sized(found, found.successor, pool.observed, session)
     pool = replace(pool, replacement=found)
     if scope.replace != "surge":
         return pool
@@ -124,8 +127,8 @@ def _sized(found: Replacement, successor: Desired, old: Observed, session: Sessi
     sized = with_size(session.provider, successor, needed)
     if sized is successor:
         return found
-    create = session.cloud.complete(sized).create
-    return replace(found, requests=(create, *found.requests[1:]))
+    sized = session.cloud.complete(sized)
+    return replace(found, successor=sized, requests=(sized.create, *found.requests[1:]))
 
 
 def impossible(pool: PoolPlan, obstacle: Finding) -> Finding:
@@ -191,3 +194,22 @@ def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator
             f"both pools would draw on reservation {reservation.id}, whose free machines are not read",
             severity="warning",
         )
+
+
+def _of_quota(successor: Desired, pool: PoolPlan, plan: ClusterPlan, session: Session) -> Iterator[Finding]:
+    """Find quotas with less left than the new pool begins with; the old one counts until it is deleted."""
+    known, target = session.provider.quotas, successor.target
+    if known is None or plan.facts is None or plan.seen is None:
+        return
+    draws = known.draws(plan.cluster, plan.facts.location, target.machine, target.capacity)
+    needs = [QuotaNeed(draw.quota, draw.per_node * target.nodes.count, str(pool.where)) for draw in draws]
+    key = plan.cluster.key
+    for use in quotas_for({key: [need for need in needs if need.amount > 0]}, {key: session.cloud}, 1)[key]:
+        quota = use.quota
+        if use.is_short:
+            left = "too little" if use.free is None else f"{use.free:g}"
+            seen = f"it needs {use.needed:g} {quota.unit} of quota {quota.name} ({quota.title}), which has {left} left"
+            yield Finding("surge-impossible", pool.where, seen, fix=f"raise it: {use.fix}; or {RECREATE}")
+        elif use.reading.unknown:
+            seen = f"quota {quota.name} ({quota.title}): {use.reading.unknown}"
+            yield Finding("surge-impossible", pool.where, seen, severity="warning")
