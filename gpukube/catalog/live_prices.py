@@ -58,7 +58,7 @@ def wanted_of(plans: Iterable[ClusterPlan]) -> Iterator[Wanted]:
         region = region_of(plan.cluster, plan.facts.location if plan.facts else "")
         for pool in plan.pools:
             if pool.action != "conflict":
-                yield from (Wanted(plan.cluster, region, side) for side in (before(pool), after(pool)) if side)
+                yield from (Wanted(plan.cluster, region, side) for side in (*before(pool), after(pool)) if side)
 
 
 def ask_clouds(book: PriceBook, wanted: Iterable[Wanted], settings: Settings, clock: Clock) -> PriceBook:

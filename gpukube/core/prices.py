@@ -206,9 +206,10 @@ class Side:
         return node.usd.of(self.least, self.most)
 
 
-def before(plan: PoolPlan) -> Side | None:
-    """Describe the live pool; None when there is none."""
-    return live_side(plan.cluster.provider, plan.observed) if plan.observed else None
+def before(plan: PoolPlan) -> tuple[Side, ...]:
+    """Describe what is live: nothing, a pool, or the old and the new one while it is replaced by a second one."""
+    beside = plan.replacement.beside if plan.replacement else None
+    return tuple(live_side(plan.cluster.provider, pool) for pool in (plan.observed, beside) if pool)
 
 
 def after(plan: PoolPlan) -> Side | None:

@@ -51,16 +51,17 @@ def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | 
     """
     if plan.action == "conflict":
         return None
-    sides = [side for side in (before(plan), after(plan)) if side is not None]
+    there, wanted = before(plan), after(plan)
+    sides = [*there, *([wanted] if wanted else [])]
     nodes = [side.node(book, region) for side in sides]
     totals = [side.total(node) for side, node in zip(sides, nodes, strict=True)]
-    was = totals[0] if plan.observed else NOTHING
-    will = totals[-1] if plan.desired else NOTHING
+    was = _all_of(totals[: len(there)])
+    will = totals[-1] if wanted else NOTHING
     shown = nodes[-1]
     device, per_device = _device(plan.desired, shown)
     return {
         "usdPerHour": {"before": usd_part(was), "after": usd_part(will)},
-        "whileBothRun": usd_part(was + will) if plan.action == "replace" and was and will else None,
+        "whileBothRun": usd_part(_all_of([totals[0], will])) if _surges(plan) else None,
         "perNode": usd_part(shown.usd),
         "perGpuHour": usd_part(_per_gpu(sides[-1], shown)),
         "perDevice": usd_part(per_device),
@@ -157,6 +158,16 @@ def _monthly(usd: Usd) -> UsdPart:
 
 def _per_gpu(side: Side, node: NodePrice) -> Usd | None:
     return node.usd.per(side.machine.gpus) if node.usd and side.machine else None
+
+
+def _all_of(prices: Sequence[Usd | None]) -> Usd | None:
+    """Add up prices; None where one of them is unknown."""
+    return None if None in prices else _total(prices)
+
+
+def _surges(plan: PoolPlan) -> bool:
+    """Return whether a second pool can take the place of the live one, or is about to."""
+    return plan.action == "replace" and plan.replacement is not None and not plan.replacement.obstacles
 
 
 def _device(desired: Desired | None, node: NodePrice) -> tuple[str, Usd | None]:

@@ -11,11 +11,11 @@ from gpukube.cli.rendering.prices import price_change, price_line, price_words, 
 from gpukube.core.fields import CAPACITY_TYPE
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.prices import EMBEDDED
-from gpukube.core.values import Capacity, ClusterFacts, Nodes, Promise
+from gpukube.core.values import Capacity, ClusterFacts, Nodes, Promise, Replacement
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.prices import price_part, region_of
 from gpukube.engine.plan.planning import ClusterPlan
-from gpukube.errors import CloudError
+from gpukube.errors import CloudError, Finding, Where
 from gpukube.gpu.machines import require_machine
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_observed
@@ -74,9 +74,22 @@ def test_price_when_the_pool_is_not_ours_then_none() -> None:
 
 
 def test_price_when_replaced_then_what_both_cost_while_both_run() -> None:
-    found = part(plan("replace", ND, there=live("p", T4, 2)))
-    assert found["whileBothRun"] == {"min": ND_USD + 2 * T4_USD, "max": ND_USD + 2 * T4_USD}
-    assert part(plan("replace", ND, there=live("p", T4, None)))["whileBothRun"] is None
+    beside = Replacement("pb", wanted("pb", ND))
+    both = {"min": ND_USD + 2 * T4_USD, "max": ND_USD + 2 * T4_USD}
+    surge = replace(plan("replace", ND, there=live("p", T4, 2)), replacement=beside)
+    assert part(surge)["whileBothRun"] == both
+    uncounted = replace(surge, observed=live("p", T4, None))
+    assert part(uncounted)["whileBothRun"] is None
+    full = replace(beside, obstacles=(Finding("no-room", Where("p"), "there is no room for both"),))
+    assert part(replace(surge, replacement=full))["whileBothRun"] is None
+    assert part(replace(surge, replacement=None))["whileBothRun"] is None
+
+
+def test_price_when_a_replacement_is_under_way_then_both_pools_are_there_before() -> None:
+    begun = Replacement("pb", wanted("pb", ND), beside=live("pb", ND, 1))
+    found = part(replace(plan("replace", ND, there=live("p", T4, 2)), replacement=begun))
+    assert price_change(found) == "28.25 -> 27.20"
+    assert found["whileBothRun"] == found["usdPerHour"]["before"]
 
 
 @pytest.mark.parametrize(
