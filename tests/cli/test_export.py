@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from gpukube.core.exporting import ExportedPool, Losses, shell_command
 from gpukube.core.hcl import Block, Expression, block, literal, render
+from gpukube.core.jsontree import leaves
 from gpukube.core.values import Ownership, Promise
 from gpukube.engine.exporting import export_text, exporter_of
 from gpukube.engine.offline import load
@@ -20,8 +21,12 @@ from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.sandbox import daemon
 from gpukube.testing.fakes import FakeProvider
+from gpukube_aks.export import az
+from gpukube_aks.pool.native import NATIVE as AKS_NATIVE
 from gpukube_eks.pool.translate import with_place
-from tests.builders import CLUSTER, make_target
+from gpukube_gke.export import gcloud
+from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
+from tests.builders import CLUSTER, make_observed, make_target
 from tests.cli.harness import EXAMPLES
 from tests.sandbox.kube.clients import run_client
 from tests.unit.gpukube_gke.targets import gke_target
@@ -199,6 +204,56 @@ def test_pool_when_it_is_spot_then_terraform_has_what_azure_gives_it_by_itself(t
     assert "eviction_policy" in text
     assert '"kubernetes.azure.com/scalesetpriority=spot:NoSchedule"' in text
     assert '"kubernetes.azure.com/scalesetpriority"' in text
+
+
+def live_hcl(target: Target, **native: object) -> str:
+    provider = load_provider(target.cluster.provider)
+    desired = provider.desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
+    pool = ExportedPool(desired, make_observed(desired, native=native))
+    return provider.exporters["terraform"].write(target.cluster, [pool], Losses())
+
+
+def test_pool_when_it_is_live_on_gke_then_terraform_has_what_is_live() -> None:
+    labels = {"goog-gke-accelerator-type": "nvidia-a100", "cost": "ml"}
+    config = {"machineType": "a2-highgpu-1g", "oauthScopes": ["own"], "resourceLabels": labels, "diskSizeGb": 300}
+    text = live_hcl(gke_target(), config=config, management={"autoUpgrade": True}, initialNodeCount=1, version="1.34")
+    assert '  id = "ml-prod/us-central1/train/' in text
+    assert '    oauth_scopes = ["own"]\n' in text
+    assert '      cost = "ml"\n' in text
+    assert "    auto_repair  = false\n    auto_upgrade = true\n" in text, "what the API leaves out is false"
+    assert not [word for word in ("goog-gke", "  version ", "initial_node_count =") if word in text]
+
+
+def test_pool_when_it_is_live_on_aks_then_terraform_has_one_word_on_upgrades() -> None:
+    upgrades = {"maxSurge": "10%", "maxUnavailable": "0"}
+    properties = {"vmSize": "Standard_ND96asr_v4", "count": 1, "enableFIPS": False, "upgradeSettings": upgrades}
+    text = live_hcl(make_target(), properties={**properties, "orchestratorVersion": "1.34.2"})
+    assert '  upgrade_settings {\n    max_surge = "10%"\n  }\n' in text
+    assert not [word for word in ("fips", "orchestrator_version", "max_unavailable") if word in text]
+
+
+NO_OPTION = {
+    "az": {"kubeletDiskType", "securityProfile.sshAccess"},
+    "gcloud": {
+        "config.consolidationDelay",
+        "config.gpuDirectConfig.gpuDirectStrategy",
+        "config.taintConfig.architectureTaintBehavior",
+        "networkConfig.acceleratorNetworkProfile",
+        "nodeDrainConfig.graceTerminationDuration",
+        "nodeDrainConfig.pdbTimeoutDuration",
+        "nodeDrainConfig.respectPdbDuringNodePoolDeletion",
+    },
+}
+"""What the tools of 2025 have no option for: it is noted."""
+
+
+def test_native_fields_when_exported_then_each_has_an_option_or_is_known_to_have_none() -> None:
+    whole = {name for name in AKS_NATIVE if name in ("kubeletConfig", "linuxOSConfig")}
+    single = {name: shape for name, shape in AKS_NATIVE.items() if name not in whole}
+    of_aks = {".".join(path) for path, _ in leaves(single)}
+    assert of_aks - {*az._VALUES, *az._SWITCHES} == NO_OPTION["az"]
+    tables = (gcloud._VALUES, gcloud._SWITCHES, gcloud._COUNTED, gcloud._LISTS, gcloud._TOGETHER)
+    assert GKE_NATIVE.keys() - {path for table in tables for path in table} == NO_OPTION["gcloud"]
 
 
 def members(*names: str) -> dict[str, object]:

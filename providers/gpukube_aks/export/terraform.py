@@ -159,6 +159,8 @@ def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) 
     body.append(("temporary_name_for_rotation", f"{pool.name[: _CYCLED - 3]}tmp"))
     for kind, table in (("upgrade_settings", _UPGRADE), ("kubelet_config", _KUBELET)):
         members = [(name, paths[path]) for path, name in table.items() if path in paths]
+        if {"max_surge", "max_unavailable"} <= dict(members).keys():  # the resource takes one of the two
+            members = [(name, value) for name, value in members if value not in ("0", "0%")]
         body += [block(kind, *members)] if members else []
     body += _system(paths)
     body += [block("lifecycle", ("ignore_changes", [Expression("node_count")]))] if scaled else []

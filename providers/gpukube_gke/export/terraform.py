@@ -45,44 +45,31 @@ _NO_ARGUMENT: Final = (
     "config.consolidationDelay",
     "config.gpuDirectConfig",
 )
-_LIVE: Final = frozenset(
-    {
-        "autoscaling",
-        "locations",
-        "management",
-        "maxPodsConstraint",
-        "nodeDrainConfig",
-        "placementPolicy",
-        "queuedProvisioning",
-    }
-)
-"""Members of a live pool that are written beside its nodes' own."""
+_LIVE: Final = frozenset({"autoscaling", "locations", "management", "maxPodsConstraint", "placementPolicy"})
+"""Members of a live pool that are written whether a spec would have them or not, as the next of its nodes."""
 _LIVE_CONFIG: Final = frozenset(
     {
-        "accelerators",
         "bootDiskKmsKey",
         "diskSizeGb",
         "diskType",
         "ephemeralStorageLocalSsdConfig",
-        "flexStart",
         "gcfsConfig",
         "gvnic",
         "imageType",
-        "labels",
         "localNvmeSsdBlockConfig",
-        "machineType",
-        "maxRunDuration",
         "minCpuPlatform",
-        "oauthScopes",
-        "reservationAffinity",
-        "resourceLabels",
         "secondaryBootDisks",
-        "serviceAccount",
-        "spot",
         "tags",
         "workloadMetadataConfig",
     }
 )
+_SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
+    "management": ("autoRepair", "autoUpgrade"),
+    "shieldedInstanceConfig": ("enableSecureBoot", "enableIntegrityMonitoring"),
+}
+"""Members that the provider takes for true where they are not written, and the API leaves out where they are false."""
+_SYSTEM_LABELS: Final = "goog-gke-"
+"""Resource labels that GKE writes; the provider leaves them alone."""
 
 
 def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
@@ -117,13 +104,24 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
 
 
 def _live(pool: ExportedPool) -> dict[str, object]:
-    """Give what is live: of most fields another value would replace the pool. Versions are left to the service."""
-    native = tree(pool.live.native) if pool.live else {}
-    kept = {name: value for name, value in native.items() if name in _LIVE and value not in (None, [], {})}
-    if not at(kept, "autoscaling", "enabled"):
-        kept.pop("autoscaling", None)
-    config = {name: value for name, value in tree(native, "config").items() if name in _LIVE_CONFIG}
-    return {**kept, "initialNodeCount": native.get("initialNodeCount"), "config": config}
+    """Give what is live of what a spec would write, and more, since another value of most of it replaces the pool.
+
+    Versions are left to the service, and taints are those that a spec has.
+    """
+    native, written = tree(pool.live.native) if pool.live else {}, node_pool_of(pool)
+    config, chosen = tree(native, "config"), tree(written, "config")
+    found = {name: native[name] for name in sorted(_LIVE | written.keys()) if native.get(name) not in (None, [], {})}
+    nodes = {name: config[name] for name in sorted(_LIVE_CONFIG | chosen.keys()) if name in config}
+    nodes |= {name: chosen[name] for name in ("taints",) if name in chosen}
+    for part in (found, nodes):
+        for name in _SWITCHES.keys() & part.keys():
+            part[name] = {**dict.fromkeys(_SWITCHES[name], False), **tree(part, name)}
+    if not at(found, "autoscaling", "enabled"):
+        found.pop("autoscaling", None)
+    tags = texts(nodes, "resourceLabels")
+    nodes["resourceLabels"] = {key: tags[key] for key in sorted(tags) if not key.startswith(_SYSTEM_LABELS)}
+    found.pop("version", None)
+    return {**found, "initialNodeCount": native.get("initialNodeCount"), "config": nodes}
 
 
 def _items(pool: ExportedPool, members: Mapping[str, object], above: str, losses: Losses) -> Iterator[Block | Argument]:
@@ -137,7 +135,7 @@ def _items(pool: ExportedPool, members: Mapping[str, object], above: str, losses
         if path.startswith(_NO_ARGUMENT):
             losses.note(f"{pool.name}: {path}: the provider has no argument for it")
         elif path in _MAPS:
-            yield name, texts(value)
+            yield name, dict(sorted(texts(value).items()))
         elif path in ("maxPodsConstraint", "config.loggingConfig"):
             ((inner, below),) = leaves({key: value})
             yield _RENAMED.get(f"{above}{'.'.join(inner)}", name), _scalar(inner, below)
