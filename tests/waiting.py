@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PATIENCE_S = 60.0
 """Longer than a busy machine stalls: only what never comes fails a test. Nothing that goes well waits so long."""
+_SHARE, _LONGEST_S = 0.2, 0.06
+"""What comes late is looked for less often: most looks are requests, and two processes work for each."""
 
 
 def wait_for(
@@ -24,13 +26,14 @@ def wait_for(
     Args:
         look: Looks once. An error that it raises ends the waiting.
         told: What the failure shows when it never came: the last state, an error output.
-        every_s: Seconds between two looks.
+        every_s: Seconds between two looks, at first.
 
     Raises:
         AssertionError: It did not come within `PATIENCE_S`.
     """
-    until = time.monotonic() + PATIENCE_S
+    began = time.monotonic()
     while not (found := look()):
-        assert time.monotonic() < until, told()
-        time.sleep(every_s)
+        waited = time.monotonic() - began
+        assert waited < PATIENCE_S, told()
+        time.sleep(max(every_s, min(_SHARE * waited, _LONGEST_S)))
     return found
