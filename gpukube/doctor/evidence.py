@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView
     from gpukube.core.jsontree import Tree
+    from gpukube.core.quotas import QuotaUse
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
     from gpukube.doctor.local_tools import Tools
     from gpukube.doctor.rights import Right
@@ -100,6 +101,7 @@ class Evidence:
         daemonsets: (namespace, name) -> the DaemonSets as the API has them, of all namespaces.
         pods: Of all namespaces, ended ones too.
         quotas: Of all namespaces.
+        limits: Quotas of the cloud that the declared pools need to be made and to grow.
         releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
         config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
         denied: Rights that the declared pools need and that we lack.
@@ -118,6 +120,7 @@ class Evidence:
     daemonsets: Mapping[tuple[str, str], Tree] = field(default_factory=dict)
     pods: tuple[PodFacts, ...] = ()
     quotas: tuple[Quota, ...] = ()
+    limits: tuple[QuotaUse, ...] = ()
     releases: tuple[Release, ...] = ()
     config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     denied: tuple[Right, ...] = ()

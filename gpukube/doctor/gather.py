@@ -19,6 +19,7 @@ from gpukube.core.jsontree import items, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of
 from gpukube.doctor.rights import check_rights, rights_for
+from gpukube.engine.plan.quotas import growth_needs, quotas_for
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.kube.views import WorkloadView
     from gpukube.core.jsontree import Tree
-    from gpukube.core.values import Desired
+    from gpukube.core.quotas import QuotaUse
+    from gpukube.core.values import ClusterFacts, Desired, Observed
     from gpukube.doctor.evidence import Reading
     from gpukube.doctor.local_tools import Tools
     from gpukube.engine.run.session import Session
@@ -68,17 +70,19 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
     outside = _read({"cloud": session.cloud.identify, "pools": session.cloud.pools}, troubles)
     inside = _inside(session, desired, troubles)
     daemonsets: tuple[Tree, ...] = inside.get("daemonsets") or ()
+    live, facts = outside.get("pools"), outside.get("cloud")
     return Evidence(
         cluster=session.cluster,
         provider=session.provider,
-        facts=outside.get("cloud"),
-        live=outside.get("pools") or (),
+        facts=facts,
+        live=live or (),
         desired=tuple(desired),
         version=inside.get("version") or "",
         seen=inside["seen"],
         daemonsets={(text(item, "metadata", "namespace"), text(item, "metadata", "name")): item for item in daemonsets},
         pods=tuple(pod_facts(pod) for pod in inside.get("pods") or ()),
         quotas=tuple(quota_of(quota) for quota in inside.get("quotas") or ()),
+        limits=_limits(session, desired, live, facts, inside["seen"]) if live is not None and facts else (),
         releases=inside.get("releases") or (),
         config_maps=inside.get("config-maps") or {},
         denied=inside.get("rights") or (),
@@ -86,6 +90,17 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         troubles=troubles,
         now=_now(inside),
     )
+
+
+def _limits(
+    session: Session, desired: Sequence[Desired], live: Sequence[Observed], facts: ClusterFacts, seen: Snapshot
+) -> tuple[QuotaUse, ...]:
+    """Read the quotas of the cloud that the declared pools need."""
+    if session.provider.quotas is None:
+        return ()
+    key = session.cluster.key
+    needs = growth_needs(session.provider.quotas, desired, live, facts.location, seen)
+    return quotas_for({key: needs}, {key: session.cloud}, _AT_ONCE)[key]
 
 
 def _now(inside: _Results) -> datetime:

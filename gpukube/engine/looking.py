@@ -35,7 +35,7 @@ def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterP
             return plans
         from gpukube.engine.plan.quotas import with_quotas  # noqa: PLC0415 - for a plan, not for its differences
 
-        return with_quotas(plans, sessions, run.parallelism)
+        return with_quotas(plans, sessions, scope, run.parallelism)
 
 
 def survey(

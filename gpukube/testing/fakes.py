@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
-    from gpukube.core.quotas import CloudQuota, QuotaReading
+    from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
@@ -107,7 +107,7 @@ class FakeProvider:
     )
     diagnosis = None
     catalog = None
-    quotas = None
+    quotas: CloudQuotas | None = None
     exporters: Mapping[str, Exporter] = MappingProxyType({})
     machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")

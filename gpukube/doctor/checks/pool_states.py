@@ -73,6 +73,36 @@ def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
 
 
 @CHECKS.add(
+    "cloud-quota",
+    title="quotas of the cloud that are too low for the declared pools",
+    consequence="the cloud refuses nodes beyond it, at once or when the pool grows",
+    link="https://kubernetes.io/docs/concepts/cluster-administration/node-autoscaling/",
+    severity="warning",
+)
+def _cloud_quota(evidence: Evidence) -> Iterator[Fault]:
+    for use in evidence.limits:
+        quota, reading = use.quota, use.reading
+        where = f"quota {quota.name} in {quota.place}"
+        if use.is_short:
+            used = "" if reading.used is None else f", {reading.used:g} of them used"
+            needed = f"{', '.join(use.pools)} may need {use.needed:g} more"
+            yield fault(
+                where=where,
+                seen=f"it allows {reading.limit:g} {quota.unit}{used}; {needed}",
+                fix=f"raise it to {use.least_limit:g}: {use.fix}",
+                evidence=(f"source: {quota.source}",),
+            )
+        elif reading.limit is None and not quota.unread:
+            yield fault(
+                where=where,
+                seen=f"not checked: {reading.unknown}",
+                fix="grant the permission that docs/plan-and-apply.md lists, or compare it by hand",
+                evidence=(f"needed: {use.needed:g} {quota.unit} by {', '.join(use.pools)}",),
+                severity="hint",
+            )
+
+
+@CHECKS.add(
     "pool-capacity",
     title="pools for which the cloud has no capacity",
     consequence="the pool gets no further nodes for now",

@@ -17,50 +17,89 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.fields import CAPACITY_TYPE, COUNT, LEAST, MOST
 from gpukube.core.live import live_machine
+from gpukube.core.plan import match_live
 from gpukube.core.quotas import QuotaNeed, QuotaReading, QuotaUse
 from gpukube.core.values import Capacity
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import Finding, GpukubeError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.quotas import CloudQuota, CloudQuotas
-    from gpukube.core.values import Observed, PoolPlan
-    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.core.values import Desired, Observed, PoolPlan
+    from gpukube.engine.plan.planning import ClusterPlan, Scope
     from gpukube.engine.run.session import Session
     from gpukube.provider import Cloud
 
 
-def with_quotas(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], at_once: int) -> tuple[ClusterPlan, ...]:
+def with_quotas(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], scope: Scope, at_once: int
+) -> tuple[ClusterPlan, ...]:
     """Add to each plan the quotas that its pools need more of; a plan that needs none costs no call.
 
     Args:
         plans: Of all clusters.
         sessions: Of these clusters, by key.
+        scope: How pools are replaced.
         at_once: Places that are asked at the same time.
     """
-    needs = {plan.cluster.key: cluster_needs(plan, sessions[plan.cluster.key]) for plan in plans}
-    uses = quotas_for(needs, {key: session.cloud for key, session in sessions.items()}, at_once)
+    surge = scope.replace == "surge"
+    needs = {plan.cluster.key: _needs(plan, sessions, lambda _: True, beside=surge) for plan in plans}
+    both = {plan.cluster.key: _needs(plan, sessions, _may_surge, beside=True) for plan in plans}
+    clouds = {key: session.cloud for key, session in sessions.items()}
+    readings = _read([*needs.items(), *both.items()], clouds, at_once)
+    uses = _sum(needs, readings)
     told: set[CloudQuota] = set()
     found = []
     for plan in plans:
-        ours = uses[plan.cluster.key]
-        new = [use for use in ours if use.quota not in told]  # clusters that share one have the same numbers
-        told.update(use.quota for use in ours)
-        problems = (*plan.diagnostics, *shortfalls(new, plan.cluster.key))
-        found.append(replace(plan, quotas=ours, diagnostics=problems))
+        key = plan.cluster.key
+        new = [use for use in uses[key] if use.quota not in told]  # clusters that share one have the same numbers
+        told.update(use.quota for use in new)
+        problems = (*plan.diagnostics, *shortfalls(new, key))
+        room = [QuotaUse(need.quota, need.amount, (need.pool,), readings[need.quota]) for need in both[key]]
+        pools = tuple(_judged(pool, [use for use in room if str(pool.where) in use.pools]) for pool in plan.pools)
+        found.append(replace(plan, pools=pools, quotas=uses[key], diagnostics=problems))
     return tuple(found)
 
 
-def cluster_needs(plan: ClusterPlan, session: Session) -> tuple[QuotaNeed, ...]:
+def _needs(
+    plan: ClusterPlan, sessions: Mapping[str, Session], meant: Callable[[PoolPlan], bool], *, beside: bool
+) -> tuple[QuotaNeed, ...]:
     """List what the pools of one cluster need beyond what they have."""
-    known = session.provider.quotas
+    known = sessions[plan.cluster.key].provider.quotas
     if known is None or plan.facts is None:
         return ()
-    location = plan.facts.location
-    return tuple(need for pool in plan.pools for need in pool_needs(known, pool, location, plan.seen))
+    location, seen = plan.facts.location, plan.seen
+    pools = filter(meant, plan.pools)
+    return tuple(need for pool in pools for need in pool_needs(known, pool, location, seen, beside=beside))
+
+
+def _may_surge(plan: PoolPlan) -> bool:
+    """Whether a second pool could be made beside this one, and is not there yet."""
+    return plan.action == "replace" and plan.replacement is not None and plan.replacement.beside is None
+
+
+def _judged(plan: PoolPlan, uses: Sequence[QuotaUse]) -> PoolPlan:
+    """Say of a replacement whether quotas have room for both pools."""
+    if plan.replacement is None or not uses:
+        return plan
+    short = tuple(
+        Finding(
+            "surge-impossible",
+            plan.where,
+            f"quota {use.quota.name} has no room for both pools: a second one needs {use.needed:g} {use.quota.unit}, "
+            f"{use.free:g} are free",
+            fix=f"raise it to {use.least_limit:g}: {use.fix}; or use --replace recreate, which deletes the pool first",
+        )
+        for use in uses
+        if use.is_short and use.free is not None
+    )
+    unknown = tuple(f"quota {use.quota.name}: {use.reading.unknown}" for use in uses if use.free is None)
+    found = plan.replacement
+    judged = replace(found, obstacles=(*found.obstacles, *short), unknown=(*found.unknown, *unknown))
+    return replace(plan, replacement=judged)
 
 
 def pool_needs(
@@ -83,10 +122,25 @@ def pool_needs(
     nodes, freed = target.nodes.maximum, {}
     if plan.action == "update" and observed is not None:
         nodes = _growth(plan, observed, seen) + known.surge(desired, observed, [c.change for c in plan.changes])
+    elif plan.replacement is not None and plan.replacement.beside is not None:
+        return ()  # both pools are there
     elif plan.action == "replace" and observed is not None and not beside:
         freed = _freed(known, plan, location, _live_nodes(observed, seen))
     needs = (QuotaNeed(d.quota, nodes * d.per_node - freed.get(d.quota, 0), str(plan.where)) for d in draws)
     return tuple(need for need in needs if need.amount > 0)
+
+
+def growth_needs(
+    known: CloudQuotas, desired: Sequence[Desired], live: Sequence[Observed], location: str, seen: Snapshot | None
+) -> tuple[QuotaNeed, ...]:
+    """List what declared pools need to be made, and to grow as far as they may, whatever else differs."""
+    found = []
+    for pool in desired:
+        target, matches = pool.target, match_live(pool, live)
+        nodes = max(0, target.nodes.maximum - sum(_live_nodes(one, seen) for one in matches))
+        draws = known.draws(target.cluster, location, target.machine, target.capacity) if nodes else ()
+        found += [QuotaNeed(draw.quota, nodes * draw.per_node, str(target.where)) for draw in draws]
+    return tuple(found)
 
 
 def _growth(plan: PoolPlan, observed: Observed, seen: Snapshot | None) -> int:
@@ -134,14 +188,16 @@ def quotas_for(
     Returns:
         By cluster key, its quotas with what the whole run needs of them. What cannot be read is unknown.
     """
-    readers: dict[CloudQuota, str] = {}
+    return _sum(needs, _read(needs.items(), clouds, at_once))
+
+
+def _sum(
+    needs: Mapping[str, Sequence[QuotaNeed]], readings: Mapping[CloudQuota, QuotaReading]
+) -> dict[str, tuple[QuotaUse, ...]]:
     total: dict[CloudQuota, dict[str, float]] = {}
-    for key, ours in needs.items():
-        for need in ours:
-            readers.setdefault(need.quota, key)
-            pools = total.setdefault(need.quota, {})
-            pools[need.pool] = pools.get(need.pool, 0) + need.amount
-    readings = _read(readers, clouds, at_once)
+    for need in (need for ours in needs.values() for need in ours):
+        pools = total.setdefault(need.quota, {})
+        pools[need.pool] = pools.get(need.pool, 0) + need.amount
     uses = {
         quota: QuotaUse(quota, sum(pools.values()), tuple(pools), readings[quota]) for quota, pools in total.items()
     }
@@ -149,8 +205,12 @@ def quotas_for(
 
 
 def _read(
-    readers: Mapping[CloudQuota, str], clouds: Mapping[str, Cloud], at_once: int
+    needs: Iterable[tuple[str, Sequence[QuotaNeed]]], clouds: Mapping[str, Cloud], at_once: int
 ) -> dict[CloudQuota, QuotaReading]:
+    readers: dict[CloudQuota, str] = {}
+    for key, ours in needs:
+        for need in ours:
+            readers.setdefault(need.quota, key)
     found = {quota: QuotaReading(unknown=quota.unread) for quota in readers}
     asked = sorted((quota for quota in readers if not quota.unread), key=_place)
     places = {place: tuple(quotas) for place, quotas in groupby(asked, _place)}
@@ -174,7 +234,7 @@ def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
         Finding(
             "quota-short",
             Where(where),
-            f"quota {use.quota.name} ({use.quota.title}) in {use.quota.place} allows {use.reading.limit:g} "
+            f"quota {use.quota.name}{_titled(use)} in {use.quota.place} allows {use.reading.limit:g} "
             f"{use.quota.unit}{_in_use(use)}; {', '.join(use.pools)} may need {use.needed:g} more",
             fix=f"raise it to {use.least_limit:g}: {use.fix}",
             why="the cloud refuses nodes beyond it, at once or when the pool grows",
@@ -183,6 +243,10 @@ def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
         for use in uses
         if use.is_short
     ]
+
+
+def _titled(use: QuotaUse) -> str:
+    return f" ({use.quota.title})" if use.quota.title else ""
 
 
 def _in_use(use: QuotaUse) -> str:

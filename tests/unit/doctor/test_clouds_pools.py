@@ -10,6 +10,7 @@ import pytest
 from gpukube.cluster.kube.releases import Release
 from gpukube.cluster.kube.views import NodeView, PodView, placement_of
 from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.quotas import CloudQuota, QuotaReading, QuotaUse
 from gpukube.core.values import ClusterFacts, Taint
 from gpukube.doctor.check import examine
 from gpukube.doctor.checks import machines, pool_marks, pool_states, scaling
@@ -180,6 +181,11 @@ HEALTHY: dict[str, Evidence] = {
     ),
 }  # fmt: skip
 
+NEED = QuotaUse(
+    CloudQuota("eks", "L-DB2E81BA", "G", "vCPUs", "111122223333/us-east-1", "raise to {value}", "docs"),
+    8, ("train/t4",), QuotaReading(limit=4, used=4),
+)  # fmt: skip
+
 COPY = {
     "gpukube.io/owner": "ml-platform",
     "gpukube.io/pool": "t4",
@@ -189,6 +195,11 @@ ILL: dict[str, tuple[str, Evidence]] = {
     "a stopped cluster": ("cluster-not-ready", evidence_of("aks", facts=NO_FACTS)),
     "a quota of AWS": ("pool-quota", evidence_of("eks", eks_pool(status="CREATE_FAILED", health=QUOTA))),
     "a quota of Azure": ("pool-quota", evidence_of("aks", aks_pool(provisioningState="Failed", status=AKS_QUOTA))),
+    "a quota that is too low": ("cloud-quota", replace(evidence_of("eks"), limits=(NEED,))),
+    "a quota that may not be read": (
+        "cloud-quota",
+        replace(evidence_of("eks"), limits=(replace(NEED, reading=QuotaReading(unknown="not allowed")),)),
+    ),
     "no machine of AWS": ("pool-capacity", evidence_of("eks", eks_pool(status="DEGRADED", health=STOCK))),
     "no machine of Google": (
         "pool-capacity",

@@ -6,15 +6,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpukube.core.fields import CAPACITY_TYPE, DISK_SIZE
+from gpukube.core.fields import CAPACITY_TYPE, DISK_SIZE, INSTANCE_TYPE
 from gpukube.core.plan import plan_pool
 from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaDraw, QuotaNeed, QuotaReading
-from gpukube.core.values import Change, ClassifiedChange, Nodes
-from gpukube.engine.plan.quotas import pool_needs, quotas_for, shortfalls
+from gpukube.core.values import Change, ClassifiedChange, Nodes, Replacement, Settings
+from gpukube.engine.plan.planning import ClusterPlan, Scope
+from gpukube.engine.plan.quotas import pool_needs, quotas_for, shortfalls, with_quotas
+from gpukube.engine.run.session import Session
 from gpukube.errors import CloudError
 from gpukube.testing.fakes import FakeCloud, FakeProvider, FakeWorld
-from tests.builders import make_observed
+from tests.builders import CLUSTER, make_observed
 from tests.unit.cluster.builders import desire
+from tests.unit.engine.worlds import FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +42,12 @@ def surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> in
 
 
 KNOWN = CloudQuotas(draws, surge)
+
+
+class WithQuotas(FakeProvider):
+    """A provider that names quotas."""
+
+    quotas = KNOWN
 
 
 class Limits(FakeCloud):
@@ -120,3 +129,25 @@ def test_quotas_when_one_cannot_be_read_then_unknown_and_never_zero() -> None:
     ]
     (use, *_) = quotas_for(needs, {"a": Limits(CloudError("no answer", fix="wait"))}, 4)["a"]
     assert (use.reading.limit, use.reading.unknown) == (None, "no answer")
+
+
+def test_replacement_when_quotas_hold_one_pool_only_then_no_second_one_beside() -> None:
+    """A smaller or equal pool needs nothing more when the old one goes first; both together do."""
+    changed = Change(INSTANCE_TYPE, "old", "new")
+    row = FakeProvider().update_row(changed)
+    planned = replace(plan(sized(2), sized(2)), action="replace", changes=(ClassifiedChange(changed, row),))
+    planned = replace(planned, replacement=Replacement("a100migb", sized(2)))
+    cluster = ClusterPlan(CLUSTER, FACTS, pools=(planned,))
+    short = Limits({ON_DEMAND: QuotaReading(limit=20, used=16)})
+    session = Session(CLUSTER, WithQuotas(), short, Settings())
+    (found,) = with_quotas([cluster], {CLUSTER.key: session}, Scope(), 1)
+    assert (found.quotas, found.diagnostics) == ((), ())
+    assert found.pools[0].replacement is not None
+    (obstacle,) = found.pools[0].replacement.obstacles
+    assert obstacle.seen == "quota od has no room for both pools: a second one needs 16 GPUs, 4 are free"
+    (found,) = with_quotas([cluster], {CLUSTER.key: session}, Scope(replace="surge"), 1)
+    assert [(use.needed, use.is_short) for use in found.quotas] == [(16, True)]
+    short.found = {}
+    (found,) = with_quotas([cluster], {CLUSTER.key: session}, Scope(), 1)
+    assert found.pools[0].replacement is not None
+    assert found.pools[0].replacement.unknown == ("quota od: the cloud does not list it",)

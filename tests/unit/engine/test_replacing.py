@@ -31,7 +31,7 @@ PLENTY = QuotaReading(limit=1000, used=8)
 
 
 class Limited(FakeProvider):
-    quotas = KNOWN  # type: ignore[assignment]  # the fake cloud has none
+    quotas = KNOWN
 
 
 def judge(
