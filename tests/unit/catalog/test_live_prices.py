@@ -28,15 +28,16 @@ P4D = require_machine("eks", "p4d.24xlarge")
 EKS = replace(CLUSTER, key="train", provider="eks")
 
 
-class RunningClock:
-    """A clock on which a third of the patience passes with each look."""
+class Clock:
+    """A clock on which so many seconds pass with each look."""
 
-    def __init__(self, *, stopped: bool = False) -> None:
+    def __init__(self, step_s: float = 0.0, *, stopped: bool = False) -> None:
         self.stopped = stopped
+        self._step = step_s
         self._now = 0.0
 
     def now(self) -> float:
-        self._now += PATIENCE_S / 3
+        self._now += self._step
         return self._now
 
 
@@ -55,8 +56,8 @@ def wanted(capacity: str = "on-demand", region: str = "eu-west-1") -> Wanted:
     return Wanted(EKS, region, Side(P4D, P4D.name, capacity, (), 1, 1))
 
 
-def ask(*items: Wanted, stopped: bool = False) -> tuple[tuple[str, ...], str]:
-    book = ask_clouds(EMBEDDED, items, Settings(), RunningClock(stopped=stopped))  # type: ignore[arg-type]  # as much of a clock as is used
+def ask(*items: Wanted, clock: Clock | None = None) -> tuple[tuple[str, ...], str]:
+    book = ask_clouds(EMBEDDED, items, Settings(), clock or Clock())  # type: ignore[arg-type]  # as much of a clock as is used
     return book.notes, items[0].side.node(book, items[0].region).source
 
 
@@ -68,7 +69,7 @@ def test_prices_when_the_cloud_does_not_answer_then_a_note_with_the_reason(answe
         return LivePrices()
 
     answers(hang)
-    notes, source = ask(wanted())
+    notes, source = ask(wanted(), clock=Clock(PATIENCE_S / 3))
     never.set()
     assert notes[0].startswith("eks/eu-west-1: prices could not be read: ")
     assert "timed out while reading prices" in notes[0]
@@ -115,4 +116,4 @@ def test_prices_when_nobody_can_be_asked_then_a_note(answers: Callable[..., None
 def test_prices_when_the_run_is_stopped_then_it_ends(answers: Callable[..., None]) -> None:
     answers(lambda _: LivePrices())
     with pytest.raises(Stopped):
-        ask(wanted(), stopped=True)
+        ask(wanted(), clock=Clock(stopped=True))

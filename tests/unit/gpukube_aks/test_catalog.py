@@ -123,6 +123,10 @@ def test_queries_when_made_then_as_azure_takes_them() -> None:
     )
 
 
+def test_price_query_when_for_one_size_then_its_own_spelling() -> None:
+    assert price_query("eastus", T4) == f"{price_query('eastus')} and armSkuName eq '{T4}'"
+
+
 class FakeResponse:
     """One answer."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
 from gpukube_eks.catalog import CATALOG
-from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_type
+from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_spot_zones, read_type
 from gpukube_eks.live.market import ask, fetch
 
 if TYPE_CHECKING:
@@ -130,6 +131,21 @@ def test_price_filters_when_bare_metal_then_dedicated() -> None:
     }  # fmt: skip
     assert metal == shared | {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
     assert {entry["Type"] for entry in price_filters("x", bare_metal=True)} == {"TERM_MATCH"}
+
+
+def test_spot_of_zones_when_a_zone_has_several_then_the_newest() -> None:
+    def entry(usd: str, zone: str, hour: int, name: str = "g6.xlarge") -> dict[str, object]:
+        time = datetime(2026, 11, 22, hour, tzinfo=UTC)
+        return {"InstanceType": name, "SpotPrice": usd, "AvailabilityZone": zone, "Timestamp": time}
+
+    items = [
+        entry("0.4", "a", 9),
+        entry("0.5", "a", 11),
+        entry("0.6", "a", 10),
+        entry("0.3", "b", 1),
+        entry("x", "c", 1),
+    ]
+    assert read_spot_zones(items) == {("g6.xlarge", "a"): 0.5, ("g6.xlarge", "b"): 0.3}
 
 
 def test_spot_when_zones_differ_then_the_lowest() -> None:

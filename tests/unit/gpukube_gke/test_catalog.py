@@ -10,9 +10,11 @@ import requests
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.errors import AccessError, CloudError, SpecError
+from gpukube.gpu.machines import require_machine
+from gpukube.gpu.models import parse_model
 from gpukube.gpu.refreshed import Offer
 from gpukube_gke.facts.listings import bundled_ssds, in_region, read_accelerators, read_machines
-from gpukube_gke.facts.prices import price_offers, read_skus
+from gpukube_gke.facts.prices import price_machine, price_offers, read_skus
 from gpukube_gke.live.market import ask, fetch
 
 if TYPE_CHECKING:
@@ -152,6 +154,31 @@ def test_price_when_all_parts_have_one_then_their_sum(
     assert priced(offer, ssds) == (
         pytest.approx(usd, abs=1e-4) if usd else None, pytest.approx(spot, abs=1e-4) if spot else None
     )  # fmt: skip
+
+
+N1 = [
+    sku("N1 Predefined Instance Core running in Americas", 0.03),
+    sku("N1 Predefined Instance Ram running in Americas", 0.004),
+    sku("Spot Preemptible N1 Predefined Instance Core running in Americas", 0.01, "Preemptible"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "usd", "spot"),
+    [
+        ("a2-highgpu-1g", None, 3 + 0.36 + 0.34, 1 + 0.12 + 0.085),
+        ("a2-ultragpu-1g", None, 4 + 0.36 + 0.68 + 375 * 0.08 / 730, None),
+        ("n1-standard-8", "T4", 0.35 + 0.24 + 0.12, None),
+        ("n1-custom-8-32768", "T4", None, None),
+        ("a4-highgpu-8g", None, None, None),
+    ],
+)
+def test_machine_when_priced_then_all_its_parts_are_in_it(
+    name: str, gpu: str | None, usd: float | None, spot: float | None
+) -> None:
+    machine, prices = require_machine("gke", name, (parse_model(gpu), 1) if gpu else None), read_skus(SKUS + N1, REGION)
+    found = [price_machine(machine, prices, spot=spot) for spot in (False, True)]
+    assert found == [None if expected is None else pytest.approx(expected, abs=1e-4) for expected in (usd, spot)]
 
 
 @pytest.mark.parametrize(
