@@ -79,6 +79,7 @@ def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[R
         ("POST", "settings", control.settings),
         ("POST", "clusters", control.make_cluster),
         ("POST", "things", control.declare),
+        ("POST", "upgrade", control.upgrade),
         ("GET", "kubeconfig", control.kubeconfig),
         ("GET", "requests", control.requests),
         ("POST", "faults", control.add_fault),
@@ -259,6 +260,25 @@ class _Control:
             return {"made": self._world.aks.quotas.declare(body)}
         found = ids_in(pool["body"]["properties"]) if pool else read_resources(body)
         return {"made": [short_id(made) for made in self._world.aks.declare(found)]}
+
+    async def upgrade(self, request: Request) -> Json:
+        """`{cluster, kubernetesVersion?, images?}`: upgrade control planes at once, publish images of a date.
+
+        Node pools stay as they are. GKE's images go with its versions.
+        """
+        body, world = await _object(request), self._world
+        _require_keys(body, {"cluster", "kubernetesVersion", "images"})
+        name, version, images = (str(body.get(key) or "") for key in ("cluster", "kubernetesVersion", "images"))
+        azure, google, amazon = _clusters_named(world, name), world.gke.named(name), named_eks(world.eks, name)
+        for aks in azure:
+            aks.kube.kubernetes_version = aks.kubernetes_version = version or aks.kubernetes_version
+            aks.image_date = f"{images[:6]}.{images[6:]}.0" if images else aks.image_date
+        for eks in amazon:
+            eks.kube.kubernetes_version = eks.kubernetes_version = version or eks.kubernetes_version
+            eks.image_date = images or eks.image_date
+        for one in google:
+            one.upgrade(version)
+        return {"clusters": len(azure) + len(google) + len(amazon)}
 
     async def kubeconfig(self, _: Request) -> Json:
         """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""

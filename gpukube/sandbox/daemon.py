@@ -388,6 +388,11 @@ def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, 
     call(info, "POST", "tamper", {"cluster": cluster, "pool": pool, "delete": delete, "set": properties})
 
 
+def upgrade_cluster(info: SandboxInfo, cluster: str, *, kubernetes_version: str = "", images: str = "") -> None:
+    """Upgrade the control plane of a cluster at once, or let there be newer node images, of a date such as 20260915."""
+    call(info, "POST", "upgrade", {"cluster": cluster, "kubernetesVersion": kubernetes_version, "images": images})
+
+
 def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
     """Let the cluster's RBAC refuse (verb, resource) pairs, such as ("create", "secrets"); none allows everything."""
     call(info, "POST", "deny", {"cluster": cluster, "denied": [list(pair) for pair in denied]})

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Json, refuse
+from gpukube.sandbox.aks.machines import IMAGE_DATE
 from gpukube.sandbox.aks.rules import ClusterFacts
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Cluster:
     Attributes:
         operation: What runs now; one at a time on a cluster.
         background: Until when, in sandbox time, a reconcile of the service itself blocks it, and what it is called.
+        image_date: Of the newest node images.
     """
 
     subscription: str
@@ -70,6 +72,7 @@ class Cluster:
     operation: Operation | None = None
     background: tuple[float, str] = (0.0, "")
     etag: str = field(default_factory=lambda: str(uuid.uuid4()))
+    image_date: str = IMAGE_DATE
 
     @property
     def id(self) -> str:
@@ -88,7 +91,7 @@ class Cluster:
     def facts(self) -> ClusterFacts:
         """What the rules may know."""
         mode, identity = self.options.node_provisioning_mode, self.options.identity
-        return ClusterFacts(self.subscription, self.location, self.kubernetes_version, mode, identity)
+        return ClusterFacts(self.subscription, self.location, self.kubernetes_version, mode, identity, self.image_date)
 
     def require_idle(self, now: float) -> None:
         """Refuse while something else runs: one operation at a time (docs: aks/upgrade-node-pools).

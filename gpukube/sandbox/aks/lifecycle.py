@@ -21,7 +21,8 @@ from gpukube.sandbox.aks.machines import (
     retouch_node,
     with_machines_of,
 )
-from gpukube.sandbox.aks.upgrades import is_rolled, surge_of
+from gpukube.sandbox.aks.upgrades import drain_settings, is_rolled, surge_of, undrained
+from gpukube.sandbox.kube.draining import cordon, drain
 
 if TYPE_CHECKING:
     from gpukube.sandbox.aks.answers import Json
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.aks.operations import Operation
     from gpukube.sandbox.aks.pools import Pool
     from gpukube.sandbox.clock import Clock
+    from gpukube.sandbox.kube.draining import Blocked
 
 
 @dataclass(slots=True)
@@ -61,7 +63,11 @@ class Failure:
 
 
 class _Failed(Exception):
-    """The planned failure of an operation."""
+    """The failure of an operation: the planned one, or that of `error`."""
+
+    def __init__(self, error: Json | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +113,8 @@ async def run_change(job: Job) -> None:
         await _shrink(job, _wanted(job.pool))
         await (_roll(job) if job.pool.outdated else _grow(job))
         await job.clock.sleep(job.pace.settle_s)
-    except _Failed:
-        job.end(job.failure.error if job.failure else None)
+    except _Failed as failed:
+        job.end(failed.error or (job.failure.error if job.failure else None))
     else:
         job.end()
 
@@ -210,11 +216,14 @@ async def _grow(job: Job) -> None:
 async def _roll(job: Job) -> None:
     """Replace the machines a few at a time: surge, wait, drain, and without a surge the other way round.
 
-    A failing upgrade stops after some machines, and leaves the pool with old and new ones.
+    A failing upgrade stops after some machines, and leaves the pool with old and new ones. So does one whose machines
+    cannot be drained in time: they take pods again and are not replaced, or, with undrainableNodeBehavior Cordon, stay
+    cordoned beside their replacements while the others go on (SDK, UndrainableNodeBehavior).
     """
     fails = job.failure.after_nodes if job.failure and job.failure.error else None
     old = [name for name in job.pool.nodes if name in job.pool.outdated]
-    surge = surge_of(job.pool.properties, len(old))
+    surge, settings = surge_of(job.pool.properties, len(old)), drain_settings(job.pool.properties)
+    blocked: list[Blocked] = []
     at_once = surge.extra or surge.missing
     for start in range(0, len(old), at_once):
         if fails is not None and start >= fails:
@@ -223,11 +232,22 @@ async def _roll(job: Job) -> None:
         if surge.extra:
             await _add_machines(job, len(batch))
         await job.clock.sleep(job.pace.drain_s)
+        left = await drain(job.cluster.kube.api, job.clock, batch, settings.drain_s)
+        stuck = {one.node for one in left}
+        if left and not settings.quarantines:
+            await cordon(job.cluster.kube.api, batch, unschedulable=False)
+            while len(job.pool.nodes) > len(old):  # the surge goes
+                await _remove(job, job.pool.nodes[-1])
+            raise _Failed(undrained(left))
+        blocked += left
         for name in batch:
-            await _remove(job, name)
+            if name not in stuck:
+                await _remove(job, name)
         if not surge.extra:
             await job.clock.sleep(job.pace.allocate_s)
-            await _add_machines(job, len(batch))
+            await _add_machines(job, len(batch) - len(stuck))
+    if blocked:
+        raise _Failed(undrained(blocked))
     await _grow(job)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.cluster import KubeCluster
 
 IMAGE_DATE = "202607.31.1"
+"""Of the images that there are at first."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SYSTEMS = {
     "Ubuntu2204": ("Ubuntu 22.04.5 LTS", "5.15.0-1117-azure", "1.7.34"),
@@ -42,13 +43,13 @@ def effective_sku(pool: Json) -> str:
     return "Ubuntu2404" if minor >= _UBUNTU_24_FROM else "Ubuntu2204"
 
 
-def image_version(pool: Json) -> str:
-    """NodeImageVersion that the service would choose now."""
+def image_version(pool: Json, date: str = IMAGE_DATE) -> str:
+    """NodeImageVersion that the service would choose now, when the newest images are of this date."""
     sku = effective_sku(pool)
     family = next((image for start, image in _IMAGES.items() if sku.startswith(start)), "AKSUbuntu-2404gen2containerd")
     if pool.get("enableFIPS"):
         family = family.replace("gen2", "gen2fips")
-    return f"{family}-{IMAGE_DATE}"
+    return f"{family}-{date}"
 
 
 def node_name(cluster: str, pool: str, index: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Json, bad_parameter
 from gpukube.sandbox.aks.keys import add_spot_marks
-from gpukube.sandbox.aks.machines import image_version, is_managed
+from gpukube.sandbox.aks.machines import IMAGE_DATE, image_version, is_managed
 from gpukube.sandbox.aks.schema import FIELDS, GONE_WHEN_OMITTED, READ_ONLY
 from gpukube.sandbox.aks.sizes import find_size
 from gpukube.sandbox.aks.upgrades import is_rolled, running_version
@@ -132,11 +132,11 @@ def _disk_type(pool: Json) -> str:
     return "Ephemeral" if isinstance(asked, int) and room > asked else "Managed"
 
 
-def finish_defaults(pool: Json) -> Json:
+def finish_defaults(pool: Json, image_date: str = IMAGE_DATE) -> Json:
     """Fill in what depends on properties that were checked first."""
     if pool["scaleSetPriority"] != "Spot":
         _drop_idle_spot_fields(pool)
-    pool.setdefault("nodeImageVersion", image_version(pool))
+    pool.setdefault("nodeImageVersion", image_version(pool, image_date))
     return pool
 
 
@@ -169,7 +169,7 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     wanted["currentOrchestratorVersion"] = running_version(asked_version, cluster.kubernetes_version, present)
     other_image = any(stored.get(key) != wanted.get(key) for key in ("osSKU", "enableFIPS"))
     if other_image or is_rolled(stored, wanted):
-        wanted["nodeImageVersion"] = image_version(wanted)
+        wanted["nodeImageVersion"] = image_version(wanted, cluster.image_date)
     return wanted
 
 

@@ -244,6 +244,9 @@ _CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
         cluster, call.parts[9], call.preconditions
     ),
     ("POST", "agentpools/*/abort"): lambda service, cluster, call: service.abort_pool(cluster, call.parts[9]),
+    ("POST", "agentpools/*/upgradenodeimageversion"): lambda service, cluster, call: service.upgrade_image(
+        cluster, call.parts[9]
+    ),
     ("GET", "agentpools/*/upgradeprofiles/default"): lambda service, cluster, call: service.upgrade_profile(
         cluster, call.parts[9]
     ),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Json, bad_parameter, refuse
 from gpukube.sandbox.aks.keys import check_labels, check_taints
+from gpukube.sandbox.aks.machines import IMAGE_DATE
 from gpukube.sandbox.aks.reservations import check_reservation
 from gpukube.sandbox.aks.schema import immutable_fields
 from gpukube.sandbox.aks.sizes import find_size, mig_layout
@@ -53,6 +54,7 @@ class ClusterFacts:
     kubernetes_version: str
     node_provisioning_mode: str = "Manual"
     identity: str = "UserAssigned"
+    image_date: str = IMAGE_DATE
 
 
 def check_name(name: str) -> None:

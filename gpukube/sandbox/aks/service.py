@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.sandbox.aks.answers import Json, front_door, refuse, wire_error
 from gpukube.sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_delete
+from gpukube.sandbox.aks.machines import image_version
 from gpukube.sandbox.aks.operations import Operation
 from gpukube.sandbox.aks.pools import Pool, finish_defaults, merge, with_defaults
 from gpukube.sandbox.aks.preconditions import Preconditions, check_preconditions
@@ -189,7 +190,7 @@ class AksService:
         cluster.require_idle(self.clock.now())
         failure = self.plan(cluster, name, "Creating", str(properties["vmSize"]))
         failure = failure or self.quotas.check(cluster, None, properties)
-        pool = cluster.pools[name] = Pool(name, finish_defaults(properties))
+        pool = cluster.pools[name] = Pool(name, finish_defaults(properties, cluster.image_date))
         pool.listed_from = self.clock.now() + self.lag(cluster.name, name)
         operation = self._start(cluster, pool, "Creating", run_change, failure)
         return Answer(201, pool.wire(cluster.id), operation)
@@ -234,6 +235,19 @@ class AksService:
         abort.task = asyncio.create_task(run_abort(job, victim))
         return Answer(202, None, abort)
 
+    def upgrade_image(self, cluster: Cluster, name: str) -> Answer:
+        """Bring a pool to the newest node image of its version: 202, and where it has that already too.
+
+        What it does then is unconfirmed; here machines that an earlier upgrade left are replaced, as by a PUT.
+        """
+        pool = self._require_pool(cluster, name)
+        cluster.require_idle(self.clock.now())
+        newest = image_version(pool.properties, cluster.image_date)
+        failure = self.plan(cluster, pool.name, "UpgradingNodeImageVersion", str(pool.properties["vmSize"]))
+        before, pool.properties = pool.properties, {**pool.properties, "nodeImageVersion": newest}
+        kind = "UpgradingNodeImageVersion"
+        return Answer(202, None, self._start(cluster, pool, kind, run_change, failure, before=before))
+
     def upgrade_profile(self, cluster: Cluster, name: str) -> Answer:
         """Versions that a pool could go to."""
         pool = self._require_pool(cluster, name)
@@ -243,7 +257,7 @@ class AksService:
             "kubernetesVersion": version,
             "osType": pool.properties["osType"],
             "upgrades": upgrades,
-            "latestNodeImageVersion": pool.properties["nodeImageVersion"],
+            "latestNodeImageVersion": image_version(pool.properties, cluster.image_date),
         }
         body = {
             "id": f"{cluster.id}/agentPools/{pool.name}/upgradeProfiles/default",

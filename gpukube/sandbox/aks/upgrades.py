@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.aks.answers import bad_parameter, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpukube.sandbox.aks.answers import Json
+    from gpukube.sandbox.kube.draining import Blocked
 
 _LATEST_PATCH = 5
 """Of every minor version but the control plane's; which patches exist at a time is no rule of the service."""
@@ -24,6 +27,7 @@ _MOST_NODES = 1000
 _TARGET = "agentPoolProfile.upgradeSettings"
 _AMOUNT = re.compile(r"\d{1,4}|(100|\d{1,2})%")
 _NONE = ("0", "0%")
+_DRAIN_MINUTES = 30
 _MINUTES = {"drainTimeoutInMinutes": (5, 1440), "nodeSoakDurationInMinutes": (0, 30)}
 
 
@@ -33,6 +37,14 @@ class Surge:
 
     extra: int
     missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrainSettings:
+    """How long a machine may take to drain, and whether one that does not is set apart while the others go on."""
+
+    drain_s: float
+    quarantines: bool
 
 
 def running_version(asked: str, plane: str, present: str = "") -> str:
@@ -109,6 +121,28 @@ def surge_of(pool: Json, count: int) -> Surge:
     given = settings if isinstance(settings, dict) else {}
     extra, missing = (_share(given.get(key), count) for key in ("maxSurge", "maxUnavailable"))
     return Surge(extra, missing) if extra or missing else Surge(1, 0)
+
+
+def drain_settings(pool: Json) -> DrainSettings:
+    """Read what upgradeSettings say of drains; 30 minutes, and no going on (SDK, AgentPoolUpgradeSettings)."""
+    settings = pool.get("upgradeSettings")
+    given = settings if isinstance(settings, dict) else {}
+    minutes = int(str(given.get("drainTimeoutInMinutes") or _DRAIN_MINUTES))
+    return DrainSettings(minutes * 60.0, given.get("undrainableNodeBehavior") == "Cordon")
+
+
+def undrained(left: Sequence[Blocked]) -> Json:
+    """The error of an upgrade that pods held up (Azure/AKS#4783, cloudnative-pg/cloudnative-pg#7346)."""
+    first = left[0]
+    name = first.pod.partition("/")[2]
+    budget = re.search(r"The disruption budget (\S+)", first.reason)
+    debug = f" PDB debug info: {first.pod} blocked by pdb {budget[1]}." if budget else ""
+    message = (
+        f"Drain node {first.node} failed when evicting pod {name} failed with Too Many Requests error. This is often "
+        "caused by a restrictive Pod Disruption Budget (PDB) policy. See http://aka.ms/aks/debugdrainfailures. "
+        f"Original error: {first.reason or 'the pod did not end in time'}.{debug}"
+    )
+    return {"code": "UpgradeFailed", "message": message}
 
 
 def _share(value: object, count: int) -> int:

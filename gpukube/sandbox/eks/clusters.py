@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpukube.sandbox.eks.images import AL_DATE
 from gpukube.sandbox.eks.instances import ZONES
 from gpukube.sandbox.eks.references import Known
 
@@ -85,6 +86,7 @@ class EksCluster:
         status: Cluster status; a test may change it.
         groups: Node groups by name.
         known: What else exists in its account and region.
+        image_date: On which the newest images were published.
     """
 
     account: str
@@ -102,6 +104,7 @@ class EksCluster:
     groups: dict[str, NodeGroup] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
+    image_date: str = AL_DATE
 
     @property
     def arn(self) -> str:

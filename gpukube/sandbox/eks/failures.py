@@ -135,6 +135,11 @@ def launch_message(code: str, kind: str, zone: str, limit: float = 0) -> str:
     return f"Could not launch {market} Instances. {code} - {sentence} Launching EC2 instance failed."
 
 
+def eviction_failure(group: str) -> Failure:
+    """Pods of a node could not be evicted in time (docs: eks/managed-node-update-behavior)."""
+    return Failure("PodEvictionFailure", f"{_ISSUES['PodEvictionFailure']} {group}")
+
+
 def unsupported_zone(kind: str, zone: str) -> Failure:
     """No subnet of the group is in a zone that offers any of its types."""
     return launch_failure("Unsupported", kind, zone)

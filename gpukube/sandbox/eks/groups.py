@@ -35,12 +35,14 @@ class Update:
         params: (type, value) pairs.
         errors: Why it failed.
         token: ClientRequestToken.
+        is_forced: Pods that their budgets keep are deleted (botocore eks UpdateNodegroupVersionRequest.force).
     """
 
     type: Literal["ConfigUpdate", "VersionUpdate"]
     created: float
     params: list[tuple[str, str]]
     token: str = ""
+    is_forced: bool = False
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     status: UpdateStatus = "InProgress"
     errors: list[Json] = field(default_factory=list)
@@ -181,7 +183,7 @@ def with_defaults(sent: Json, data: Json | None, template: Json | None, cluster:
     }
     if "maxUnavailablePercentage" in _given(sent, "updateConfig"):
         found["updateConfig"] = {"updateStrategy": "DEFAULT", **_given(sent, "updateConfig")}
-    release = release_version(image, cluster.kubernetes_version)
+    release = release_version(image, cluster.kubernetes_version, cluster.image_date)
     found["releaseVersion"] = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or release)
     if template is None:
         found["instanceTypes"] = names

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.eks.instances import InstanceType
 
-_AL_DATE = "20260714"
-_BOTTLEROCKET = "1.57.0"
+AL_DATE = "20260714"
+"""Of the releases that there are at first."""
+_BOTTLEROCKET, _NEXT_BOTTLEROCKET = "1.57.0", "1.58.0"
 _X86_NVIDIA = frozenset(
     [
         "p6-b300",
@@ -125,16 +126,18 @@ def check_pairing(image: Image, types: Sequence[InstanceType], kubernetes_versio
         raise bad_parameter(f"[{', '.join(wrong)}] is not a valid instance type for requested amiType {image.name}")
 
 
-def release_version(image: Image, kubernetes_version: str) -> str:
+def release_version(image: Image, kubernetes_version: str, date: str = AL_DATE) -> str:
     """The release that EKS would choose now: AL2023 "1.34.2-20260714", Bottlerocket "1.57.0-ab12cd34".
 
     Args:
         image: The amiType.
         kubernetes_version: With its patch.
+        date: On which the newest images were published.
     """
     if image.system == "bottlerocket":
-        return f"{_BOTTLEROCKET}-{_digest(image.name, kubernetes_version)[:8]}"
-    return f"{kubernetes_version}-{_AL_DATE}"
+        number = _BOTTLEROCKET if date == AL_DATE else _NEXT_BOTTLEROCKET
+        return f"{number}-{_digest(image.name, kubernetes_version)[:8]}"
+    return f"{kubernetes_version}-{date}"
 
 
 def check_release(live: str, asked: str, version: str, image: Image | None) -> None:

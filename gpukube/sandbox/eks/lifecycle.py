@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.bottlerocket import UserDataError, check_form, decoded
-from gpukube.sandbox.eks.failures import Failure, issue, over_quota, unsupported_zone
+from gpukube.sandbox.eks.failures import Failure, eviction_failure, issue, over_quota, unsupported_zone
 from gpukube.sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
 from gpukube.sandbox.eks.quotas import limit_of, quota_of, room_for
 from gpukube.sandbox.eks.reservations import refused_launch
 from gpukube.sandbox.eks.wire.answers import Json, whole
+from gpukube.sandbox.kube.draining import cordon, drain
 
 if TYPE_CHECKING:
     from gpukube.sandbox.clock import Clock
@@ -39,6 +40,7 @@ class Pace:
     settle_s: float = 10.0
     update_s: float = 10.0
     drain_s: float = 20.0
+    drain_limit_s: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ async def run_version(job: Job) -> None:
     """Replace every instance by one of the new version, template or release; a failed update is taken back.
 
     Strategy DEFAULT launches before it terminates, MINIMAL terminates before it launches, as many at once as
-    updateConfig lets be unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior).
+    updateConfig lets be unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior). A
+    node whose pods cannot be evicted in time fails the update, which is taken back; with force they are deleted.
     """
     await job.begin()
     group, pace = job.group, job.pace
@@ -153,14 +156,19 @@ async def run_version(job: Job) -> None:
     old = list(group.nodes)
     while old:
         batch, old = old[: _at_once(group)], old[_at_once(group) :]
-        if _is_minimal(group):
-            await job.clock.sleep(pace.drain_s)
-            await _remove_all(job, batch)
-        await _add(job, len(batch), pace.boot_s)
-        await job.cluster.kube.joined(group.nodes)
+        added: list[str] = []
         if not _is_minimal(group):
-            await job.clock.sleep(pace.drain_s)
-            await _remove_all(job, batch)
+            added = await _replace(job, batch)
+        await job.clock.sleep(pace.drain_s)
+        left = await drain(job.cluster.kube.api, job.clock, batch, pace.drain_limit_s)
+        if left and not (job.update and job.update.is_forced):
+            await cordon(job.cluster.kube.api, batch, unschedulable=False)
+            await _remove_all(job, added)
+            _take_back(replace(job, failure=eviction_failure(group.name)), [one.node for one in left])
+            return
+        await _remove_all(job, batch)
+        if _is_minimal(group):
+            await _replace(job, batch)
     await job.cluster.kube.joined(group.nodes)
     if job.update:
         job.update.status = "Successful"
@@ -183,7 +191,15 @@ async def seed(job: Job) -> None:
     job.settle("ACTIVE")
 
 
-def _take_back(job: Job) -> None:
+async def _replace(job: Job, batch: list[str]) -> list[str]:
+    """Launch as many instances of the new version; gives their names."""
+    before = len(job.group.nodes)
+    await _add(job, len(batch), job.pace.boot_s)
+    await job.cluster.kube.joined(job.group.nodes)
+    return job.group.nodes[before:]
+
+
+def _take_back(job: Job, resources: list[str] | None = None) -> None:
     if job.before is not None:
         job.group.members, job.group.data = job.before.members, job.before.data
     if job.update and job.failure:
@@ -192,7 +208,7 @@ def _take_back(job: Job) -> None:
             {
                 "errorCode": job.failure.code,
                 "errorMessage": job.failure.message,
-                "resourceIds": [job.group.asg],
+                "resourceIds": list(dict.fromkeys(resources or [job.group.asg])),
             }
         ]
     job.settle("ACTIVE")

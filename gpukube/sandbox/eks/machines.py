@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
 from gpukube.sandbox.eks.groups import Instance, image_of
 from gpukube.sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
+from gpukube.sandbox.eks.parameters import patched
 from gpukube.sandbox.eks.wire.answers import objects_in
 from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube.sandbox.kube.store.objects import spec
@@ -104,11 +105,12 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         gpu=_gpu_shape(group, kind),
         boot_s=boot_s,
         provider_id=f"aws:///{cluster.region}{zone}/{instance}",
-        os_image=_system(cluster, group),
+        os_image=_system(group),
         runtime="containerd://2.1.4",
         max_pods=_max_pods(group, kind),
         zone=f"{cluster.region}{zone}",
         arch=_ARCH[kind.arch],
+        kubelet=_kubelet(cluster, group),
         kernel="6.12.40-64.114.amzn2023" if group.image.system == "al2023" else "6.12.37",
     )
 
@@ -124,8 +126,14 @@ def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
     return min(asked or most, most)
 
 
-def _system(cluster: EksCluster, group: NodeGroup) -> str:
-    variant = f"aws-k8s-{cluster.version}" + ("-nvidia" if group.image.has_driver else "")
+def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:
+    """Version of the kubelet: a release of AL2023 begins with it."""
+    version, release = str(group.members["version"]), str(group.members["releaseVersion"])
+    return release.partition("-")[0] if release.startswith(f"{version}.") else patched(cluster, version)
+
+
+def _system(group: NodeGroup) -> str:
+    variant = f"aws-k8s-{group.members['version']}" + ("-nvidia" if group.image.has_driver else "")
     return _SYSTEMS[group.image.system].format(variant=variant)
 
 

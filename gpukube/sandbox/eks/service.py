@@ -19,6 +19,7 @@ from gpukube.sandbox.eks.groups import NodeGroup, Update, type_names, with_defau
 from gpukube.sandbox.eks.images import check_release, release_version
 from gpukube.sandbox.eks.keys import check_tags, check_taints
 from gpukube.sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
+from gpukube.sandbox.eks.parameters import patched
 from gpukube.sandbox.eks.references import Known, Role, check_references
 from gpukube.sandbox.eks.rules import (
     check_group,
@@ -233,7 +234,8 @@ class EksService:
             return {"update": known.wire()}
         members, data, params = self._next_version(cluster, group, sent)
         self._require_settled(group)
-        answer = self._begin_update(cluster, group, Update("VersionUpdate", self.clock.now(), params), sent, members)
+        update = Update("VersionUpdate", self.clock.now(), params, is_forced=bool(sent.get("force")))
+        answer = self._begin_update(cluster, group, update, sent, members)
         group.data = data
         return answer
 
@@ -258,7 +260,7 @@ class EksService:
         if group.members["capacityType"] == "CAPACITY_BLOCK" and group.desired:  # docs: eks/capacity-blocks-mng
             raise bad_request("Set the desired size to 0 before updating a node group with a Capacity Block.")
         check_release(str(group.members["releaseVersion"]), str(sent.get("releaseVersion") or ""), version, group.image)
-        latest = release_version(group.image, cluster.kubernetes_version)
+        latest = release_version(group.image, patched(cluster, version), cluster.image_date)
         release = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or latest)
         members |= {"version": version, "releaseVersion": release}
         params += [("Version", version), ("ReleaseVersion", release)]

@@ -13,6 +13,7 @@ from google.cloud import container_v1 as wire
 
 from gpukube.sandbox.clock import timestamp
 from gpukube.sandbox.gke.rules import ClusterFacts
+from gpukube.sandbox.gke.versions import full_version
 from gpukube.sandbox.gke.wire.names import is_zone, zones_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,12 @@ class Cluster:
         """What the rules may know."""
         options = self.options
         return ClusterFacts(self.place.location, self.version, options.release_channel, options.accelerator_zones)
+
+    def upgrade(self, version: str) -> None:
+        """Bring the control plane to another version, "1.35" or a whole one; node pools stay."""
+        if version:
+            self.version = full_version(version)
+            self.kube.kubernetes_version = self.version
 
     def blocker(self, now: float) -> str:
         """Name of the operation of the service itself that blocks the cluster now; "" for none."""

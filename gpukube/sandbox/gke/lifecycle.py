@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from gpukube.sandbox.gke.nodes import next_name, node_shape, retouch_node
 from gpukube.sandbox.gke.pools import count_per_zone
 from gpukube.sandbox.gke.wire.enums import OperationStatus, PoolStatus
+from gpukube.sandbox.kube.draining import drain
 
 if TYPE_CHECKING:
     from google.cloud import container_v1 as wire
@@ -38,6 +39,7 @@ class Pace:
     boot_s: float = 60.0
     between_nodes_s: float = 2.0
     drain_s: float = 15.0
+    drain_limit_s: float = 3600.0
     settle_s: float = 10.0
     note_s: float = 5.0
     cancel_s: float = 10.0
@@ -230,14 +232,26 @@ async def _roll(job: Job) -> None:
         if job.fails() and job.failure and at >= job.failure.after_nodes:
             raise _Failed
         if not surges:
+            await _drain(job, name)
             await _remove(job, zone, name)
         await add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
         await job.clock.sleep(job.pace.boot_s)
         await job.cluster.kube.joined(job.pool.all_nodes())
         if surges:
+            await _drain(job, name)
             await _remove(job, zone, name)
         job.operation.done = (at + 1, len(old))
     await _grow(job)
+
+
+async def _drain(job: Job, name: str) -> None:
+    """Evict what is on a machine, for an hour or the pool's own limit; what is left goes with it.
+
+    Source: docs: kubernetes-engine/concepts/node-pool-upgrade-strategies; google.container.v1 NodeDrainConfig.
+    """
+    own = job.pool.wire.node_drain_config
+    limit = own.pdb_timeout_duration.total_seconds() if "pdb_timeout_duration" in own else job.pace.drain_limit_s
+    await drain(job.cluster.kube.api, job.clock, [name], limit)
 
 
 def _of(pool: Pool, zone: str) -> list[str]:

@@ -14,6 +14,7 @@ import httpx
 
 from gpukube.sandbox.kube.store.kinds import kind_named
 from gpukube.sandbox.kube.store.objects import name_of, namespace_of
+from gpukube.sandbox.kube.store.problems import refusal_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableSequence
@@ -143,6 +144,19 @@ class RemoteApi:
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         await self._send("DELETE", self._place(plural, obj), body)
+
+    async def evict(self, pod: JsonObject) -> str:
+        """Evict a pod, once: a refusal by a budget is an answer and not repeated here."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace_of(pod), "name": name_of(pod)},
+        }
+        answer = await self._client.post(self._place("pods", pod, "eviction"), json=body)
+        if answer.is_success or answer.status_code == httpx.codes.NOT_FOUND:
+            return ""
+        told = answer.json()
+        return refusal_words(str(told.get("message", "")), told.get("details"))
 
     @contextmanager
     def watching(self, *plurals: str) -> Iterator[_Ring]:

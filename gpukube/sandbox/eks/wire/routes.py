@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpukube.sandbox.eks import account, ec2, market, quotas
+from gpukube.sandbox.eks import account, ec2, market, parameters, quotas
 from gpukube.sandbox.eks.throttle import take_token
 from gpukube.sandbox.eks.wire.answers import Json, Refusal
 from gpukube.sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
@@ -42,8 +42,8 @@ _UNKNOWN_KEY = {"ec2": "AuthFailure", "sts": "InvalidClientTokenId", "iam": "Inv
 _WRONG_SIGNATURE = {"ec2": "AuthFailure"}
 """The query services say SignatureDoesNotMatch, but for EC2, and the JSON ones InvalidSignatureException."""
 _REST = "application/json"
-_PRICING, _QUOTAS = "pricing", "servicequotas"
-_TARGETS = {_PRICING: market.PRICE_LIST, _QUOTAS: quotas.TARGET}
+_PRICING, _QUOTAS, _SSM = "pricing", "servicequotas", "ssm"
+_TARGETS = {_PRICING: market.PRICE_LIST, _QUOTAS: quotas.TARGET, _SSM: parameters.TARGET}
 """Services whose operation is in a header, and what stands before it there."""
 
 
@@ -123,6 +123,8 @@ class AwsApp:
         operation = request.headers.get("x-amz-target", "").removeprefix(_TARGETS[service])
         if service == _PRICING and operation == "GetProducts":
             return market.get_products(call.caller, call.body)
+        if service == _SSM and operation == "GetParameter":
+            return parameters.get_parameter(self._service, call.caller, call.body)
         handler = quotas.OPERATIONS.get(operation) if service == _QUOTAS else None
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {operation}."

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from gpukube.sandbox.kube.store import problems
+from gpukube.sandbox.kube.store.eviction import evict
 from gpukube.sandbox.kube.store.kinds import kind_named
 from gpukube.sandbox.kube.store.objects import labels, name_of, namespace_of
 from gpukube.sandbox.kube.store.patches import merge_patch
@@ -66,6 +67,10 @@ class ObjectApi(Protocol):
 
     async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
         """Delete the object, pods with the given grace."""
+        ...
+
+    async def evict(self, pod: JsonObject) -> str:
+        """Evict a pod; gives why not, and "" when it goes or is gone."""
         ...
 
     def watching(self, *plurals: str) -> AbstractContextManager[Bell]:
@@ -131,6 +136,14 @@ class StoreApi:
         kind = kind_named(plural)
         if kind.key in self._store.kinds and self._store.find(kind, namespace_of(obj), name_of(obj)) is not None:
             self._store.delete(kind, namespace_of(obj), name_of(obj), grace_s=grace_s)
+
+    async def evict(self, pod: JsonObject) -> str:
+        """Evict a pod if its budget allows it."""
+        try:
+            evict(self._store, namespace_of(pod), name_of(pod))
+        except problems.ApiProblem as problem:
+            return "" if problem.reason == "NotFound" else problems.refusal_words(problem.message, problem.details)
+        return ""
 
     def watching(self, *plurals: str) -> AbstractContextManager[Bell]:
         """Hold a bell."""

@@ -50,6 +50,11 @@ class ApiProblem(Exception):
         return found
 
 
+def refusal_words(message: str, details: JsonObject | None) -> str:
+    """Word a refusal with its causes, such as the budget that forbids an eviction."""
+    return " ".join([message, *(str(cause.get("message", "")) for cause in (details or {}).get("causes") or ())])
+
+
 def _resource(plural: str, group: str) -> str:
     return f"{plural}.{group}" if group else plural
 
