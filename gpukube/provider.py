@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
+    from gpukube.core.upgrades import NodeMarks, NodeOffer, NodeSystem, UpgradeTerms
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -55,6 +56,7 @@ __all__ = [
     "FEATURES",
     "Ability",
     "Cloud",
+    "NodeUpgrades",
     "Provider",
     "importing_sdk",
     "in_cluster_facts",
@@ -143,6 +145,10 @@ class Provider(Protocol):
     @property
     def exporters(self) -> Mapping[str, Exporter]:
         """What `gpukube pool export --to` can write of this cloud's pools, by target; empty for nothing."""
+
+    @property
+    def upgrades(self) -> NodeUpgrades | None:
+        """What it knows of newer versions for nodes of live pools; None when nothing upgrades them."""
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Give the fields of a live pool that a person chose, as a spec writes them.
@@ -243,6 +249,25 @@ class Provider(Protocol):
         """
 
 
+class NodeUpgrades(Protocol):
+    """What a provider knows of upgrades of its live pools."""
+
+    def system(self, observed: Observed) -> NodeSystem:
+        """Read what the nodes are made from."""
+
+    def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
+        """Say what an upgrade does to the nodes of this pool and to their pods."""
+
+    def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
+        """Declare what is on offer where the spec declares nothing: the differences are then ordinary changes.
+
+        What is newer on the live pool stays.
+        """
+
+    def marks(self, observed: Observed) -> NodeMarks:
+        """Say how nodes are known that are made from what this pool says now."""
+
+
 class Cloud(Protocol):
     """The live half: one cluster, thread-safe, made once and shared.
 
@@ -262,6 +287,16 @@ class Cloud(Protocol):
 
     def pool(self, name: str) -> Observed | None:
         """Read one pool by its cloud name, with as few calls as the cloud allows; None when it is not there."""
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """Read what the nodes of a live pool could be brought to now, with one call at the most.
+
+        What may not be read is unknown, and said so in the answer; it is no error.
+
+        Args:
+            observed: The pool; of a provider that has `upgrades`.
+            kubernetes: Version that its nodes shall have; "" for the control plane's.
+        """
 
     def complete(self, desired: Desired) -> Desired:
         """Fill in what only the live cluster knows (a role, subnets, a zone) and the user left open.

@@ -96,6 +96,10 @@ class Choices:
     allow_disruption: bool = option(
         "--allow-disruption", default=False, help="Allow changes that restart or evict pods."
     )
+    upgrade: bool = option(
+        "--upgrade", default=False,
+        help="Upgrade live pools to the cluster's version and the newest node image, where the spec names none.",
+    )  # fmt: skip
     migrate_release: bool = option(
         "--migrate-release", default=False,
         help="Replace gpukube's device-plugin chart by the GPU Operator, or the reverse, where pools need it.",

@@ -305,7 +305,7 @@ def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
 
     Where labels lost the marks, the copy tells whether the pool was protected.
     """
-    fields = observed.fields
+    fields = {**observed.fields, **{path: v for path, v in observed.moving.items() if path in desired.fields}}
     if has_lost_marks(desired, observed) and observed.copy and observed.copy.protected and not desired.target.protect:
         fields = {**fields, PROTECTION: True}
     return diff_fields(desired.fields, fields, () if names_another(desired, observed) else observed.written)

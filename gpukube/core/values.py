@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.upgrades import UpgradeOutlook
     from gpukube.errors import Finding, GpukubeError
     from gpukube.gpu.catalog import Machine
     from gpukube.gpu.sharing import Sharing
@@ -382,6 +383,7 @@ class Observed:
         copy: The second copy of the marks, where it was written for this very pool; None otherwise.
         written: Fields ("tags", "team") that gpukube wrote into an open group: they are changes to absent when nobody
             declares them any more.
+        moving: Fields that the cloud moves by itself, as `fields`; they are compared where they are declared.
     """
 
     name: str
@@ -400,6 +402,7 @@ class Observed:
     native: Mapping[str, object] = field(repr=False)
     copy: MarksCopy | None = None
     written: frozenset[FieldPath] = frozenset()
+    moving: Mapping[FieldPath, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,6 +519,7 @@ class PoolPlan:
             by --adopt-from, "managed" by --adopt-managed, "not-ready" once the cloud has finished with it; None for
             other conflicts.
         replacement: Of a replace: how a second pool would take its place. `observed` is the old pool.
+        upgrade: What an upgrade of the live nodes brings and costs; None where nothing is newer, or nobody knows.
     """
 
     cluster: ClusterRef
@@ -532,6 +536,7 @@ class PoolPlan:
     capacity: Mapping[str, int] | None = None
     obstacle: Obstacle | None = None
     replacement: Replacement | None = None
+    upgrade: UpgradeOutlook | None = None
 
     @property
     def where(self) -> Where:
@@ -554,6 +559,8 @@ class ClusterFacts:
         ready: Whether the control plane accepts work.
         status: The cloud's own word.
         endpoints: Service -> host that it was asked at; empty for an emulated cloud, whose ports change.
+        channel: The release or upgrade channel by which the cloud upgrades nodes by itself, in its own words; "" for
+            none.
     """
 
     location: str
@@ -561,6 +568,7 @@ class ClusterFacts:
     ready: bool
     status: str
     endpoints: Mapping[str, str] = field(default_factory=dict)
+    channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)

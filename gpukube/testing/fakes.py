@@ -14,6 +14,7 @@ from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAS
 from gpukube.core.in_cluster import InClusterFacts
 from gpukube.core.managers import Manager
 from gpukube.core.node_facts import GIB, NodeFacts, Reserved, Room, common_labels, room_left
+from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import (
     MARKS,
     OWNER_LABEL,
@@ -130,6 +131,10 @@ class FakeProvider:
         from gpukube.testing.fake_spec import SPEC  # noqa: PLC0415 - models cost, and few tests read a spec
 
         return SPEC
+
+    @property
+    def upgrades(self) -> None:
+        """Nothing upgrades nodes here."""
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out what this cloud fills in by itself."""
@@ -292,6 +297,11 @@ class FakeCloud:
     def pool(self, name: str) -> Observed | None:
         """Read one pool."""
         return self._world.pools.get(name)
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """Offer what the nodes have."""
+        del observed
+        return NodeOffer(kubernetes)
 
     def complete(self, desired: Desired) -> Desired:
         """Nothing is open here."""

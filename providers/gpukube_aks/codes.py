@@ -103,6 +103,7 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "no-cluster": "The cluster or pool does not exist.",
     "pool-gone": "The pool was deleted during the wait.",
     "gpu-driver": "The GPU driver could not be installed on a node.",
+    "drain": "Pods keep nodes from being drained.",
     "node-bootstrap": "Nodes did not come up.",
     "subnet-full": "The subnet has too few free addresses.",
     "failed": "An operation failed.",

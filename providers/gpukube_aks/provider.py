@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
-    from gpukube.provider import Cloud, Provider
+    from gpukube.provider import Cloud, NodeUpgrades, Provider
     from gpukube.spec.cloud import CloudSpec
 
 _MANAGED_SOURCE: Final = "docs: aks/aks-managed-gpu-nodes"
@@ -137,6 +137,13 @@ class AksProvider:
         from gpukube_aks.export.targets import EXPORTERS
 
         return EXPORTERS
+
+    @property
+    def upgrades(self) -> NodeUpgrades:
+        """What AKS does to nodes and pods when a pool is upgraded."""
+        from gpukube_aks.pool.renewing import AksUpgrades
+
+        return AksUpgrades()
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what AKS gives to every pool."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
-    from gpukube.provider import Cloud, Provider
+    from gpukube.provider import Cloud, NodeUpgrades, Provider
     from gpukube.spec.cloud import CloudSpec
 
 _AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
@@ -156,6 +156,13 @@ class EksProvider:
         from gpukube_eks.export.targets import EXPORTERS
 
         return EXPORTERS
+
+    @property
+    def upgrades(self) -> NodeUpgrades:
+        """What EKS does to nodes and pods when a pool is upgraded."""
+        from gpukube_eks.pool.renewing import EksUpgrades
+
+        return EksUpgrades()
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what EKS gives to every pool."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
-    from gpukube.provider import Cloud, Provider
+    from gpukube.provider import Cloud, NodeUpgrades, Provider
     from gpukube.spec.cloud import CloudSpec
 
 _SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
@@ -139,6 +139,13 @@ class GkeProvider:
         from gpukube_gke.export.targets import EXPORTERS
 
         return EXPORTERS
+
+    @property
+    def upgrades(self) -> NodeUpgrades:
+        """What GKE does to nodes and pods when a pool is upgraded."""
+        from gpukube_gke.pool.renewing import GkeUpgrades
+
+        return GkeUpgrades()
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what GKE gives to every pool."""

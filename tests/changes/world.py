@@ -92,6 +92,7 @@ class Reach(TypedDict, total=False):
     prune: bool
     migrate_release: bool
     adopt_release: bool
+    upgrade: bool
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,10 @@ class World:
         daemon.reset(self.info)
 
     def make(self, cloud: str, name: str, **options: object) -> Document:
-        """Make a cluster, and give its address."""
+        """Make a cluster, and give its address; `version` is the one of its control plane, if there is one."""
         place = address(cloud, name)
-        body = {**place, "options": {**OPTIONS[cloud], **options}}
+        version = options.pop("version", "")
+        body = {**place, "kubernetesVersion": version, "options": {**OPTIONS[cloud], **options}}
         daemon.call(self.info, "POST", "clusters", body)
         return place
 

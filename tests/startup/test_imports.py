@@ -169,8 +169,8 @@ LOOKING = {
     "cluster.release": {"chart_settings", "offline_checks"},
     "cluster.state": {"node_drift"},
     "engine": {"documents", "looking", "offline", "plan", "run"},
-    "engine.documents": {"event", "listing", "parts", "plan", "prices", "summary", "usage"},
-    "engine.plan": {"fidelity", "lookup", "losses", "ownership", "planning", "prepare", "silencing"},
+    "engine.documents": {"event", "listing", "parts", "plan", "prices", "summary", "upgrades", "usage"},
+    "engine.plan": {"fidelity", "lookup", "losses", "ownership", "planning", "prepare", "silencing", "upgrades"},
     "engine.run": {"calls", "clock", "context", "events", "fanout", "sent", "session", "shared", "wait"},
     "catalog": {"learning", "place", "prices"},
 }

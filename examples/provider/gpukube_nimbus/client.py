@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, KubeAccess, Operation, Progress
 from gpukube.errors import AccessError, Busy, CapacityError, CloudError, Conflict, Moved, QuotaError
 from gpukube_nimbus.api import NimbusApi, NimbusError
@@ -56,6 +57,11 @@ class NimbusCloud:
         """Read one pool."""
         body = self._call("list_pools").get(name)
         return observe_pool(self._cluster, body) if body else None
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """Nodes follow their cluster by themselves; nobody asks, as `NimbusProvider.upgrades` is None."""
+        del observed
+        return NodeOffer(kubernetes)
 
     def complete(self, desired: Desired) -> Desired:
         """Nothing is open on Nimbus."""

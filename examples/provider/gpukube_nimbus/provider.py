@@ -67,6 +67,7 @@ class NimbusProvider:
     catalog = None
     quotas = None
     exporters: Mapping[str, Exporter] = MappingProxyType({})  # `gpukube pool export` has no target for Nimbus
+    upgrades = None
 
     @property
     def spec(self) -> CloudSpec:

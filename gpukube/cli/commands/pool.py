@@ -14,7 +14,10 @@ plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
 _ADOPTING = ("adopt", "adopt_from", "adopt_managed")
-_PLANNED = (*_ADOPTING, "prune", "replace", "allow_disruption", "migrate_release", "adopt_release")
+_PLANNED = (
+    *(*_ADOPTING, "prune", "replace", "allow_disruption", "upgrade"),
+    *("migrate_release", "adopt_release"),
+)
 _LOOK = option(
     "--timeout", default=0.0, metavar="MINUTES", min=0,
     help="How long to wait for nodes and devices (default 0: check once).",

@@ -21,6 +21,7 @@ from gpukube.cli.rendering.prices import price_change, price_line, price_notes, 
 from gpukube.cli.rendering.quotas import quota_lines
 from gpukube.cli.rendering.replacement import needs_words, replacement_lines
 from gpukube.cli.rendering.text import Hung, Table, Text
+from gpukube.cli.rendering.upgrades import upgrade_lines
 from gpukube.cli.rendering.words import (
     cost_words,
     device_change,
@@ -190,6 +191,8 @@ def _consequences(pool: PoolPart, view: View, *, indent: str) -> Iterator[Line]:
     yield from replacement_lines(pool, indent=indent)
     for change in pool["changes"]:
         yield from change_lines(change, indent=indent)
+    if pool["upgrades"]:
+        yield from upgrade_lines(pool["upgrades"], indent=indent)
     yield from _health(pool, indent)
     yield from finding_lines(pool["diagnostics"], indent=indent)
 

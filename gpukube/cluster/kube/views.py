@@ -57,6 +57,7 @@ class NodeView:
         conditions: Type -> "True", "False" or "Unknown".
         created: metadata.creationTimestamp as the API writes it.
         layout_changed: When somebody last wrote the state label of the MIG manager, as the API notes it, or "".
+        kubelet: Version of its kubelet, "v1.34.2".
     """
 
     name: str
@@ -68,6 +69,7 @@ class NodeView:
     os_image: str
     created: str
     layout_changed: str = ""
+    kubelet: str = ""
 
     @property
     def ready(self) -> bool:
@@ -198,6 +200,7 @@ def node_view(obj: Tree) -> NodeView:
         os_image=text(obj, "status", "nodeInfo", "osImage"),
         created=text(obj, "metadata", "creationTimestamp"),
         layout_changed=_layout_changed(obj),
+        kubelet=text(obj, "status", "nodeInfo", "kubeletVersion"),
     )
 
 

@@ -34,6 +34,7 @@ from gpukube.engine.change.live_pool import (
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.release import STOPPED_TIDYING, restore_entry, retire_entries
 from gpukube.engine.change.surge import surge_pool
+from gpukube.engine.change.upgrading import held_up_named, require_renewed
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
@@ -191,9 +192,11 @@ def _apply_pool(cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session:
     restore_entry(cluster, plan, session, run)
     if plan.action == "update":
         _refresh(plan, session, run)
-        update_pool(plan, session, run)
-        if not run.no_wait:
-            settle(plan, session, run)
+        with held_up_named(plan, session, run):
+            update_pool(plan, session, run)
+            if not run.no_wait:
+                settle(plan, session, run)
+        require_renewed(plan, session, run)
         return _proven(plan, session, run, "updated")
     if plan.action == "replace" and consent.replace == "surge":
         proof = surge_pool(plan, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
@@ -202,7 +205,9 @@ def _apply_pool(cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session:
     if plan.action == "replace":
         _recreate(plan, session, run, consent)
         return _proven(plan, session, run, "replaced")
-    return bring_up(plan, session, run)
+    report = bring_up(plan, session, run)
+    require_renewed(plan, session, run)
+    return report
 
 
 def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:

@@ -24,6 +24,7 @@ from gpukube.engine.documents.parts import (
 )
 from gpukube.engine.documents.prices import price_part, price_sum, region_of
 from gpukube.engine.documents.replacement import replacement_needs, replacement_part
+from gpukube.engine.documents.upgrades import upgrades_part
 from gpukube.engine.plan.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
@@ -220,6 +221,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         "health": _health(plan, seen),
         "requests": [request_part(r) for r in plan.requests],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+        "upgrades": upgrades_part(plan.upgrade),
     }
 
 

@@ -21,6 +21,7 @@ from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.plan import keep_living
+from gpukube.engine.plan.blocked import with_blockers
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.ownership import carries_operator, has_operator
 from gpukube.engine.plan.planning import with_pools
@@ -46,7 +47,9 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
     if has_operator(seen) != carries_operator(outside.live):  # the cluster knows better than the labels of pools
         outside = with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
     pools = tuple(
-        keep_living(session.provider, pool) if pool.observed and nodes_of_pool(seen, pool.observed) else pool
+        replace(keep_living(session.provider, pool), upgrade=pool.upgrade)
+        if pool.observed and nodes_of_pool(seen, pool.observed)
+        else pool
         for pool in outside.pools
     )
     plan_it = partial(
@@ -73,7 +76,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
     )
     return replace(
         outside,
-        pools=with_costs(pools, seen, kube),
+        pools=tuple(with_blockers(pool, seen, kube, run.clock.now()) for pool in with_costs(pools, seen, kube)),
         seen=seen,
         release=release,
         first=first,

@@ -14,6 +14,7 @@ from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.replacing import renamed
 from gpukube.engine.plan.ownership import carries_operator
+from gpukube.engine.plan.upgrades import follow, read_offers, with_outlook
 from gpukube.errors import CloudError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Scope:
         pin: Fetch the chart that would be installed, and hold the plan to its digest.
         check_chart: Fetch it where its version is not the tested one, since such a version may not exist.
         quotas: Read the quotas of the cloud that pools need more of.
+        upgrade: Bring live pools to the cluster's version and the newest image, where the spec names none.
     """
 
     skip_cluster: bool = False
@@ -61,6 +63,7 @@ class Scope:
     pin: bool = False
     check_chart: bool = False
     quotas: bool = False
+    upgrade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,9 @@ def with_pools(
     """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
+    upgrades, facts = session.provider.upgrades, outside.facts
+    offers = read_offers(session, settled.desired, live) if scope.upgrade else {}
+    newer = partial(follow, upgrades, live=live, offers=offers, facts=facts) if upgrades and facts else None
     plan_it = partial(
         plan_pool,
         session.provider,
@@ -141,9 +147,11 @@ def with_pools(
         adopt_from=scope.adopt_from,
         adopt_managed=scope.adopt_managed,
     )
-    pools = tuple(plan_it(expected, form=forms(expected, session)) for expected in settled.desired)
+    pools = tuple(plan_it(expected, form=forms(expected, session, newer)) for expected in settled.desired)
     # A pool may live under its alternate name: what is declared is what the plan is about, under the name that it has.
     desired = tuple(plan.desired or expected for plan, expected in zip(pools, settled.desired, strict=True))
+    if upgrades and facts:
+        pools = tuple(with_outlook(pool, upgrades, facts, offers) for pool in pools)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
@@ -152,12 +160,15 @@ def with_pools(
     return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)
 
 
-def forms(desired: Desired, session: Session) -> Callable[[str], Desired]:
-    """Give a declared pool under its names in the cloud, complete."""
+def forms(
+    desired: Desired, session: Session, newer: Callable[[Desired], Desired] | None = None
+) -> Callable[[str], Desired]:
+    """Give a declared pool under its names in the cloud, complete; with the versions that `newer` declares for it."""
 
     @cache
     def form(name: str) -> Desired:
-        return session.cloud.complete(renamed(session.provider.desired, desired, name))
+        named = renamed(session.provider.desired, desired, name)
+        return session.cloud.complete(newer(named) if newer else named)
 
     return form
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
+    from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, KubeAccess, Observed, Operation, Progress, Request
     from gpukube.engine.run.clock import Clock
     from gpukube.provider import Cloud
@@ -168,6 +169,11 @@ class BoundedCloud:
     def pool(self, name: str) -> Observed | None:
         """See Cloud."""
         return self._calls(f"{self._cluster}/{name}", "reading the pool", lambda: self._cloud.pool(name))
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """See Cloud."""
+        where = f"{self._cluster}/{observed.name}"
+        return self._calls(where, "reading newer versions", lambda: self._cloud.newest(observed, kubernetes))
 
     def complete(self, desired: Desired) -> Desired:
         """See Cloud."""

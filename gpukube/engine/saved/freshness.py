@@ -167,7 +167,7 @@ def _pool(saved: PoolRecord | None, now: PoolRecord | None) -> Iterator[str]:
         moved = [*_seen_pool(saved.seen, now.seen)]
         if saved.action != now.action:
             moved.append(f"action {saved.action} -> {now.action}")
-        yield from moved or _calls(saved, now)
+        yield from moved or [*_calls(saved, now)] or _goals(saved, now)
 
 
 def _deletes(pool: PoolRecord | None) -> bool:
@@ -212,6 +212,11 @@ def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
     for before, after in zip(saved.requests, now.requests, strict=True):
         for moved in _differences(dict(_leaves(before.params, ignored)), dict(_leaves(after.params, ignored))):
             yield f"request {before.operation}: {moved}"
+
+
+def _goals(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
+    """Return which values would be brought about that differ and are in no request: the newest node image."""
+    yield from _differences(*({change.field: change.new for change in one.changes} for one in (saved, now)))
 
 
 def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[tuple[str, object]]:

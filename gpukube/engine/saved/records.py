@@ -52,6 +52,7 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     adopt_release: bool = False
     adopt_from: Annotated[tuple[str, ...], Meta(description="Owners of --adopt-from.")] = ()
     adopt_managed: bool = False
+    upgrade: Annotated[bool, Meta(description="Whether --upgrade was given.")] = False
 
 
 class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -235,6 +235,15 @@ _TABLE: tuple[Meaning, ...] = (
         code="node-bootstrap",
     ),
     Meaning(
+        # Azure/AKS#4783, cloudnative-pg/cloudnative-pg#7346; the text names pod and budget
+        codes="UpgradeFailed|PodDrainFailure",
+        text="(?i)drain",
+        error=CloudError,
+        seen="pods block the drain of nodes",
+        fix="relax the PodDisruptionBudgets of these pods, or delete them; then run the same command again",
+        code="drain",
+    ),
+    Meaning(
         codes="SubnetIsFull|InsufficientSubnetSize",
         error=CloudError,
         seen="the subnet has too few free addresses",

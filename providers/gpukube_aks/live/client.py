@@ -22,9 +22,10 @@ from azure.mgmt.core.tools import get_arm_endpoints
 
 from gpukube import __version__
 from gpukube.core.jsontree import at, tree
+from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import EMULATED_TOKEN, Endpoint, choose_endpoint, host_of
-from gpukube.errors import CloudError, SpecError, WrongAccount
+from gpukube.errors import AccessError, CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
 from gpukube_aks.facts.endpoint import is_same_origin
@@ -33,6 +34,7 @@ from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_crede
 from gpukube_aks.live.failures import explained
 from gpukube_aks.live.quotas import read_quotas
 from gpukube_aks.pool.observe import STATES, observe_pool
+from gpukube_aks.pool.renewing import UPGRADE_IMAGE
 from gpukube_aks.pool.translate import CREATE, DELETE
 from gpukube_aks.rules.cluster import check_cluster, read_cluster
 
@@ -217,6 +219,7 @@ class AksCloud:
             ready=power == "Running" and state not in _NOT_READY,
             status=state if power == "Running" else power,
             endpoints={} if isinstance(self._credential, EmulatedIdentity) else {"arm": host_of(self._base)},
+            channel=_channel(properties),
         )
 
     def pools(self) -> tuple[Observed, ...]:
@@ -229,6 +232,19 @@ class AksCloud:
         with explained(self._where(name)):
             native = self._get(name)
         return None if native is None else observe_pool(native)
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """Read the newest node image from the pool's upgrade profile."""
+        if self._state is None:
+            self.identify()
+        version = kubernetes or (self._state.version if self._state else "")
+        try:
+            with explained(self._where(observed.name)):
+                profile = self._sdk.agent_pools.get_upgrade_profile(*self._path, observed.name).as_dict()
+        except AccessError as error:
+            fix = "allow Microsoft.ContainerService/managedClusters/agentPools/upgradeProfiles/read"
+            return NodeOffer(version, unknown=f"the newest node image may not be read: {error}", fix=fix)
+        return NodeOffer(version, str(at(profile, "properties", "latestNodeImageVersion") or "") or None)
 
     def complete(self, desired: Desired) -> Desired:
         """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift.
@@ -247,6 +263,8 @@ class AksCloud:
         pool = str(request.params["pool"])
         if request.operation == DELETE:
             return self._delete(pool, request.params)
+        if request.operation == UPGRADE_IMAGE:
+            return self._upgrade_image(pool)
         if request.operation != CREATE:
             raise CloudError(f"AKS has no operation {request.operation}", where=self._where(pool))
         return self._put(pool, request.params)
@@ -306,6 +324,14 @@ class AksCloud:
             )
         verb = "create" if params.get("match_condition") == "if-missing" else "update"
         return Operation(pool, "create" if verb == "create" else "update", self._handle(answer))
+
+    def _upgrade_image(self, pool: str) -> Operation:
+        answer = _Answer()
+        with explained(self._where(pool)):
+            self._sdk.agent_pools.begin_upgrade_node_image_version(
+                *self._path, pool, polling=False, raw_response_hook=answer
+            )
+        return Operation(pool, "update", self._handle(answer))
 
     def _delete(self, pool: str, params: Mapping[str, object]) -> Operation:
         answer = _Answer()
@@ -379,6 +405,13 @@ class _Answer:
     def __call__(self, response: PipelineResponse[HttpRequest, HttpResponse]) -> None:
         headers = response.http_response.headers
         self.operation = str(headers.get("Azure-AsyncOperation") or "")
+
+
+def _channel(properties: Mapping[str, object]) -> str:
+    """Name the channels by which AKS upgrades nodes (docs: aks/auto-upgrade-cluster, auto-upgrade-node-os-image)."""
+    profile = tree(properties, "autoUpgradeProfile")
+    told = ((name, str(profile.get(name) or "")) for name in ("upgradeChannel", "nodeOSUpgradeChannel"))
+    return ", ".join(f"{name} {word}" for name, word in told if word.lower() not in ("", "none", "unmanaged"))
 
 
 def _gone(operation: Operation, where: str) -> Progress:

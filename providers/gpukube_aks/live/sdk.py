@@ -72,6 +72,20 @@ class AgentPools(Protocol):
     ) -> object:
         """DELETE; 202, or 204 where there is no such pool."""
 
+    def begin_upgrade_node_image_version(
+        self,
+        resource_group_name: str,
+        resource_name: str,
+        agent_pool_name: str,
+        *,
+        polling: bool,
+        raw_response_hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None],
+    ) -> object:
+        """POST upgradeNodeImageVersion; 202."""
+
+    def get_upgrade_profile(self, resource_group_name: str, resource_name: str, agent_pool_name: str) -> Resource:
+        """GET upgradeProfiles/default of a pool."""
+
     def get(self, resource_group_name: str, resource_name: str, agent_pool_name: str) -> Resource:
         """GET one pool."""
 

@@ -22,6 +22,7 @@ from gpukube.core.marks import recorded_tags
 from gpukube.core.values import MARKS, PROTECT_LABEL, Request
 from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.marks import FORM, with_copy
+from gpukube_aks.pool.renewing import NODE_IMAGE, UPGRADE_IMAGE
 from gpukube_aks.pool.translate import CREATE, etag_guard, pool_path
 from gpukube_aks.pool.updates import ROLLING, find_row
 
@@ -58,6 +59,9 @@ def translate_updates(desired: Desired, observed: Observed, changes: Sequence[Ch
     properties, names = _as_read(observed), recorded_tags(desired, observed, changes)
     found: list[Request] = []
     for group in _groups(changes):
+        if group[0].field == NODE_IMAGE:
+            found.append(Request("aks", UPGRADE_IMAGE, pool_path(desired.target.cluster, observed.name)))
+            continue
         for change in group:
             _apply_of(change.field)(properties, change, desired.target.native)
         found.append(_put(desired.target.cluster, observed, properties, names))

@@ -19,6 +19,7 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed
 from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.marks import FORM, live_place
 from gpukube_aks.pool.native import flatten_native
+from gpukube_aks.pool.renewing import NODE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +66,7 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         native=native,
         copy=copy,
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
+        moving=known({NODE_IMAGE: properties.get("nodeImageVersion")}),
     )
 
 

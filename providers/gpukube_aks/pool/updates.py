@@ -17,13 +17,14 @@ from gpukube.core.fields import IMAGE, KUBERNETES_VERSION, FieldPath
 from gpukube.core.jsontree import tree
 from gpukube.core.values import UpdateRow
 from gpukube_aks.pool.fields import BINDINGS, PUT
+from gpukube_aks.pool.renewing import NODE_IMAGE, UPGRADE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import Change, Observed, UpdateKind
 
-ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION)
+ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION, NODE_IMAGE)
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 
 The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
@@ -82,6 +83,14 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
 )
 """Rows of the native properties, one per property of `native.NATIVE`."""
 
+_NEWEST = UpdateRow(
+    NODE_IMAGE,
+    "disruptive",
+    "AKS makes the nodes again from the newest image, one surge at a time, draining each",
+    UPGRADE_IMAGE,
+    "docs: aks/node-image-upgrade",
+)
+"""Row of the node image, which no spec has: `pool apply --upgrade` declares it."""
 _MIGRATION = "docs: azure-linux/tutorial-azure-linux-migration"
 
 
@@ -92,6 +101,8 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
         change: The change.
         live: The pool as it is, where that decides as well.
     """
+    if change.field == NODE_IMAGE:
+        return _NEWEST
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
         return UpdateRow(change.field, "refused", "the effect of changing this property is not documented", "", "")

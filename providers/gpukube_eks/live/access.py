@@ -48,7 +48,18 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import ClusterRef, KubeAccess, Settings
     from gpukube.endpoint import Endpoint
-    from gpukube_eks.live.sdk import Aws, Ec2Sdk, Ec2Types, EksSdk, IamSdk, PricingSdk, QuotasSdk, ServiceName, StsSdk
+    from gpukube_eks.live.sdk import (
+        Aws,
+        Ec2Sdk,
+        Ec2Types,
+        EksSdk,
+        IamSdk,
+        PricingSdk,
+        QuotasSdk,
+        ServiceName,
+        SsmSdk,
+        StsSdk,
+    )
 
 _DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
 _DUMMY_ACCOUNT: Final = "000000000000"
@@ -138,6 +149,11 @@ class AwsClients:
     def quotas(self) -> QuotasSdk:
         """Limits of the account."""
         return cast("QuotasSdk", self._client("service-quotas"))
+
+    @property
+    def ssm(self) -> SsmSdk:
+        """Public parameters."""
+        return cast("SsmSdk", self._client("ssm"))
 
     @property
     def types(self) -> Ec2Types:
@@ -285,7 +301,8 @@ class Models(JSONFileLoader):
         else:
             return None
         *_, service, _, kind = plain.parts
-        return _part(model, EC2_OPERATIONS) if (service, kind) == ("ec2", "service-2.json") else model
+        operations = _USED.get(service) if kind == "service-2.json" else None
+        return _part(model, operations) if operations else model
 
 
 def _unpacked(packed: bytes) -> bytes:
@@ -311,6 +328,8 @@ EC2_OPERATIONS: Final = (
     "DescribeSubnets",
 )
 """Those of 830 that `sdk` declares; only these are made methods of EC2's client."""
+_USED: Final = {"ec2": EC2_OPERATIONS, "ssm": ("GetParameter",)}
+"""Operations that are kept of the models of large services."""
 
 
 def _part(model: dict[str, Any], operations: Sequence[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from botocore.exceptions import ClientError
 
 from gpukube.core.jsontree import at, strings, texts, tree, trees
+from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, WrongAccount
@@ -35,6 +36,7 @@ from gpukube_eks.pool.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.pool.placement import check_version, choose_role, choose_subnets, reserved_zone
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, read_capacity
 from gpukube_eks.pool.refusals import unchangeable
+from gpukube_eks.pool.renewing import release_parameter
 from gpukube_eks.pool.translate import CREATE, DELETE, group_of, with_place
 
 if TYPE_CHECKING:
@@ -120,6 +122,19 @@ class EksCloud:
                 return self._templates.leftover_of(name)
             zones = self._zones_of([group] if is_ours(group) else [])
             return observe_group(group, self._templates.data_of(group), zones)
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """Read the newest release of the group's image from Systems Manager, once per version and image."""
+        version = kubernetes or str((self._native or self._read_cluster()).get("version") or "")
+        parameter = release_parameter(observed, version)
+        if not parameter:
+            return NodeOffer(version)
+        with explained(self._where(observed.name)):
+            release = self._region.parameter(parameter)
+        if release is None:
+            fix = "allow ssm:GetParameter on arn:aws:ssm:*::parameter/aws/service/*"
+            return NodeOffer(version, unknown="the newest AMI release may not be read", fix=fix)
+        return NodeOffer(version, release or None)
 
     def complete(self, desired: Desired) -> Desired:
         """Fill in the nodes' role and the subnets where the spec leaves them open; look at version and reservation.

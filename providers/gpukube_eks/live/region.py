@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import trees
+from gpukube.core.jsontree import at, trees
 from gpukube_eks.live.failures import unless
 from gpukube_eks.pool.placement import Subnet, documented_roles
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from gpukube_eks.live.sdk import Answer, Aws
 
-_NOT_ALLOWED: Final = frozenset({"AccessDenied", "UnauthorizedOperation"})
-"""Of IAM and of EC2: what may not be looked at is asked of the user, or left to the service."""
+_NOT_ALLOWED: Final = frozenset({"AccessDenied", "UnauthorizedOperation", "AccessDeniedException"})
+"""Of IAM, EC2 and Systems Manager: what may not be looked at is asked of the user, or left to the service."""
+_NO_PARAMETER: Final = frozenset({"ParameterNotFound"})
 
 
 class Region:
@@ -34,6 +35,7 @@ class Region:
         self._subnets: dict[str, Subnet] = {}
         self._offers: dict[str, tuple[str, ...]] = {}
         self._reservations: dict[str, Answer] = {}
+        self._parameters: dict[str, str | None] = {}
 
     def node_roles(self) -> tuple[str, ...]:
         """ARNs of roles that are named as node roles are; none where we may not list them."""
@@ -62,6 +64,14 @@ class Region:
             found = trees(answer, "CapacityReservations") if answer else []
             self._reservations[identity] = found[0] if found else {}
         return self._reservations[identity]
+
+    def parameter(self, name: str) -> str | None:
+        """The value of a public parameter; "" when there is none, None where we may not read it."""
+        if name not in self._parameters:
+            get = partial(unless, _NO_PARAMETER, partial(self._aws.ssm.get_parameter, Name=name))
+            answer = unless(_NOT_ALLOWED, lambda: get() or {})
+            self._parameters[name] = None if answer is None else str(at(answer, "Parameter", "Value") or "")
+        return self._parameters[name]
 
     def subnets(self, names: Iterable[str]) -> dict[str, Subnet]:
         """Subnets by their ids, those that are gone left out; each is read once.

@@ -2,7 +2,8 @@
 
 Lives here: the operations used. Must not live here: any import of the SDK at run time.
 
-The operations are those of botocore 1.44.5: eks/2017-11-01, ec2/2016-11-15, sts/2011-06-15, iam/2010-05-08. Answers are
+The operations are those of botocore 1.44.5: eks/2017-11-01, ec2/2016-11-15, sts/2011-06-15, iam/2010-05-08,
+ssm/2014-11-06. Answers are
 plain dictionaries in the API's names.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 Answer = Mapping[str, object]
-ServiceName = Literal["eks", "ec2", "sts", "iam", "pricing", "service-quotas"]
+ServiceName = Literal["eks", "ec2", "sts", "iam", "ssm", "pricing", "service-quotas"]
 
 
 class EksSdk(Protocol):
@@ -110,6 +111,13 @@ class QuotasSdk(Protocol):
         """GET the default of a quota."""
 
 
+class SsmSdk(Protocol):
+    """`client("ssm")`: Systems Manager, where AWS publishes which images are the newest."""
+
+    def get_parameter(self, *, Name: str) -> Answer:  # noqa: N803 - the API's name
+        """Read one parameter; ParameterNotFound where there is none."""
+
+
 class StsSdk(Protocol):
     """`client("sts")`."""
 
@@ -146,6 +154,10 @@ class Aws(Protocol):
     @property
     def quotas(self) -> QuotasSdk:
         """Limits of the account."""
+
+    @property
+    def ssm(self) -> SsmSdk:
+        """Public parameters."""
 
     def hosts(self) -> dict[str, str]:
         """Return the host that each service is reached at."""

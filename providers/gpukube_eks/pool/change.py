@@ -42,6 +42,7 @@ from gpukube_eks.pool.marks import FORM, outdated_copy, scaled_copy
 from gpukube_eks.pool.native import EXCLUSIVE
 from gpukube_eks.pool.observe import STATES, health_of
 from gpukube_eks.pool.refusals import moved, unchangeable
+from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.template import changed_data, template_name
 from gpukube_eks.pool.upgrades import upgrade_members
 
@@ -58,7 +59,6 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "nodeRepairConfig": ("eks", "nodeRepairConfig"),
 }
 """Structure that is sent as a whole -> the path above the fields that it holds."""
-_RELEASE: Final = FieldPath("eks", "releaseVersion")
 _PLAIN: Final = tuple(row for row in BINDINGS if row.is_plain and row.effect.call == UPDATE_CONFIG)
 """Fields that are one member of the configuration."""
 _CUSTOM: Final = "CUSTOM"
@@ -307,7 +307,7 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     """
     fields = {change.field for change in changes}
     remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
-    if not remade and not upgraded and _RELEASE not in fields:
+    if not remade and not upgraded and RELEASE not in fields:
         return
     # Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng).
     target, live = desired.target, tree(observed.native, "scalingConfig")

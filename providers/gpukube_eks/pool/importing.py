@@ -15,6 +15,7 @@ from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath, label
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.facts.images import DEFAULT_IMAGE, IMAGES
+from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.template import DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE
 from gpukube_eks.pool.translate import ACCELERATOR_LABEL, accelerator_name
 from gpukube_eks.pool.upgrades import SURGE
@@ -33,7 +34,7 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
 """Values that a group has of which nothing was said."""
 _OVERRIDES: Final = FieldPath("eks", "nodeRepairConfig", "nodeRepairConfigOverrides")
 """Compared as JSON."""
-_MOVING: Final = (FieldPath("eks", "releaseVersion"), paths.ZONES)
+_MOVING: Final = (RELEASE, paths.ZONES)
 _OWN_DISKS: Final = ((20, None), (DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE))
 """Size and type of a disk of which nothing was said: EKS's choice, and gpukube's."""
 _SYSTEMS: Final = {image.name: image.system for image in IMAGES}

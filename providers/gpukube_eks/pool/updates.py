@@ -17,6 +17,7 @@ from gpukube.core import binding
 from gpukube.core.fields import CAPACITY_TYPE, COUNT, LEAST, MOST, FieldPath
 from gpukube.core.values import UpdateRow
 from gpukube_eks.pool.fields import BINDINGS, BLOCK_FIELD, RESERVATION_FIELD, STOPS_FIRST, UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.pool.renewing import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, UpdateKind
 
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
-_RELEASE: Final = FieldPath("eks", "releaseVersion")
 
 INTENT_ROWS: Final[Mapping[FieldPath, UpdateRow]] = {row.path: row.row for row in BINDINGS}
 """Rows of the portable fields of `Desired.fields`."""
@@ -38,7 +38,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
     (FieldPath("eks", "subnets"), "replace", "the subnets are set at creation only", "", _TERRAFORM),
     (FieldPath("eks", "nodeRole"), "replace", "the role is set at creation only", "", _TERRAFORM),
     (
-        FieldPath("eks", "releaseVersion"),
+        RELEASE,
         "disruptive",
         f"EKS replaces every node with one of the other release, {STOPS_FIRST}",
         UPDATE_VERSION,
@@ -70,7 +70,7 @@ def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         return _unfixed(change, beside, row)
     if change.field == CAPACITY_TYPE:
         return _bought(change, beside, row)
-    if change.field == _RELEASE:
+    if change.field == RELEASE:
         return _release(change, row)
     return binding.adjusted(BINDINGS, change, row)
 

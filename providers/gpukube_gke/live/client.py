@@ -32,6 +32,7 @@ from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.meanings import Problem
 from gpukube.core.quotas import QuotaReading
+from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.endpoint import EMULATED_TOKEN
 from gpukube.errors import CloudError, GpukubeError, NoCluster, WrongAccount
@@ -197,6 +198,7 @@ class GkeCloud:
             ready=status in _READY,
             status=status,
             endpoints={} if self._is_emulated else {"container": self._client().api_endpoint},
+            channel=str(at(native, "releaseChannel", "channel") or ""),
         )
 
     def pools(self) -> tuple[Observed, ...]:
@@ -205,6 +207,12 @@ class GkeCloud:
         with explained(self._cluster.key):
             found = self._client().list_node_pools(request, retry=self._retry(is_passing), timeout=self._timeout)
             return tuple(observe_pool(_json(pool), self._cluster) for pool in found.node_pools)
+
+    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
+        """The version of the control plane, build included; the node image goes with it."""
+        del observed
+        native = self._native or self._read_cluster()
+        return NodeOffer(kubernetes or str(native.get("currentMasterVersion") or ""))
 
     def complete(self, desired: Desired) -> Desired:
         """Choose one zone where the spec names none and the cluster has several; check the version of the cluster.

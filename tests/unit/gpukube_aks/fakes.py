@@ -136,6 +136,22 @@ class FakePools:
         self.sdk.write(*call, hook=raw_response_hook)
         return None
 
+    def begin_upgrade_node_image_version(
+        self,
+        resource_group_name: str,
+        resource_name: str,
+        agent_pool_name: str,
+        *,
+        polling: bool,
+        raw_response_hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None],
+    ) -> object:
+        path = f"{resource_group_name}/{resource_name}/{agent_pool_name}"
+        self.sdk.write("image", path, None, None, None, polling, hook=raw_response_hook)
+        return None
+
+    def get_upgrade_profile(self, resource_group_name: str, resource_name: str, agent_pool_name: str) -> FakeResource:
+        return self.get(resource_group_name, resource_name, agent_pool_name)
+
     def begin_delete(  # noqa: PLR0913 - the SDK's own signature
         self,
         resource_group_name: str,

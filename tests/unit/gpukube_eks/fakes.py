@@ -23,7 +23,7 @@ def refusal(code: str, text: str = "", operation: str = "Operation") -> ClientEr
 
 
 class FakeAws:
-    """All five services as one object.
+    """All services as one object.
 
     Attributes:
         groups: Node groups by name.
@@ -32,6 +32,7 @@ class FakeAws:
         raises: Operation -> what it raises next, once.
         limits: Quotas by code; one that is not here has its default of 64.
         instances: What runs in the region.
+        release: The newest AMI release, whatever is asked for.
     """
 
     def __init__(self, cluster: Json | None = None) -> None:
@@ -46,6 +47,7 @@ class FakeAws:
         self.limits: dict[str, float] = {}
         self.instances: list[Json] = []
         self.account = ACCOUNT
+        self.release = "1.34.2-20260714"
         self.calls: list[str] = []
         self.raises: dict[str, Exception] = {}
 
@@ -53,7 +55,7 @@ class FakeAws:
     def eks(self) -> FakeAws:
         return self
 
-    ec2 = sts = iam = quotas = eks
+    ec2 = sts = iam = ssm = quotas = eks
 
     def hosts(self) -> dict[str, str]:
         return dict.fromkeys(("eks", "ec2", "sts"), "aws.example.com")
@@ -198,6 +200,11 @@ class FakeAws:
     def describe_capacity_reservations(self, **arguments: object) -> Answer:
         self._called("describe_capacity_reservations")
         return {"CapacityReservations": self.reservations}
+
+    def get_parameter(self, *, Name: str) -> Answer:  # noqa: N803 - the API's name
+        """One release for every version and image."""
+        self._called("get_parameter")
+        return {"Parameter": {"Name": Name, "Value": self.release}}
 
     def list_roles(self, **arguments: object) -> Answer:
         """Pages of one."""

@@ -17,6 +17,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # noqa: TC001 - as above
 from gpukube.engine.documents.shapes.quotas import Quota  # noqa: TC001 - as above
 from gpukube.engine.documents.shapes.replacement import ReplacementPart  # noqa: TC001 - as above
+from gpukube.engine.documents.shapes.upgrades import Upgrades  # noqa: TC001 - as above
 
 
 class Loss(TypedDict):
@@ -154,6 +155,8 @@ class PoolPart(TypedDict):
     """The exact calls, in order."""
     diagnostics: list[Diagnostic]
     """Warnings, and the errors that would stop the run."""
+    upgrades: Upgrades | None
+    """What is newer for the live nodes; null when nothing is, as far as was read."""
 
 
 class UnplannedPool(TypedDict):

@@ -1,0 +1,96 @@
+"""The end of an upgrade: nodes that run what their pool says, or what has held it up.
+
+Must not live here: which versions there are (`plan.upgrades`), sending the calls (`live_pool`).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.cluster.state.snapshot import look
+from gpukube.engine.change.live_pool import observe
+from gpukube.engine.plan.blocked import blocked_finding, blocking_pods
+from gpukube.engine.plan.upgrades import renews_nodes
+from gpukube.errors import CloudError, ClusterError, Finding, GpukubeError, WaitTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.core.upgrades import NodeMarks
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+
+@contextmanager
+def held_up_named(plan: PoolPlan, session: Session, run: Run) -> Iterator[None]:
+    """Let the failure of an upgrade name the pods and budgets that block it now, beside what the cloud says."""
+    try:
+        yield
+    except CloudError as error:
+        if isinstance(error, WaitTimeout) or plan.observed is None or not renews_nodes(plan):
+            raise
+        if found := _blockers(plan, session, run):
+            raise type(error).of((*error.diagnostics, *found), str(error)) from error
+        raise
+
+
+def _blockers(plan: PoolPlan, session: Session, run: Run) -> list[Finding]:
+    assert plan.observed is not None  # noqa: S101 - only pools that live are upgraded
+    try:
+        kube = session.kube()
+        nodes = [node.name for node in nodes_of_pool(look(kube), plan.observed)]
+        return [blocked_finding(plan.where, one, "error") for one in blocking_pods(kube, nodes, run.clock.now())]
+    except GpukubeError:
+        return []  # the cloud's own words remain
+
+
+def require_renewed(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Wait a moment until every node of an upgraded pool runs what the pool says.
+
+    Raises:
+        ClusterError: Some do not: the cloud has left them out, or stopped.
+        Stopped: The run was stopped.
+    """
+    upgrades = session.provider.upgrades
+    if upgrades is None or run.no_wait or not renews_nodes(plan):
+        return
+    end = run.clock.now() + run.pace.settle_s  # a node that was taken away may be listed for a moment
+    while True:
+        observed = observe(plan, session)
+        if observed is None:
+            return
+        marks = upgrades.marks(observed)
+        if not (old := _outdated(nodes_of_pool(look(session.kube()), observed), marks)):
+            return
+        if run.clock.now() >= end:
+            raise ClusterError.of([_outdated_finding(plan, node, marks) for node in old])
+        run.report("verify", f"{len(old)} nodes do not run the new version yet", plan.cluster.key, plan.pool)
+        run.clock.wait(run.pace.poll_s)
+
+
+def _outdated(nodes: Sequence[NodeView], marks: NodeMarks) -> list[NodeView]:
+    return [
+        node
+        for node in nodes
+        if not node.kubelet.startswith(marks.kubelet)
+        or any(node.labels.get(name) != value for name, value in marks.labels.items())
+    ]
+
+
+def _outdated_finding(plan: PoolPlan, node: NodeView, marks: NodeMarks) -> Finding:
+    labels = ((name, node.labels.get(name), value) for name, value in marks.labels.items())
+    wrong = [f"label {name} {live}, not {value}" for name, live, value in labels if live != value]
+    if not node.kubelet.startswith(marks.kubelet):
+        wrong.insert(0, f"kubelet {node.kubelet}, not {marks.kubelet}")
+    state = " and is cordoned" if node.cordoned else ""
+    return Finding(
+        "node-outdated",
+        plan.where,
+        f"node {node.name} has {'; '.join(wrong)}{state}",
+        fix="run this again: the cloud goes on where it stopped; if the node stays, drain and delete it",
+        why="the cloud says that the upgrade is done",
+    )

@@ -1,0 +1,107 @@
+"""Upgrades of live agent pools: what their nodes run, what an upgrade does to pods, what is declared to follow.
+
+Lives here: reading a pool, and the declared pool with a newer version in it. Must not live here: the calls of an
+upgrade (`change`), where the newest node image is read (`live.client`).
+
+Sources: SDK, AgentPoolUpgradeSettings; docs: aks/upgrade-aks-node-pools-rolling, aks/node-image-upgrade, aks/
+spot-node-pool (no surge), aks/auto-upgrade-cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fields import KUBERNETES_VERSION, FieldPath
+from gpukube.core.jsontree import integer, tree
+from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, is_older, version_numbers
+
+if TYPE_CHECKING:
+    from gpukube.core.upgrades import NodeOffer
+    from gpukube.core.values import ClusterFacts, Desired, Observed
+    from gpukube.provider import NodeUpgrades
+
+NODE_IMAGE: Final = FieldPath("nodeImage")
+"""No spec declares it: AKS takes no node image but the newest, by a call of its own."""
+UPGRADE_IMAGE: Final = "agent_pools.begin_upgrade_node_image_version"
+_IMAGE_LABEL: Final = "kubernetes.azure.com/node-image-version"
+_SURGE, _MISSING, _MINUTES = "10%", "0", 30
+"""What AKS takes where upgradeSettings say nothing (SDK, AgentPoolUpgradeSettings)."""
+
+
+class AksUpgrades:
+    """Implementation of `gpukube.provider.NodeUpgrades`."""
+
+    def system(self, observed: Observed) -> NodeSystem:
+        """Read version and node image."""
+        return NodeSystem(_kubernetes(observed), _image(observed))
+
+    def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
+        """Say how AKS replaces the nodes, by the pool's upgradeSettings."""
+        properties = tree(observed.native, "properties")
+        settings, count = tree(properties, "upgradeSettings"), integer(properties, "count") or 0
+        surge = _nodes(str(settings.get("maxSurge") or _SURGE), count)
+        if properties.get("scaleSetPriority") == "Spot":
+            surge = 0
+        missing = _nodes(str(settings.get("maxUnavailable") or _MISSING), count)
+        how = f"drains {missing or 1} at a time before their replacements start"
+        if surge:
+            how = f"adds {surge} at a time before it drains as many"
+        minutes = integer(settings, "drainTimeoutInMinutes") or _MINUTES
+        skips = settings.get("undrainableNodeBehavior") == "Cordon"
+        end = "leaves it cordoned beside its replacement, goes on and fails in the end" if skips else "fails half-way"
+        automatic = f"AKS upgrades these nodes by itself ({facts.channel})" if facts.channel else ""
+        return UpgradeTerms(
+            extra_nodes=surge,
+            nodes=how,
+            drain_minutes=minutes,
+            overdue="skips" if skips else "stops",
+            pods=f"AKS evicts pods within their budgets; at a node that is not empty after {minutes} min it {end}",
+            automatic=automatic,
+        )
+
+    def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
+        """Declare the version of the control plane, where the spec names none; else the newest node image.
+
+        A newer version brings the newest image for it, which need not be the newest of the version before.
+        """
+        live, target = _kubernetes(observed), desired.target
+        if not target.kubernetes_version and is_older(live, offer.kubernetes):
+            target = replace(target, kubernetes_version=offer.kubernetes)
+            fields = {**desired.fields, KUBERNETES_VERSION: offer.kubernetes}
+            return replace(desired, target=target, fields=fields)
+        if target.kubernetes_version and is_older(live, target.kubernetes_version):
+            return desired
+        if offer.image is None or not _is_newer(offer.image, _image(observed)):
+            return desired
+        return replace(desired, fields={**desired.fields, NODE_IMAGE: offer.image})
+
+    def marks(self, observed: Observed) -> NodeMarks:
+        """A kubelet has the version of its pool, and the node a label with its image."""
+        version, image = _kubernetes(observed), _image(observed)
+        return NodeMarks(f"v{version}" if version else "", {_IMAGE_LABEL: image} if image else {})
+
+
+def _kubernetes(observed: Observed) -> str:
+    properties = tree(observed.native, "properties")
+    return str(properties.get("currentOrchestratorVersion") or properties.get("orchestratorVersion") or "")
+
+
+def _image(observed: Observed) -> str:
+    return str(tree(observed.native, "properties").get("nodeImageVersion") or "")
+
+
+def _is_newer(image: str, live: str) -> bool:
+    """Compare images by the date at their end, "202607.31.1"; another family of them is a newer one."""
+    family, _, date = image.rpartition("-")
+    live_family, _, live_date = live.rpartition("-")
+    return image != live and (family != live_family or version_numbers(date) > version_numbers(live_date))
+
+
+def _nodes(amount: str, count: int) -> int:
+    """Read "1" or "33%"; shares are rounded up (docs: aks/upgrade-aks-node-pools-rolling)."""
+    return -(-count * int(amount[:-1]) // 100) if amount.endswith("%") else int(amount)
+
+
+if TYPE_CHECKING:
+    _: type[NodeUpgrades] = AksUpgrades

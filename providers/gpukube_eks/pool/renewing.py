@@ -1,0 +1,125 @@
+"""Upgrades of live node groups: what their nodes run, what an update does to pods, what is declared to follow.
+
+Lives here: reading a group, and the declared pool with a newer version in it. Must not live here: the calls of an
+update (`change`), where the newest release is read (`live.region`).
+
+Sources: docs: eks/managed-node-update-behavior (the phases, twice the zones, 15 minutes, PodEvictionFailure), docs:
+eks/capacity-blocks-mng, docs: eks/launch-templates-custom-ami, botocore eks UpdateNodegroupVersionRequest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fields import KUBERNETES_VERSION, ZONES, FieldPath
+from gpukube.core.jsontree import at, integer, tree
+from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, version_numbers
+
+if TYPE_CHECKING:
+    from gpukube.core.upgrades import NodeOffer
+    from gpukube.core.values import ClusterFacts, Desired, Observed
+    from gpukube.provider import NodeUpgrades
+
+RELEASE: Final = FieldPath("eks", "releaseVersion")
+_CUSTOM: Final = "CUSTOM"
+_DRAIN_MINUTES: Final = 15
+_DEFAULT_ZONES: Final = 3
+"""Of a group whose subnets were not looked at: as many as most regions have."""
+_AL2023: Final = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/nvidia/recommended/release_version"
+_BOTTLEROCKET: Final = "/aws/service/bottlerocket/aws-k8s-{}-nvidia/{}/latest/image_version"
+_PARAMETERS: Final = {
+    "AL2023_x86_64_NVIDIA": (_AL2023, "x86_64"),
+    "AL2023_ARM_64_NVIDIA": (_AL2023, "arm64"),
+    "BOTTLEROCKET_x86_64_NVIDIA": (_BOTTLEROCKET, "x86_64"),
+    "BOTTLEROCKET_ARM_64_NVIDIA": (_BOTTLEROCKET, "arm64"),
+}
+"""amiType -> form of the public parameter of Systems Manager that has its newest release, and the machines' part of it
+(terraform-aws-modules/terraform-aws-eks, modules/eks-managed-node-group; eksctl-io/eksctl, pkg/ami)."""
+
+
+class EksUpgrades:
+    """Implementation of `gpukube.provider.NodeUpgrades`."""
+
+    def system(self, observed: Observed) -> NodeSystem:
+        """Read version and release; a custom AMI has neither that EKS knows."""
+        custom = is_custom(observed)
+        release = "" if custom else str(observed.native.get("releaseVersion") or "")
+        return NodeSystem(str(observed.native.get("version") or ""), release)
+
+    def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
+        """Say how EKS replaces the nodes: by its update strategy, each drained for 15 minutes at the most."""
+        del facts
+        config = tree(observed.native, "updateConfig")
+        share, count = integer(config, "maxUnavailablePercentage"), integer(config, "maxUnavailable") or 1
+        nodes = observed.nodes or 0
+        at_once = max(1, nodes * share // 100) if share else count
+        extra, how = 0, f"stops {at_once} at a time before it starts their replacements"
+        if config.get("updateStrategy") != "MINIMAL":
+            zones = observed.fields.get(ZONES)
+            extra = max(2 * (len(zones) if isinstance(zones, tuple) else _DEFAULT_ZONES), at_once)
+            how = f"adds up to {extra} nodes first, then drains {at_once} at a time"
+        return UpgradeTerms(
+            extra_nodes=extra,
+            nodes=how,
+            drain_minutes=_DRAIN_MINUTES,
+            overdue="fails",
+            pods=f"EKS evicts pods within their budgets; a node that is not empty after {_DRAIN_MINUTES} min fails the "
+            "update (PodEvictionFailure), and the node group keeps its old version",
+            obstacle=_obstacle(observed),
+        )
+
+    def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
+        """Declare the version, and the newest release for it, where the spec names neither."""
+        target, fields = desired.target, dict(desired.fields)
+        if not target.kubernetes_version and offer.kubernetes:
+            target = replace(target, kubernetes_version=offer.kubernetes)
+            fields[KUBERNETES_VERSION] = offer.kubernetes
+        live = str(observed.native.get("releaseVersion") or "")
+        if offer.image and RELEASE not in fields and _is_newer(offer.image, live):
+            target = replace(target, native={**target.native, "releaseVersion": offer.image})
+            fields[RELEASE] = offer.image
+        return replace(desired, target=target, fields=fields)
+
+    def marks(self, observed: Observed) -> NodeMarks:
+        """Releases of AL2023 begin with the version of their kubelet; otherwise the minor version is known."""
+        if is_custom(observed):
+            return NodeMarks()
+        version, release = (str(observed.native.get(name) or "") for name in ("version", "releaseVersion"))
+        patch = release.partition("-")[0]
+        return NodeMarks(f"v{patch}" if patch.startswith(f"{version}.") else f"v{version}.")
+
+
+def release_parameter(observed: Observed, kubernetes: str) -> str:
+    """Name the parameter that has the newest release of this group's image; "" when there is none."""
+    form, arch = _PARAMETERS.get(str(observed.native.get("amiType")), ("", ""))
+    return form.format(kubernetes, arch)
+
+
+def is_custom(observed: Observed) -> bool:
+    """Whether the nodes start from an image of the user's own."""
+    return observed.native.get("amiType") == _CUSTOM
+
+
+def _obstacle(observed: Observed) -> str:
+    if is_custom(observed):
+        return "its launch template names an AMI of your own, and EKS takes neither a version nor a release beside it"
+    size = at(observed.native, "scalingConfig", "desiredSize")
+    if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
+        return f"EKS does not replace nodes of a Capacity Block in use; its size must be 0 and is {size}"
+    return ""
+
+
+def _is_newer(release: str, live: str) -> bool:
+    """Compare releases by their numbers; of Bottlerocket's, the commit at the end tells nothing."""
+    if release == live:
+        return False
+    one, two = (version_numbers(text.partition("-")[0]) for text in (release, live))
+    dates = [text.rpartition("-")[2] for text in (release, live)]
+    if one != two or not all(date.isdigit() and len(date) == len("20260714") for date in dates):
+        return one > two
+    return dates[0] > dates[1]
+
+
+if TYPE_CHECKING:
+    _: type[NodeUpgrades] = EksUpgrades

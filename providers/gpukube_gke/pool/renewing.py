@@ -1,0 +1,89 @@
+"""Upgrades of live node pools: what their nodes run, what an upgrade does to pods, what is declared to follow.
+
+Lives here: reading a pool, and the declared pool with a newer version in it. Must not live here: the calls of an
+upgrade (`change`).
+
+The node image goes with the version: there is nothing else to choose. Sources: google.container.v1
+NodePool.UpgradeSettings and NodeDrainConfig; docs: kubernetes-engine/concepts/node-pool-upgrade-strategies (budgets and
+grace are respected for an hour, then nodes go; blue-green needs machines and quota for all nodes twice).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fields import KUBERNETES_VERSION
+from gpukube.core.jsontree import at, integer, tree
+from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, is_older
+
+if TYPE_CHECKING:
+    from gpukube.core.upgrades import NodeOffer
+    from gpukube.core.values import ClusterFacts, Desired, Observed
+    from gpukube.provider import NodeUpgrades
+
+_DRAIN_MINUTES: Final = 60
+
+
+class GkeUpgrades:
+    """Implementation of `gpukube.provider.NodeUpgrades`."""
+
+    def system(self, observed: Observed) -> NodeSystem:
+        """Read the version; the image follows it."""
+        return NodeSystem(str(observed.native.get("version") or ""))
+
+    def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
+        """Say how GKE replaces the nodes, by the pool's strategy."""
+        extra, how = _replacement(observed)
+        minutes = _drain_minutes(observed)
+        automatic = ""
+        if at(observed.native, "management", "autoUpgrade"):
+            channel = f", channel {facts.channel}" if facts.channel else ""
+            automatic = f"GKE upgrades these nodes by itself (auto-upgrade{channel})"
+        return UpgradeTerms(
+            extra_nodes=extra,
+            nodes=how,
+            drain_minutes=minutes,
+            overdue="forces",
+            pods=f"GKE evicts pods within their budgets for {minutes} min a node, then deletes those that are left",
+            automatic=automatic,
+        )
+
+    def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
+        """Declare the version of the control plane, where the spec names none."""
+        live = str(observed.native.get("version") or "")
+        if desired.target.kubernetes_version or not is_older(live, offer.kubernetes):
+            return desired
+        target = replace(desired.target, kubernetes_version=offer.kubernetes)
+        return replace(desired, target=target, fields={**desired.fields, KUBERNETES_VERSION: offer.kubernetes})
+
+    def marks(self, observed: Observed) -> NodeMarks:
+        """A kubelet has the version of its pool, build included."""
+        version = str(observed.native.get("version") or "")
+        return NodeMarks(f"v{version}" if version else "")
+
+
+def _replacement(observed: Observed) -> tuple[int | None, str]:
+    settings = tree(observed.native, "upgradeSettings")
+    strategy = settings.get("strategy")
+    if strategy == "BLUE_GREEN":
+        return observed.nodes, "starts all nodes a second time, then drains the old ones in batches"
+    if strategy == "SHORT_LIVED":
+        return 0, "replaces a node when its run ends (short-lived)"
+    surge, missing = (integer(settings, name) or 0 for name in ("maxSurge", "maxUnavailable"))
+    if surge and missing:
+        return surge, f"adds up to {surge} nodes and replaces up to {surge + missing} at a time"
+    if surge:
+        return surge, f"adds {surge} at a time before it drains as many"
+    return 0, f"drains {missing or 1} at a time before their replacements start"
+
+
+def _drain_minutes(observed: Observed) -> int:
+    """Read the pool's own limit where it has one, a protobuf duration ("1800s")."""
+    told = re.fullmatch(r"(\d+)(?:\.\d+)?s", str(at(observed.native, "nodeDrainConfig", "pdbTimeoutDuration")))
+    return int(told[1]) // 60 if told else _DRAIN_MINUTES
+
+
+if TYPE_CHECKING:
+    _: type[NodeUpgrades] = GkeUpgrades
