@@ -28,7 +28,6 @@ from gpukube.sandbox.kube.nodes.kubelet import Kubelets
 from gpukube.sandbox.kube.nodes.machines import Machine
 from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube.sandbox.kube.nodes.smi import listing
-from gpukube.sandbox.kube.remote import RemoteApi
 from gpukube.sandbox.kube.store.objectapi import StoreApi
 from gpukube.sandbox.kube.store.objects import meta, spec
 from gpukube.sandbox.kube.store.store import Store
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.clock import Clock
     from gpukube.sandbox.kube.autoscaler.groups import Groups
+    from gpukube.sandbox.kube.remote import RemoteApi
     from gpukube.sandbox.kube.store.objectapi import Bell, ObjectApi
     from gpukube.sandbox.kube.store.objects import JsonObject
 
@@ -162,6 +162,8 @@ class KubeCluster:
         self._ring("Autoscaler")
 
     async def _start_plane(self, plane: ControlPlane) -> None:
+        from gpukube.sandbox.kube.remote import RemoteApi  # noqa: PLC0415 -- httpx: see ControlPlane
+
         await plane.start()
         self.kubernetes_version = plane.version
         self._remote = RemoteApi(plane.url, self.token, plane.ca_pem)

@@ -20,7 +20,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -251,6 +250,8 @@ class ControlPlane:
             )
 
     async def _wait_until_ready(self) -> None:
+        import httpx  # noqa: PLC0415 -- brings rich and pygments along, a quarter of the sandbox's start
+
         headers = {"authorization": f"Bearer {self._token}"}
         ends = asyncio.get_running_loop().time() + _START_S
         async with httpx.AsyncClient(
