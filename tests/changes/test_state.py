@@ -11,6 +11,7 @@ from gpukube.errors import Conflict, SpecError
 from gpukube.sandbox import daemon
 from tests.changes.conftest import SPEED
 from tests.changes.world import CLOUDS, SMALL, World, address, differences, prepare, spec
+from tests.sandbox.eks.aws import Aws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,6 +134,13 @@ def test_own_pool_when_released_then_a_stranger_that_stays_as_it_is(cloud: str, 
 
     for outcome in ("done", "unchanged"):  # run again, it has nothing to do
         assert world.release(["given"], document)["given"].outcome == outcome
+    if cloud == "eks":
+        templates = Aws(world.info).client("ec2").describe_launch_templates()["LaunchTemplates"]
+        tags = {one["LaunchTemplateName"]: {tag["Key"] for tag in one["Tags"]} for one in templates}
+        assert {name: OWNER in keys for name, keys in tags.items()} == {
+            "gpukube/train/given": False,
+            "gpukube/train/kept": True,
+        }
     fewer = written(cloud, "ml", pool(cloud, "kept", sharing=shares(2)))
     assert differences(world.plan(fewer)) == []
     assert world.apply(fewer, consent=ANYTHING, prune=True)["kept"].outcome == "unchanged"
@@ -158,6 +166,8 @@ def test_release_when_protected_of_another_owner_or_unknown_then_refused(cloud: 
             world.release(names, spec_of)
         assert [problem.code for problem in caught.value.diagnostics] == [code]
     assert world.pools(document)["plain"].action == "no-op"
+    world.disown(cloud, "train", "plain", {})  # as a release leaves it that was killed between tags and labels
+    assert world.release(["plain"], document)["plain"].outcome == "done"
 
 
 def test_own_pool_when_its_labels_were_replaced_then_apply_mends_it_and_nothing_else_touches_it(

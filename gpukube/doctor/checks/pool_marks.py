@@ -13,6 +13,7 @@ from gpukube.core.marks import has_lost_marks, names_another
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import apply_command
+from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +160,7 @@ def _adopting(desired: Desired, other: Observed) -> str:
         option = "" if desired.copy_is_fixed else f"--adopt-from {other.copy.owner}"
     if other.owner or not option:
         return ""
+    option += " --adopt-managed" if load_provider(desired.target.cluster.provider).managers(other) else ""
     return f"to adopt it: gpukube pool create -f SPEC --pool {desired.target.pool} {option}; or "
 
 

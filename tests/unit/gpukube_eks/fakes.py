@@ -160,7 +160,11 @@ class FakeAws:
     def describe_launch_templates(self, **arguments: object) -> Answer:
         self._called("describe_launch_templates")
         found = [
-            {"LaunchTemplateName": name, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+            {
+                "LaunchTemplateName": name,
+                "LaunchTemplateId": name,
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
             for name, (tags, _) in sorted(self.templates.items())
         ]
         start = int(str(arguments.get("NextToken") or 0))

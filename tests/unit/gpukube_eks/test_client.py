@@ -252,6 +252,24 @@ def test_poll_when_the_group_went_away_says_so(cloud: EksCloud) -> None:
     assert error.diagnostics[0].code == "pool-gone"
 
 
+@pytest.mark.parametrize("code", ["", "UnauthorizedOperation"])
+def test_release_when_the_tags_of_the_template_may_not_change_then_a_warning_and_the_labels_go(
+    aws: FakeAws, cloud: EksCloud, code: str
+) -> None:
+    aws.groups["t4"] = {"nodegroupName": "t4", "status": "ACTIVE"}
+    aws.templates[TEMPLATE] = dict(MARKS), [{}]
+    if code:
+        aws.raises["delete_tags"] = refusal(code, "not allowed")
+
+    path = {"clusterName": "train", "nodegroupName": "t4"}
+    params = {"nodegroup": path, "expects": {}, "releasedTemplate": {"LaunchTemplateName": TEMPLATE}}
+    operation = cloud.send(Request("eks", "update_nodegroup_config", params))
+
+    assert aws.calls[-2:] == ["delete_tags", "update_nodegroup_config"]
+    assert operation.warning.startswith(f"the launch template {TEMPLATE} keeps gpukube's tags" if code else "")
+    assert bool(operation.warning) is bool(code)
+
+
 @pytest.mark.parametrize(
     ("status", "done", "failed"),
     [("InProgress", False, False), ("Successful", True, False), ("Failed", False, True), ("Cancelled", False, True)],
