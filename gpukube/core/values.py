@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.leaving import Leaving
     from gpukube.core.upgrades import UpgradeOutlook
     from gpukube.errors import Finding, GpukubeError
     from gpukube.gpu.catalog import Machine
@@ -520,6 +521,7 @@ class PoolPlan:
             other conflicts.
         replacement: Of a replace: how a second pool would take its place. `observed` is the old pool.
         upgrade: What an upgrade of the live nodes brings and costs; None where nothing is newer, or nobody knows.
+        leaving: What a drain of the live nodes would meet; None where nothing leaves, or it is not known.
     """
 
     cluster: ClusterRef
@@ -537,6 +539,7 @@ class PoolPlan:
     obstacle: Obstacle | None = None
     replacement: Replacement | None = None
     upgrade: UpgradeOutlook | None = None
+    leaving: Leaving | None = None
 
     @property
     def where(self) -> Where:

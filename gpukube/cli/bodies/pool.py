@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,6 +17,7 @@ from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.bodies.plan_prices import plan_prices
 from gpukube.cli.options import Choices
+from gpukube.cli.rendering.leaving import leaving_lines
 from gpukube.cli.stage import confirm, open_job
 from gpukube.cli.stderr import tell
 from gpukube.engine import commands, looking
@@ -26,21 +28,25 @@ from gpukube.engine.change.pool_drain import PoolDrain
 from gpukube.engine.change.probing import Probing
 from gpukube.engine.change.releasing import Releasing
 from gpukube.engine.change.scale import Scaling, Size
+from gpukube.engine.documents.leaving import leaving_part
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.plan.leaving import foresee
 from gpukube.engine.plan.planning import ClusterPlan, Scope
 from gpukube.engine.run.report import exit_code
 from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, saved_plan, write_plan
 from gpukube.errors import SpecError, Where
+from gpukube.visible import visible_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.cli.stage import Job
     from gpukube.core.values import Desired, PoolPlan, ReplaceHow
     from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.run.report import ClusterReport
+    from gpukube.engine.run.session import Session
 
 
 def plan(choices: Choices) -> None:
@@ -175,13 +181,20 @@ def drain(choices: Choices, *, undo: bool) -> None:
     choices = replace(choices, timeout=choices.timeout + choices.drain_timeout)
     consent = DrainConsent(choices.allow_disruption, choices.drain_timeout * 60)
 
-    def ask(job: Job, found: PoolDrain) -> None:
+    def ask(job: Job, found: PoolDrain, sessions: Mapping[str, Session]) -> None:
+        with job.progress.paused():
+            for pool in found.pools():
+                session = sessions[pool.cluster.key]
+                part = leaving_part(foresee(pool, session, session.kube(), job.run.clock.now()))
+                if part is not None:
+                    tell(f"{pool.cluster.key}/{pool.name}")
+                    out.show_lines(leaving_lines(visible_tree(part), indent="  ", whole=choices.verbose), sys.stderr)
         confirm(choices, job, "drain", [_named(pool) for pool in found.pools()])
 
     def work(job: Job) -> Sequence[ClusterReport]:
         if undo:
             return commands.undo_drain(job.prepared, job.run, choices.names[0])
-        return commands.drain(job.prepared, job.run, choices.names[0], consent, lambda found, _: ask(job, found))
+        return commands.drain(job.prepared, job.run, choices.names[0], consent, partial(ask, job))
 
     _report(choices, "Drain", work)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cli.rendering.leaving import leaving_lines
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
     INDENT,
@@ -186,6 +187,8 @@ def _consequences(pool: PoolPart, view: View, *, indent: str) -> Iterator[Line]:
     if pool["loss"]:
         style = "bold red" if pool["action"] in ("replace", "delete") else "yellow"
         yield fact("costs", cost_words(pool["loss"], whole=view.verbose), style, indent=indent)
+    if pool["leaving"]:
+        yield from leaving_lines(pool["leaving"], indent=indent, whole=view.verbose)
     if pool["needs"]:
         yield fact("needs", needs_words(pool), indent=indent)
     yield from replacement_lines(pool, indent=indent)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.drain.pods import CAPI_DRAIN, DO_NOT_DISRUPT, SAFE_TO_EVICT, go_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.drain.pods import DisruptionBudget, Gang, NodePod
 
@@ -203,14 +204,16 @@ def gangs(verdicts: Iterable[Verdict]) -> dict[Gang, tuple[NodePod, ...]]:
 
 
 def delays(
-    verdicts: Sequence[Verdict], budgets: Iterable[DisruptionBudget], min_ready_s: float = 0.0
+    verdicts: Sequence[Verdict],
+    budgets: Iterable[DisruptionBudget],
+    min_ready_s: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Delay, ...]:
     """Estimate how long budgets make a drain take: turns of as many pods as may go, until their replacements are ready.
 
     Args:
         verdicts: Of all pods of the nodes.
         budgets: Of their namespaces.
-        min_ready_s: Largest minReadySeconds of what keeps the pods.
+        min_ready_s: By budget, the largest minReadySeconds of what keeps its pods.
     """
     found = []
     counted = Counter(name for v in verdicts if v.way in ("budget", "waits") for name in v.budgets)
@@ -220,6 +223,6 @@ def delays(
             continue
         pods = [v.pod for v in verdicts if str(budget) in v.budgets]
         startup = max((pod.startup_s for pod in pods if pod.startup_s is not None), default=_STARTUP_S)
-        turn = max(pod.grace_s for pod in pods) + startup + min_ready_s
+        turn = max(pod.grace_s for pod in pods) + startup + min_ready_s.get(str(budget), 0.0)
         found.append(Delay(str(budget), count, budget.allowed, math.ceil(count / max(1, budget.allowed)) * turn))
     return tuple(found)

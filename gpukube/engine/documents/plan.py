@@ -8,6 +8,7 @@ from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.tolerations import pod_tolerations
+from gpukube.engine.documents.leaving import leaving_part
 from gpukube.engine.documents.parts import (
     WEIGHTS,
     change_part,
@@ -215,6 +216,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         "devices": _devices(plan),
         "live": _live(observed) if observed else None,
         "loss": _loss(plan),
+        "leaving": leaving_part(plan.leaving),
         "price": price,
         "replacement": replacement_part(plan),
         "changes": [change_part(c, locator) for c in plan.changes],

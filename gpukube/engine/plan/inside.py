@@ -22,6 +22,7 @@ from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.plan import keep_living
 from gpukube.engine.plan.blocked import with_blockers
+from gpukube.engine.plan.leaving import with_leaving
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.ownership import carries_operator, has_operator
 from gpukube.engine.plan.planning import with_pools
@@ -74,9 +75,10 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         *_features(seen, outside.desired),
         *check_reach(release, outside.desired),
     )
+    suffering = with_leaving(with_costs(pools, seen, kube), session, kube, run.clock.now())
     return replace(
         outside,
-        pools=tuple(with_blockers(pool, seen, kube, run.clock.now()) for pool in with_costs(pools, seen, kube)),
+        pools=tuple(with_blockers(pool, seen, kube, run.clock.now()) for pool in suffering),
         seen=seen,
         release=release,
         first=first,

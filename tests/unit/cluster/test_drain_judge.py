@@ -156,7 +156,7 @@ def test_gangs_when_pods_work_together_then_collected_and_held_while_one_never_l
 def test_delays_when_a_budget_lets_pods_go_in_turns_then_turns_of_grace_and_start_up() -> None:
     pods = [pod(f"web-{number}", grace=True) for number in range(5)]
     shared = budget(maxUnavailable=2, disruptionsAllowed=2, expectedPods=5, currentHealthy=5, desiredHealthy=3)
-    (found,) = delays(judge(pods, [shared], NOW), [shared], min_ready_s=10)
+    (found,) = delays(judge(pods, [shared], NOW), [shared], min_ready_s={"ml/b": 10.0})
     assert (found.budget, found.pods, found.allowed) == ("ml/b", 5, 2)
     assert found.seconds == 3 * (20 + 90 + 10)
     assert delays(judge(pods[:2], [shared], NOW), [shared]) == ()

@@ -38,9 +38,6 @@ CHARTED = installed([WHOLE])
 class KubeWithReleases(FakeKube):
     """A cluster where nothing of the users runs, and that shows its releases."""
 
-    def pods_on(self, _nodes: object) -> tuple[()]:
-        return ()
-
     def release_secrets(self, *_asked: object, **_how: object) -> tuple[Mapping[str, object], ...]:  # type: ignore[override]  # the base has none
         seen = self._seen()
         return tuple(packed(release) for release in (*seen.history, *seen.operator_history))

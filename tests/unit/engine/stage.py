@@ -70,6 +70,15 @@ class FakeKube:
     def release_secrets(self, *_asked: object, **_how: object) -> tuple[()]:
         return ()
 
+    def objects(self, *_asked: object, **_how: object) -> tuple[()]:
+        return ()
+
+    def pods_on(self, *_asked: object) -> tuple[()]:
+        return ()
+
+    def all_pods_on(self, *_asked: object) -> tuple[()]:
+        return ()
+
     def object_names(self, *_asked: object) -> None:
         return None
 

@@ -25,13 +25,6 @@ POOL = desire(sharing=Sharing())
 ANOTHER = desire(sharing=Sharing(), machine="Standard_ND96amsr_A100_v4")
 
 
-class KubeWithoutPods(FakeKube):
-    """A cluster where nothing of the users runs."""
-
-    def pods_on(self, _nodes: object) -> tuple[()]:
-        return ()
-
-
 @pytest.mark.parametrize(
     ("desired", "action", "rivals"),
     [
@@ -46,7 +39,7 @@ def test_plan_when_nodes_bring_a_plugin_then_a_rival_only_where_they_stay(
     rocket = replace(node, os_image="Bottlerocket OS 1.57.0 (aws-k8s-1.34-nvidia)")
     stage = Stage([POOL], seen_at=lambda _now: installed([POOL], node))
     stage.make()
-    kube = KubeWithoutPods(stage.clock, lambda _now: installed([POOL], rocket))
+    kube = FakeKube(stage.clock, lambda _now: installed([POOL], rocket))
     session = Session(CLUSTER, stage.provider, stage.session.cloud, Settings(), None, cast("Kube", kube))
     prepared = Prepared((desired.target.owner,), {CLUSTER.key: CLUSTER}, {CLUSTER.key: (desired,)}, (), Filters())
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from gpukube.engine.documents.shapes.leaving import (
+    LeavingPart,  # noqa: TC001 - schemas are made of it
+)
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
     Diagnostic,
@@ -143,6 +146,8 @@ class PoolPart(TypedDict):
     """The pool as it lives; null when nothing is there."""
     loss: Loss | None
     """What it costs; null for actions that cost nothing."""
+    leaving: LeavingPart | None
+    """What the drain of the live nodes would meet; null where no pool is replaced, or the cluster was not read."""
     price: PoolPricePart | None
     """List prices per hour, before and after; null for a pool that is not ours."""
     changes: list[Change]

@@ -1,0 +1,205 @@
+"""Foresees the drain of pools that are replaced: what keeps their pods, and which could not run on the new pool.
+
+Lives here: reading what the rules need, for these pools only. Must not live here: the rules (cluster.drain).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.drain.cordon import pool_nodes
+from gpukube.cluster.drain.judge import delays, gangs
+from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
+from gpukube.cluster.drain.pods import node_pod
+from gpukube.cluster.drain.reading import read_occupants
+from gpukube.cluster.kube.api_types import JOBS, ApiType
+from gpukube.core.jsontree import number, text, tree
+from gpukube.core.leaving import KeptPod, Leaving, Turns
+from gpukube.core.values import POOL_LABEL
+from gpukube.errors import GpukubeError
+from gpukube.provider import load_provider
+from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
+from gpukube.workload.fit.pods import read_pod
+from gpukube.workload.fit.predicates import obstacles
+from gpukube.workload.fit.selectors import read_selector
+from gpukube.workload.offers import make_offers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.cluster.drain.judge import Verdict
+    from gpukube.cluster.drain.pods import DisruptionBudget, NodePod
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.values import Desired, PoolPlan
+    from gpukube.engine.run.session import Session
+    from gpukube.workload.fit.predicates import Obstacle
+
+_KINDS: Final = (
+    ApiType("apps", "v1", "Deployment", "deployments"),
+    ApiType("apps", "v1", "StatefulSet", "statefulsets"),
+    ApiType("apps", "v1", "DaemonSet", "daemonsets"),
+    JOBS,
+    ApiType("batch", "v1", "CronJob", "cronjobs"),
+    ApiType("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"),
+    ApiType("ray.io", "v1", "RayCluster", "rayclusters"),
+    ApiType("kueue.x-k8s.io", "v1beta1", "ResourceFlavor", "resourceflavors", namespaced=False),
+)
+"""Types whose objects may name a pool; those that the cluster does not know have none."""
+_DISCOVERED: Final = "nvidia.com/"
+"""Domain of labels that feature discovery gives nodes when they are up: not known of a new machine."""
+
+
+def with_leaving(plans: Sequence[PoolPlan], session: Session, kube: Kube, now: float) -> tuple[PoolPlan, ...]:
+    """Add to the plans of pools that are replaced what the drain of their nodes would meet.
+
+    Args:
+        plans: Of one cluster.
+        session: Its session.
+        kube: Its Kubernetes API; nothing is read where no pool is replaced.
+        now: Seconds since the epoch.
+
+    Raises:
+        AccessError: Nodes, pods or budgets may not be listed.
+        ClusterError: The API did not answer.
+    """
+    return tuple(
+        replace(plan, leaving=foresee(plan, session, kube, now)) if plan.action == "replace" else plan for plan in plans
+    )
+
+
+def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving | None:
+    """Foresee the drain of the live pool of a plan.
+
+    Args:
+        plan: `observed` leaves; what takes its place is `desired`, or the pool beside it.
+        session: Its cluster.
+        kube: Its Kubernetes API.
+        now: Seconds since the epoch.
+
+    Returns:
+        None where there is no live pool.
+
+    Raises:
+        AccessError: Nodes, pods or budgets may not be listed.
+        ClusterError: The API did not answer.
+    """
+    old, new = plan.observed, plan.replacement.successor if plan.replacement else plan.desired
+    if old is None:
+        return None
+    nodes = pool_nodes(kube, old, session.provider.in_cluster.pool_label)
+    names = [text(node, "metadata", "name") for node in nodes]
+    if not names:
+        return Leaving(0)
+    whole = {node_pod(pod).uid: pod for pod in kube.all_pods_on(names)}
+    occupants = read_occupants(kube, names, now)
+    left = occupants.left
+    if not left:
+        return Leaving(0)
+    objects, unread = _read_owners(kube)
+    together = {(g.kind, g.namespace, g.name): (g, members) for g, members in gangs(left).items()}
+    owners = {
+        (kind, text(obj, "metadata", "namespace"), text(obj, "metadata", "name")): obj
+        for kind in ("Job", "JobSet", "RayCluster")
+        for obj in objects.get(kind, ())
+    }
+    mine = [obj for key, obj in owners.items() if key in {_gang_key(v.pod) for v in left}]
+    gone = pool_labels(nodes, old.name, {POOL_LABEL})
+    bare = [whole[v.pod.uid] for v in left if not v.pod.owner.kind and v.pod.uid in whole]
+    pins = [pin for kind, found in objects.items() for obj in found for pin in find_pins(obj, kind, gone)]
+    pins += [pin for obj in bare for pin in find_pins(obj, "Pod", gone)]
+    return Leaving(
+        pods=len(left),
+        blocked=tuple(_kept(v) for v in left if v.way == "never"),
+        waiting=tuple(_kept(v) for v in left if v.way == "waits"),
+        needing=tuple(_kept(v, "; ".join(v.needs), "add --allow-disruption") for v in left if v.needs),
+        turns=tuple(
+            Turns(delay.budget, delay.pods, delay.allowed, delay.seconds)
+            for delay in delays(left, occupants.budgets, _min_ready(occupants.budgets, left, objects))
+        ),
+        gangs=tuple(describe_gang(gang, members, owners.get(key)) for key, (gang, members) in together.items()),
+        queues=fed_queues([v.pod for v in left], mine),
+        homeless=tuple(_homeless(left, whole, nodes, new)) if new else (),
+        pins=tuple(dict.fromkeys(pins)),
+        unread=unread,
+    )
+
+
+def _gang_key(pod: NodePod) -> tuple[str, str, str]:
+    return (pod.gang.kind, pod.gang.namespace, pod.gang.name) if pod.gang else ("", "", "")
+
+
+def _kept(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
+    pod = verdict.pod
+    return KeptPod(str(pod), pod.node, why or verdict.why, fix or verdict.fix, verdict.budgets)
+
+
+def _read_owners(kube: Kube) -> tuple[dict[str, tuple[Tree, ...]], tuple[str, ...]]:
+    """List what pods may belong to; a type that may not be listed is named, and the plan goes on."""
+    found: dict[str, tuple[Tree, ...]] = {}
+    unread = []
+    for kind in _KINDS:
+        try:
+            found[kind.kind] = kube.objects(kind) or ()
+        except GpukubeError as error:
+            unread.append(f"{kind.plural}: {error}")
+    return found, tuple(unread)
+
+
+def _min_ready(
+    budgets: Sequence[DisruptionBudget], left: Sequence[Verdict], objects: Mapping[str, Sequence[Tree]]
+) -> dict[str, float]:
+    """Find the largest minReadySeconds of what keeps the pods of each budget."""
+    found: dict[str, float] = {}
+    for obj in (*objects.get("Deployment", ()), *objects.get("StatefulSet", ())):
+        seconds, selector = number(obj, "spec", "minReadySeconds"), read_selector(tree(obj, "spec").get("selector"))
+        space = text(obj, "metadata", "namespace")
+        if not seconds or selector is None:
+            continue
+        for budget in budgets:
+            pods = [v.pod for v in left if str(budget) in v.budgets and v.pod.namespace == space]
+            if any(selector.matches(pod.labels) for pod in pods):
+                found[str(budget)] = max(found.get(str(budget), 0.0), float(seconds))
+    return found
+
+
+def _homeless(
+    left: Sequence[Verdict], whole: Mapping[str, Tree], nodes: Sequence[Tree], new: Desired
+) -> Iterator[KeptPod]:
+    """Find the pods that an empty node of the new pool would refuse."""
+    (offer,) = make_offers([new], load_provider)
+    zones = {text(node, "metadata", "name"): text(node, "metadata", "labels", ZONE) for node in nodes}
+    for verdict in left:
+        obj = whole.get(verdict.pod.uid)
+        if obj is None:
+            continue
+        zone = zones.get(verdict.pod.node, "")
+        if new.target.zones and zone not in new.target.zones:
+            zone = new.target.zones[0]
+        node = Node(
+            name="new",
+            cluster=new.target.cluster.key,
+            shape=offer.real,
+            labels={**offer.real.labels, HOSTNAME: "new", ZONE: zone},
+            tolerates_resources=offer.tolerates_resources,
+            offer=offer,
+            new=True,
+        )
+        pod = read_pod(tree(obj, "metadata"), tree(obj, "spec"))
+        unknown = [key for term in pod.terms or () for key in _keys(term) if key not in node.labels]
+        reasons = [found.text for found in obstacles(pod, node) if found.lasting and not _is_unsure(found, unknown)]
+        if reasons:
+            yield _kept(verdict, "; ".join(reasons), "change the pod's template, or the declared pool")
+
+
+def _keys(term: Tree) -> list[str]:
+    expressions = term.get("matchExpressions")
+    return [text(item, "key") for item in expressions] if isinstance(expressions, list) else []
+
+
+def _is_unsure(found: Obstacle, unknown: Sequence[str]) -> bool:
+    """Return whether a reason comes from labels that nodes only get when they are up."""
+    if found.kind == "selector":
+        return found.subject.startswith(_DISCOVERED)
+    return found.kind == "affinity" and any(key.startswith(_DISCOVERED) for key in unknown)
