@@ -85,7 +85,12 @@ def test_apply_when_a_type_changes_then_only_recreate_does_it(made: Gpukube) -> 
     assert "GPU" in refused.err
     done = made("pool", "apply", "--yes", "--replace", "recreate", "-f", SLICED, *OTHER_TYPE)
     assert done.code == 0, done.out + done.err
-    assert [write.split()[1] for write in made.writes()] == ["DELETE", "PUT"]
+    assert [write.split()[1] for write in made.writes()] == [
+        "PATCH",
+        "PATCH",
+        "DELETE",
+        "PUT",
+    ]  # both nodes are cordoned first
     assert made("pool", "plan", "diff", "-f", SLICED, *OTHER_TYPE).code == 0
 
 

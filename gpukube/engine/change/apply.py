@@ -8,7 +8,7 @@ devices verified, old entry dropped. Killed between any two of these and run aga
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,10 @@ from gpukube.core.plan import plan_pool
 from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
-from gpukube.engine.change.draining import DrainConsent
+from gpukube.engine.change.draining import DrainConsent, consent_finding, drain_pool, require_drained
 from gpukube.engine.change.live_pool import (
     attempt,
+    freeze_pool,
     make_pool,
     remove_pool,
     require_adoptable,
@@ -90,6 +91,8 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
     yield from (d for d in plan.diagnostics if d.severity == "error")
     if plan.action == "replace" and not consent.replace:
         yield _needs_replace(plan)
+    if plan.action == "replace" and consent.replace and plan.leaving and not consent.allow_disruption:
+        yield from (consent_finding(plan, pod.pod, pod.node, pod.why) for pod in plan.leaving.needing)
     if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
         fields = ", ".join(str(c.change.field) for c in plan.disruptive)
         yield Finding(
@@ -219,10 +222,17 @@ def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
 
 
 def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> None:
-    """Delete the pool, wait until it is gone, make it again. Killed in between, the next run creates it."""
-    desired = plan.desired
+    """Empty the pool's nodes, delete it, wait until it is gone, make it again.
+
+    Killed in between, the next run drains what is left, or creates it.
+    """
+    desired, old = plan.desired, plan.observed
     assert desired is not None  # noqa: S101 - a replacement is declared
-    del consent
+    if old is not None and old.fields and old.state != "deleting":
+        leaving = replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
+        freeze_pool(leaving, session, run)  # else it grows for the pods that leave it
+        drain_pool(leaving, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
+        require_drained(leaving, session)
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_pool(plan, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)

@@ -183,16 +183,10 @@ class _Drain:
     def _require_consent(self, occupants: Occupants) -> None:
         needing = [verdict for verdict in occupants.left if verdict.needs]
         if needing:
-            raise Conflict.of([self._needs_consent(verdict) for verdict in needing])
-
-    def _needs_consent(self, verdict: Verdict) -> Finding:
-        undo = f"; to give up the drain: {undo_command(self.plan, self.run)}" if self.cordoned else ""
-        return Finding(
-            "drain-consent",
-            self.plan.where,
-            f"pod {verdict.pod} on {verdict.pod.node} is not evicted without consent: {'; '.join(verdict.needs)}",
-            fix=f"add --allow-disruption, or move the pod away{undo}",
-        )
+            undo = f"; to give up the drain: {undo_command(self.plan, self.run)}" if self.cordoned else ""
+            raise Conflict.of(
+                consent_finding(self.plan, str(v.pod), v.pod.node, "; ".join(v.needs), undo=undo) for v in needing
+            )
 
     def _evict(self, occupants: Occupants) -> None:
         now, left = self.run.clock.now(), occupants.left
@@ -284,6 +278,16 @@ class _Drain:
 
     def _notify(self, message: str) -> None:
         self.run.report("drain", message, self.plan.cluster.key, self.plan.pool)
+
+
+def consent_finding(plan: PoolPlan, pod: str, node: str, why: str, *, undo: str = "") -> Finding:
+    """Describe a pod that is only evicted with --allow-disruption."""
+    return Finding(
+        "drain-consent",
+        plan.where,
+        f"pod {pod} on {node} is not evicted without consent: {why}",
+        fix=f"add --allow-disruption, or move the pod away{undo}",
+    )
 
 
 def undo_command(plan: PoolPlan, run: Run) -> str:

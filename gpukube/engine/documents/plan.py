@@ -245,7 +245,8 @@ def _unplanned(desired: Desired) -> UnplannedPool:
 def _needs(plan: PoolPlan) -> list[str]:
     """List the flags that an apply of this action must be given; none helps against a refused change."""
     if plan.action == "replace":
-        return replacement_needs(plan)
+        flags = replacement_needs(plan)
+        return [*flags, "--allow-disruption"] if flags and plan.leaving and plan.leaving.needing else flags
     if plan.action == "update":
         return ["--allow-disruption"] if plan.disruptive else []
     if plan.action == "conflict":

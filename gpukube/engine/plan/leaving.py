@@ -85,7 +85,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
         AccessError: Nodes, pods or budgets may not be listed.
         ClusterError: The API did not answer.
     """
-    old, new = plan.observed, plan.replacement.successor if plan.replacement else plan.desired
+    old, new = plan.observed, (plan.replacement and plan.replacement.successor) or plan.desired
     if old is None:
         return None
     nodes = pool_nodes(kube, old, session.provider.in_cluster.pool_label)
