@@ -106,6 +106,7 @@ class Change:
         gone: Whether the pool itself is no longer declared afterwards.
         nodes: Machines of the pool in the end.
         devices: On each of them.
+        suffix: Of the pool's name in the cloud in the end.
     """
 
     after: Json
@@ -115,6 +116,7 @@ class Change:
     gone: bool = False
     nodes: int = 2
     devices: int = 4
+    suffix: str = ""
 
     @property
     def is_apply(self) -> bool:
@@ -139,6 +141,7 @@ def _changes() -> dict[tuple[str, str], Change]:
             (name, "sharing"): Change(SLICED, words=("apply", "--yes", "--allow-disruption"), devices=3),
             (name, "roll"): Change(cloud.rolled, cloud.older, ("apply", "--yes", "--allow-disruption")),
             (name, "recreate"): Change(cloud.replaced, words=("apply", "--yes", "--replace", "recreate")),
+            (name, "surge"): Change(cloud.replaced, words=("apply", "--yes", "--replace", "surge"), suffix="b"),
             (name, "prune"): Change({}, words=("apply", "--yes", "--prune"), beside=True, gone=True),
             (name, "delete"): Change({}, words=("delete", POOL, "--yes"), beside=True, gone=True),
             (name, "scale"): Change(grown, words=("scale", POOL, "--nodes", "4"), nodes=4),
@@ -192,7 +195,7 @@ def require_changed(stage: Stage, cloud: Cloud, change: Change, ended: Ended) ->
     assert ended.code == 0, ended.said
     pools = dict(cloud.others)
     pools |= {BESIDE: 2} if change.beside else {}
-    pools |= {} if change.gone else {cloud.pool: change.nodes}
+    pools |= {} if change.gone else {cloud.pool + change.suffix: change.nodes}
     assert stage.pools() == pools
     _require_labels(stage, cloud, change)
     _require_templates(stage, cloud, change)
@@ -237,7 +240,7 @@ def _require_templates(stage: Stage, cloud: Cloud, change: Change) -> None:
     if not cloud.versions:
         return
     rolled = cloud.versions if change.after is cloud.rolled else 1
-    expected = {} if change.gone else {f"gpukube/train/{cloud.pool}": rolled}
+    expected = {} if change.gone else {f"gpukube/train/{cloud.pool}{change.suffix}": rolled}
     expected |= {f"gpukube/train/{BESIDE}": 1} if change.beside else {}
     assert templates(stage) == expected
 

@@ -28,6 +28,7 @@ from gpukube.core.values import (
     Ownership,
     PoolPlan,
     Promise,
+    Replacement,
     Request,
     UpdateRow,
 )
@@ -106,6 +107,7 @@ def pool(  # noqa: PLR0913, PLR0917 - the parts of a plan
     loss: Loss | None = None,
     capacity: Mapping[str, int] | None = None,
     obstacle: Obstacle | None = None,
+    replacement: Replacement | None = None,
 ) -> PoolPlan:
     name = observed.name if observed else desired.target.name if desired else ""
     body = {"properties": {"nodeLabels": {"note": "a `tick` | a pipe"}}}
@@ -128,6 +130,7 @@ def pool(  # noqa: PLR0913, PLR0917 - the parts of a plan
         loss=loss,
         capacity=capacity,
         obstacle=obstacle,
+        replacement=replacement,
     )
 
 
@@ -172,6 +175,7 @@ POOLS: Final = (
         ),
         loss=Loss(2, 16.0, MANY_PODS),
         capacity={"nvidia.com/mig-1g.5gb": 112},
+        replacement=Replacement("a100cutb", wanted("a100cutb", ND, {"nvidia.com/mig-2g.10gb": 24})),
     ),
     pool(
         "delete",

@@ -103,7 +103,7 @@ def test_screen_when_lines_are_broken_then_nothing_is_lost(name: str, width: int
     shown = drawn(name, View(width=width))
     assert "…" not in shown
     letters = "".join(shown.split())
-    for word in ("a100cut", "--replacerecreate", "nvidia-device-plugin-daemonset") if name == "plan" else ():
+    for word in ("a100cut", "--replacesurge", "nvidia-device-plugin-daemonset") if name == "plan" else ():
         assert word in letters
 
 

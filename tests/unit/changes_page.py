@@ -17,7 +17,7 @@ BEGIN, END = "<!-- changes: begin -->", "<!-- changes: end -->"
 HEADINGS = {
     "in-place": "In place",
     "disruptive": "In place, but pods suffer: `--allow-disruption`",
-    "replace": "A new pool: `--replace recreate`",
+    "replace": "A new pool: `--replace surge` or `--replace recreate`",
 }
 
 
