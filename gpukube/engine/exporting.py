@@ -97,6 +97,7 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     text = exporter.write(cluster, pools, losses)
     if losses.refusals:
         raise SpecError.of(losses.refusals)
+    _require_visible(text, cluster, pools)
     notes = (*losses.notes, *_notes(pools, is_pool=exporter.is_pool))
     head = [exporter.head] if exporter.head else []
     count = f"{len(pools)} GPU pool{'' if len(pools) == 1 else 's'}"
@@ -105,6 +106,23 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     for note in notes:
         comments += wrap(visible(note), _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join([*head, *(f"# {line}".rstrip() for line in comments), "", text])
+
+
+def _require_visible(text: str, cluster: ClusterRef, pools: Sequence[ExportedPool]) -> None:
+    """Refuse characters that cannot be seen, or steer a terminal: labels and tags of live pools are anybody's.
+
+    Raises:
+        SpecError: There is one, which the target has no way to spell out.
+    """
+    found = next((char for char in text if not char.isprintable() and char != "\n"), None)
+    if found is not None:
+        names = ", ".join(pool.name for pool in pools)
+        raise SpecError(
+            f"a label, tag or other value of {names} has the character U+{ord(found):04X}, which cannot be seen",
+            where=Where(cluster.key),
+            fix="remove it, choose pools without it with --pool, or export to terraform",
+            code="export-refused",
+        )
 
 
 def _notes(pools: Sequence[ExportedPool], *, is_pool: bool) -> Iterator[str]:

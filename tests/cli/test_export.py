@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,23 @@ def test_pool_when_it_is_live_and_owned_then_with_its_marks(gpukube: Gpukube) ->
     live = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az").out
     of_spec = gpukube("pool", "export", "-f", SINGLE, "--to", "az").out
     assert live == of_spec
+
+
+def test_pool_when_a_tag_steers_a_terminal_then_refused_where_it_cannot_be_spelled_out(gpukube: Gpukube) -> None:
+    gpukube.made("-f", SINGLE)
+    daemon.tamper(gpukube.info, "train", "a100mig", tags={"cost": "a\x1b[2Jb"})
+    refused = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az")
+    assert (refused.code, refused.out, "has the character U+001B" in refused.err) == (4, "", True)
+    assert '"a\\u001b[2Jb"' in gpukube("pool", "export", "--cluster", ADDRESS, "--to", "terraform").out
+
+
+def test_plan_when_shown_as_terraforms_then_json_with_the_pools_as_resources(gpukube: Gpukube) -> None:
+    gpukube.made("-f", SINGLE)
+    plan = json.loads(gpukube("pool", "plan", "-f", SINGLE, "-o", "terraform-json").out)
+    (change,) = plan["resource_changes"]
+    (resource,) = plan["planned_values"]["root_module"]["resources"]
+    assert (change["address"], change["change"]["actions"]) == ("gpukube_pool.train-aks_a100mig", ["no-op"])
+    assert resource["values"]["vm_size"] == "Standard_ND96asr_v4"
 
 
 @pytest.mark.parametrize(
