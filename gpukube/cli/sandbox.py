@@ -269,6 +269,31 @@ def reset() -> None:
     typer.echo("all clusters deleted")
 
 
+@app.command()
+@takes()
+def upgrade(
+    _: Choices,
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", show_default=False, help="Its name in the cloud.")],
+    *,
+    kubernetes_version: str = option(
+        "--kubernetes-version", default="", metavar="VERSION", help="Of the control plane; node pools stay."
+    ),
+    images: str = option(
+        "--images", default="", metavar="YYYYMMDD", help="Let there be node images of this date, newer than what runs."
+    ),
+) -> None:
+    """Upgrade a control plane or publish newer node images, so that pools are behind: `pool apply --upgrade`."""
+    from gpukube.sandbox import daemon
+
+    info = _running()
+    try:
+        daemon.upgrade_cluster(info, cluster, kubernetes_version=kubernetes_version, images=images)
+    except daemon.SandboxError as error:
+        fix = "gpukube sandbox status lists the clusters; a date is written 20260915"
+        raise SpecError(str(error), where=Where("sandbox upgrade"), fix=fix, code="sandbox-upgrade") from error
+    typer.echo("done; the node pools stay as they are")
+
+
 @fault_app.command()
 @takes()
 def add(

@@ -12,6 +12,7 @@ import asyncio
 import hmac
 import json
 import os
+import re
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -270,6 +271,12 @@ class _Control:
         _require_keys(body, {"cluster", "kubernetesVersion", "images"})
         name, version, images = (str(body.get(key) or "") for key in ("cluster", "kubernetesVersion", "images"))
         azure, google, amazon = _clusters_named(world, name), world.gke.named(name), named_eks(world.eks, name)
+        if not (azure or google or amazon):
+            message = f"no cluster is called {name!r}"
+            raise ValueError(message)
+        if images and not re.fullmatch(r"20\d{6}", images):
+            message = f"images is {images!r}; write a date such as 20260915"
+            raise ValueError(message)
         for aks in azure:
             aks.kube.kubernetes_version = aks.kubernetes_version = version or aks.kubernetes_version
             aks.image_date = f"{images[:6]}.{images[6:]}.0" if images else aks.image_date
