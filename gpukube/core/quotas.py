@@ -23,7 +23,7 @@ class CloudQuota:
     Attributes:
         provider: Cloud.
         name: As the cloud's API has it: "L-417A185B", "standardNDSH100v5Family", "NVIDIA_A100_GPUS".
-        title: As its pages call it; "" where the name is that too.
+        title: As its pages call it.
         unit: What it counts: "vCPUs" or "GPUs".
         place: Whose it is and where: "111122223333/us-east-1".
         raise_by: What raises it: a command, where `{value}` stands for the new limit, or a page.

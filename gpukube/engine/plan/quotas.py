@@ -24,7 +24,7 @@ from gpukube.engine.run.fanout import run_all
 from gpukube.errors import Finding, GpukubeError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.quotas import CloudQuota, CloudQuotas
@@ -42,64 +42,32 @@ def with_quotas(
     Args:
         plans: Of all clusters.
         sessions: Of these clusters, by key.
-        scope: How pools are replaced.
+        scope: How pools are replaced: by a second one beside the first, both count.
         at_once: Places that are asked at the same time.
     """
-    surge = scope.replace == "surge"
-    needs = {plan.cluster.key: _needs(plan, sessions, lambda _: True, beside=surge) for plan in plans}
-    both = {plan.cluster.key: _needs(plan, sessions, _may_surge, beside=True) for plan in plans}
-    clouds = {key: session.cloud for key, session in sessions.items()}
-    readings = _read([*needs.items(), *both.items()], clouds, at_once)
-    uses = _sum(needs, readings)
+    needs = {
+        plan.cluster.key: cluster_needs(plan, sessions[plan.cluster.key], beside=scope.replace == "surge")
+        for plan in plans
+    }
+    uses = quotas_for(needs, {key: session.cloud for key, session in sessions.items()}, at_once)
     told: set[CloudQuota] = set()
     found = []
     for plan in plans:
-        key = plan.cluster.key
-        new = [use for use in uses[key] if use.quota not in told]  # clusters that share one have the same numbers
+        ours = uses[plan.cluster.key]
+        new = [use for use in ours if use.quota not in told]  # clusters that share one have the same numbers
         told.update(use.quota for use in new)
-        problems = (*plan.diagnostics, *shortfalls(new, key))
-        room = [QuotaUse(need.quota, need.amount, (need.pool,), readings[need.quota]) for need in both[key]]
-        pools = tuple(_judged(pool, [use for use in room if str(pool.where) in use.pools]) for pool in plan.pools)
-        found.append(replace(plan, pools=pools, quotas=uses[key], diagnostics=problems))
+        problems = (*plan.diagnostics, *shortfalls(new, plan.cluster.key))
+        found.append(replace(plan, quotas=ours, diagnostics=problems))
     return tuple(found)
 
 
-def _needs(
-    plan: ClusterPlan, sessions: Mapping[str, Session], meant: Callable[[PoolPlan], bool], *, beside: bool
-) -> tuple[QuotaNeed, ...]:
-    """List what the pools of one cluster need beyond what they have."""
-    known = sessions[plan.cluster.key].provider.quotas
+def cluster_needs(plan: ClusterPlan, session: Session, *, beside: bool) -> tuple[QuotaNeed, ...]:
+    """List what the pools of one cluster need beyond what they have; `beside` as in `pool_needs`."""
+    known = session.provider.quotas
     if known is None or plan.facts is None:
         return ()
     location, seen = plan.facts.location, plan.seen
-    pools = filter(meant, plan.pools)
-    return tuple(need for pool in pools for need in pool_needs(known, pool, location, seen, beside=beside))
-
-
-def _may_surge(plan: PoolPlan) -> bool:
-    """Whether a second pool could be made beside this one, and is not there yet."""
-    return plan.action == "replace" and plan.replacement is not None and plan.replacement.beside is None
-
-
-def _judged(plan: PoolPlan, uses: Sequence[QuotaUse]) -> PoolPlan:
-    """Say of a replacement whether quotas have room for both pools."""
-    if plan.replacement is None or not uses:
-        return plan
-    short = tuple(
-        Finding(
-            "surge-impossible",
-            plan.where,
-            f"quota {use.quota.name} has no room for both pools: a second one needs {use.needed:g} {use.quota.unit}, "
-            f"{use.free:g} are free",
-            fix=f"raise it to {use.least_limit:g}: {use.fix}; or use --replace recreate, which deletes the pool first",
-        )
-        for use in uses
-        if use.is_short and use.free is not None
-    )
-    unknown = tuple(f"quota {use.quota.name}: {use.reading.unknown}" for use in uses if use.free is None)
-    found = plan.replacement
-    judged = replace(found, obstacles=(*found.obstacles, *short), unknown=(*found.unknown, *unknown))
-    return replace(plan, replacement=judged)
+    return tuple(need for pool in plan.pools for need in pool_needs(known, pool, location, seen, beside=beside))
 
 
 def pool_needs(
@@ -188,16 +156,14 @@ def quotas_for(
     Returns:
         By cluster key, its quotas with what the whole run needs of them. What cannot be read is unknown.
     """
-    return _sum(needs, _read(needs.items(), clouds, at_once))
-
-
-def _sum(
-    needs: Mapping[str, Sequence[QuotaNeed]], readings: Mapping[CloudQuota, QuotaReading]
-) -> dict[str, tuple[QuotaUse, ...]]:
+    readers: dict[CloudQuota, str] = {}
     total: dict[CloudQuota, dict[str, float]] = {}
-    for need in (need for ours in needs.values() for need in ours):
-        pools = total.setdefault(need.quota, {})
-        pools[need.pool] = pools.get(need.pool, 0) + need.amount
+    for key, ours in needs.items():
+        for need in ours:
+            readers.setdefault(need.quota, key)
+            pools = total.setdefault(need.quota, {})
+            pools[need.pool] = pools.get(need.pool, 0) + need.amount
+    readings = _read(readers, clouds, at_once)
     uses = {
         quota: QuotaUse(quota, sum(pools.values()), tuple(pools), readings[quota]) for quota, pools in total.items()
     }
@@ -205,12 +171,8 @@ def _sum(
 
 
 def _read(
-    needs: Iterable[tuple[str, Sequence[QuotaNeed]]], clouds: Mapping[str, Cloud], at_once: int
+    readers: Mapping[CloudQuota, str], clouds: Mapping[str, Cloud], at_once: int
 ) -> dict[CloudQuota, QuotaReading]:
-    readers: dict[CloudQuota, str] = {}
-    for key, ours in needs:
-        for need in ours:
-            readers.setdefault(need.quota, key)
     found = {quota: QuotaReading(unknown=quota.unread) for quota in readers}
     asked = sorted((quota for quota in readers if not quota.unread), key=_place)
     places = {place: tuple(quotas) for place, quotas in groupby(asked, _place)}
@@ -234,7 +196,7 @@ def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
         Finding(
             "quota-short",
             Where(where),
-            f"quota {use.quota.name}{_titled(use)} in {use.quota.place} allows {use.reading.limit:g} "
+            f"quota {use.quota.name} ({use.quota.title}) in {use.quota.place} allows {use.reading.limit:g} "
             f"{use.quota.unit}{_in_use(use)}; {', '.join(use.pools)} may need {use.needed:g} more",
             fix=f"raise it to {use.least_limit:g}: {use.fix}",
             why="the cloud refuses nodes beyond it, at once or when the pool grows",
@@ -243,10 +205,6 @@ def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
         for use in uses
         if use.is_short
     ]
-
-
-def _titled(use: QuotaUse) -> str:
-    return f" ({use.quota.title})" if use.quota.title else ""
 
 
 def _in_use(use: QuotaUse) -> str:

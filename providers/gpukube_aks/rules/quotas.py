@@ -61,7 +61,7 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
         listing = f"az vm list-skus -l {location} --size {machine.name}"
         unread = "" if family else f"the quota family of {machine.name} is not known: {listing}"
         named = [
-            (family or f"family of {machine.name}", "", _USAGE, unread),
+            (family or f"family of {machine.name}", "vCPUs of the size's family", _USAGE, unread),
             ("cores", "Total Regional vCPUs", _USAGE, ""),
         ]
     held = "whether nodes of a capacity reservation group count beyond the reservation is not documented"

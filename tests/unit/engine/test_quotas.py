@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpukube.core.fields import CAPACITY_TYPE, DISK_SIZE, INSTANCE_TYPE
+from gpukube.core.fields import CAPACITY_TYPE, DISK_SIZE
 from gpukube.core.plan import plan_pool
 from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaDraw, QuotaNeed, QuotaReading
 from gpukube.core.values import Change, ClassifiedChange, Nodes, Replacement, Settings
@@ -131,23 +131,14 @@ def test_quotas_when_one_cannot_be_read_then_unknown_and_never_zero() -> None:
     assert (use.reading.limit, use.reading.unknown) == (None, "no answer")
 
 
-def test_replacement_when_quotas_hold_one_pool_only_then_no_second_one_beside() -> None:
-    """A smaller or equal pool needs nothing more when the old one goes first; both together do."""
-    changed = Change(INSTANCE_TYPE, "old", "new")
-    row = FakeProvider().update_row(changed)
-    planned = replace(plan(sized(2), sized(2)), action="replace", changes=(ClassifiedChange(changed, row),))
-    planned = replace(planned, replacement=Replacement("a100migb", sized(2)))
+def test_replacement_when_both_pools_stand_then_their_sum_is_shown() -> None:
+    planned = replace(plan(sized(2), sized(2)), action="replace", replacement=Replacement("a100migb", sized(2)))
     cluster = ClusterPlan(CLUSTER, FACTS, pools=(planned,))
-    short = Limits({ON_DEMAND: QuotaReading(limit=20, used=16)})
-    session = Session(CLUSTER, WithQuotas(), short, Settings())
+    session = Session(CLUSTER, WithQuotas(), Limits({ON_DEMAND: QuotaReading(limit=20, used=16)}), Settings())
     (found,) = with_quotas([cluster], {CLUSTER.key: session}, Scope(), 1)
     assert (found.quotas, found.diagnostics) == ((), ())
-    assert found.pools[0].replacement is not None
-    (obstacle,) = found.pools[0].replacement.obstacles
-    assert obstacle.seen == "quota od has no room for both pools: a second one needs 16 GPUs, 4 are free"
     (found,) = with_quotas([cluster], {CLUSTER.key: session}, Scope(replace="surge"), 1)
     assert [(use.needed, use.is_short) for use in found.quotas] == [(16, True)]
-    short.found = {}
-    (found,) = with_quotas([cluster], {CLUSTER.key: session}, Scope(), 1)
-    assert found.pools[0].replacement is not None
-    assert found.pools[0].replacement.unknown == ("quota od: the cloud does not list it",)
+    under_way = replace(planned, replacement=Replacement("a100migb", sized(2), beside=make_observed(sized(2))))
+    (found,) = with_quotas([replace(cluster, pools=(under_way,))], {CLUSTER.key: session}, Scope(replace="surge"), 1)
+    assert found.quotas == ()

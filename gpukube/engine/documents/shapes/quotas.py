@@ -11,7 +11,7 @@ class Quota(TypedDict):
     name: str
     """As the cloud's API has it."""
     title: str
-    """As its pages call it; empty where the name is that too."""
+    """As its pages call it."""
     place: str
     """Whose it is and where: account, subscription or project, and region."""
     unit: str
