@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.durations import CloudDurations
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
@@ -133,6 +134,10 @@ class Provider(Protocol):
     @property
     def quotas(self) -> CloudQuotas | None:
         """What its nodes count against; None when it has no quotas, or none that can be read."""
+
+    @property
+    def durations(self) -> CloudDurations | None:
+        """How long it takes for changes of pools; None when nothing can be said."""
 
     @property
     def in_cluster(self) -> InClusterFacts:

@@ -38,6 +38,7 @@ from gpukube.provider import FEATURES, Ability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpukube.core.durations import CloudDurations
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
@@ -109,6 +110,7 @@ class FakeProvider:
     diagnosis = None
     catalog = None
     quotas: CloudQuotas | None = None
+    durations: CloudDurations | None = None
     exporters: Mapping[str, Exporter] = MappingProxyType({})
     machines = CloudMachines()
     in_cluster = InClusterFacts(pool_label="fake.example/pool")

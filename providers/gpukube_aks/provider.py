@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.durations import CloudDurations
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
@@ -116,6 +117,13 @@ class AksProvider:
         from gpukube_aks.rules.quotas import QUOTAS
 
         return QUOTAS
+
+    @property
+    def durations(self) -> CloudDurations:
+        """How long it takes for changes of pools."""
+        from gpukube_aks.facts.durations import DURATIONS
+
+        return DURATIONS
 
     @property
     def in_cluster(self) -> InClusterFacts:

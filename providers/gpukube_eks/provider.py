@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.durations import CloudDurations
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
@@ -135,6 +136,13 @@ class EksProvider:
         from gpukube_eks.rules.quotas import QUOTAS
 
         return QUOTAS
+
+    @property
+    def durations(self) -> CloudDurations:
+        """How long it takes for changes of pools."""
+        from gpukube_eks.facts.durations import DURATIONS
+
+        return DURATIONS
 
     @property
     def in_cluster(self) -> InClusterFacts:

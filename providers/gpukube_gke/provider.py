@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
+    from gpukube.core.durations import CloudDurations
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.in_cluster import InClusterFacts
@@ -118,6 +119,13 @@ class GkeProvider:
         from gpukube_gke.rules.quotas import QUOTAS
 
         return QUOTAS
+
+    @property
+    def durations(self) -> CloudDurations:
+        """How long it takes for changes of pools."""
+        from gpukube_gke.facts.durations import DURATIONS
+
+        return DURATIONS
 
     @property
     def in_cluster(self) -> InClusterFacts:

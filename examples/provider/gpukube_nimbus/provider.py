@@ -66,6 +66,7 @@ class NimbusProvider:
     diagnosis = None
     catalog = None
     quotas = None
+    durations = None
     exporters: Mapping[str, Exporter] = MappingProxyType({})  # `gpukube pool export` has no target for Nimbus
     upgrades = None
 

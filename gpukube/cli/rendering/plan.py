@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cli.rendering.durations import duration_words
 from gpukube.cli.rendering.leaving import leaving_lines
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
@@ -65,6 +66,8 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
     yield Hung(Text("plan: "), Text(plan_summary(document)))
     if document["clusters"]:
         yield gpu_line(document)
+    if duration := document["summary"]["duration"]:
+        yield Hung(Text("time: "), Text(duration_words(duration)))
     yield from _price(document, view)
     yield from _unread(document)
     yield from _needs(document)

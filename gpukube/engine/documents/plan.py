@@ -102,6 +102,8 @@ def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
         prices: Beyond those of the embedded table.
     """
     clusters = [_cluster(plan, prices) for plan in plans]
+    if kind == "Plan":
+        _add_durations(plans, clusters)
     return {
         "schemaVersion": 1,
         "kind": kind,
@@ -125,6 +127,11 @@ def _summary(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart], pric
         "clusters": len(plans),
         "clustersFailed": sum(plan.error is not None for plan in plans),
         "clustersUnknown": sum(bool(plan.unknown) for plan in plans),
+        "duration": max(
+            (part for cluster in clusters if (part := cluster["duration"])),
+            key=lambda part: part["mostSeconds"],
+            default=None,
+        ),
         "gpus": _gpu_sum(
             [pool for plan in plans for pool in plan.pools if pool.action != "conflict"],
             all_read=all(plan.error is None for plan in plans),
@@ -172,9 +179,19 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
         "undeclared": [
             {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
         ],
+        "duration": None,
         "quotas": _quotas(plan) if plan.quotas else [],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
     }
+
+
+def _add_durations(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart]) -> None:
+    from gpukube.engine.documents import durations  # noqa: PLC0415 - a diff has none
+
+    for plan, cluster in zip(plans, clusters, strict=True):
+        cluster["duration"] = durations.duration_of_cluster(plan)
+        for pool, part in zip(plan.pools, cluster["pools"], strict=True):
+            part["duration"] = durations.duration_of_pool(pool)
 
 
 def _quotas(plan: ClusterPlan) -> list[Quota]:
@@ -214,6 +231,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         "needs": _needs(plan),
         **(_wanted(desired) if desired else _unwanted(plan)),
         "devices": _devices(plan),
+        "duration": None,
         "live": _live(observed) if observed else None,
         "loss": _loss(plan),
         "leaving": leaving_part(plan.leaving),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from gpukube.engine.documents.shapes.durations import Duration  # noqa: TC001 - schemas are made of it
 from gpukube.engine.documents.shapes.leaving import (
     LeavingPart,  # noqa: TC001 - schemas are made of it
 )
@@ -154,6 +155,8 @@ class PoolPart(TypedDict):
     """Fields that differ."""
     replacement: ReplacementPart | None
     """How a second pool would take its place; null for other actions than replace."""
+    duration: Duration | None
+    """How long it would take, an estimate; null where nothing happens to it, and in a Diff."""
     health: Health | None
     """Live nodes against the promise; null when there is nothing to compare, or the promise itself changes."""
     requests: list[Request]
@@ -291,6 +294,8 @@ class ClusterPart(TypedDict):
     """Declared pools of which only the spec is known, because the cluster could not be planned."""
     undeclared: list[Undeclared]
     """Pools of this owner that are live and not declared, and stay."""
+    duration: Duration | None
+    """How long its pools would take, an estimate; null where nothing happens to them, and in a Diff."""
     quotas: list[Quota]
     """Quotas of the cloud that its pools need more of; empty where none is needed, and in a Diff, which reads none."""
     diagnostics: list[Diagnostic]
@@ -327,6 +332,8 @@ class Summary(TypedDict):
     """Clusters that could not be planned."""
     clustersUnknown: int
     """Clusters whose inside is not known."""
+    duration: Duration | None
+    """Of the cluster that would take longest: clusters do not wait for each other. null as there."""
     gpus: GpuSum
     """Physical GPUs; pools that are not ours left out."""
     price: PriceSum

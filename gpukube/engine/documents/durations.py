@@ -1,0 +1,44 @@
+"""Estimated durations -> their parts of the document Plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.engine.plan.durations import cluster_duration, pool_duration
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from gpukube.core.values import PoolPlan
+    from gpukube.engine.documents.shapes.durations import Duration as DurationPart
+    from gpukube.engine.plan.durations import Duration
+    from gpukube.engine.plan.planning import ClusterPlan
+
+
+def duration_of_pool(plan: PoolPlan) -> DurationPart | None:
+    """Describe how long one pool would take; None where nothing happens to it, or its cloud says nothing."""
+    known = load_provider(plan.cluster.provider).durations
+    return _part(pool_duration(plan, known)) if known else None
+
+
+def duration_of_cluster(plan: ClusterPlan) -> DurationPart | None:
+    """Describe how long a cluster would take, whose pools wait for each other as far as its cloud wants it."""
+    provider = load_provider(plan.cluster.provider)
+    known = provider.durations
+    if known is None:
+        return None
+    pools = [(pool.name, found) for pool in plan.pools if (found := pool_duration(pool, known))]
+    return _part(cluster_duration(pools, provider.pools_at_once))
+
+
+def _part(duration: Duration | None) -> DurationPart | None:
+    if duration is None:
+        return None
+    return {
+        "leastSeconds": duration.least_s,
+        "mostSeconds": duration.most_s,
+        "longest": duration.longest.name,
+        "terms": [
+            {"name": t.name, "leastSeconds": t.span.least_s, "mostSeconds": t.span.most_s, "source": t.span.source}
+            for t in duration.terms
+        ],
+    }

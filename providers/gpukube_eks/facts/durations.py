@@ -1,0 +1,20 @@
+"""How long EKS takes for changes of pools.
+
+Lives here: the numbers. Must not live here: what a plan makes of them (gpukube.engine.plan.durations).
+
+Sources name what AWS documents; the rest is an estimate, and wide.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.core.durations import CloudDurations, Span
+
+DURATIONS: Final = CloudDurations(
+    create=Span(180, 600, "estimate; nodes have 15 minutes to join (docs: eks/troubleshooting)"),
+    change=Span(30, 120, "estimate: AWS documents none"),
+    roll=Span(180, 1500, "estimate; 15 minutes to drain a node (docs: eks/managed-node-update-behavior)"),
+    delete=Span(120, 900, "estimate (docs: eks/delete-managed-node-group: a few minutes)"),
+    gpus=Span(60, 300, "estimate: the image has the driver, the device plugin starts"),
+)

@@ -1,0 +1,89 @@
+"""How long plans would take, by the terms of a cloud."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpukube.cli.rendering.durations import duration_words
+from gpukube.core.durations import CloudDurations, Span
+from gpukube.core.fields import COUNT, DISK_SIZE
+from gpukube.core.plan import plan_pool
+from gpukube.core.values import Change, ClassifiedChange, Loss, Nodes, PoolPlan
+from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.plan.durations import Duration, Term, cluster_duration, pool_duration
+from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.testing.fakes import FakeProvider
+from tests.builders import CLUSTER, make_observed
+from tests.unit.cluster.builders import FROM_ZERO, SINGLE, desire
+from tests.unit.engine.worlds import FACTS
+
+KNOWN = CloudDurations(
+    create=Span(300, 900, "a"),
+    change=Span(30, 120, "b"),
+    roll=Span(100, 1000, "c"),
+    delete=Span(60, 600, "d"),
+    gpus=Span(60, 300, "e"),
+    reboot=Span(10, 20, "f"),
+)
+NEW = plan_pool(FakeProvider(), desire(), ())
+
+
+def terms(plan: PoolPlan) -> list[str]:
+    found = pool_duration(plan, KNOWN)
+    return [term.name for term in found.terms] if found else []
+
+
+def changed(*changes: Change) -> PoolPlan:
+    rows = tuple(ClassifiedChange(change, FakeProvider().update_row(change)) for change in changes)
+    live = make_observed(desire(nodes=Nodes(3, 3, 3, autoscaled=False)))
+    return replace(NEW, action="update", observed=live, changes=rows, requests=NEW.requests * len(changes))
+
+
+def test_pool_when_created_then_nodes_and_their_gpus() -> None:
+    assert terms(NEW) == ["nodes starting", "GPUs becoming allocatable"]
+    assert terms(plan_pool(FakeProvider(), desire(sharing=SINGLE), ())) == [
+        "nodes starting", "GPUs becoming allocatable", "nodes restarting to cut their GPUs"
+    ]  # fmt: skip
+    assert terms(plan_pool(FakeProvider(), desire(nodes=FROM_ZERO), ())) == ["pool being created without nodes"]
+
+
+def test_pool_when_changed_then_what_its_calls_do() -> None:
+    found = pool_duration(changed(Change(COUNT, 3, 5), Change(DISK_SIZE, 1, 2)), KNOWN)
+    assert found is not None
+    assert [(term.name, term.span.most_s) for term in found.terms] == [
+        ("calls to the cloud", 120),
+        ("nodes being replaced", 3000),
+        ("nodes starting", 900),
+        ("GPUs becoming allocatable", 300),
+    ]
+    assert terms(changed(Change(COUNT, 5, 3))) == ["calls to the cloud"]
+    assert terms(replace(NEW, action="no-op", requests=())) == []
+
+
+def test_pool_when_replaced_then_pods_leave_before_anything_is_deleted() -> None:
+    replaced = replace(NEW, action="replace")
+    assert terms(replaced)[:2] == ["pods leaving", "pool being deleted"]
+    assert "pods leaving" not in terms(replace(replaced, loss=Loss(1, 8, ())))
+
+
+def test_cluster_when_pools_wait_for_each_other_then_the_longest_chain() -> None:
+    one = Duration((Term("x", Span(60, 600, "")),))
+    two = Duration((Term("y", Span(30, 300, "")), Term("z", Span(10, 20, ""))))
+    pools = [("a", one), ("b", two), ("c", two)]
+    serial, parallel = cluster_duration(pools, 1), cluster_duration(pools, 2)
+    assert serial is not None
+    assert (serial.least_s, serial.most_s, serial.longest.name) == (140, 1240, "a: x")
+    assert parallel is not None
+    assert (parallel.least_s, parallel.most_s) == (80, 640)
+    assert cluster_duration([], 1) is None
+
+
+def test_document_when_a_diff_then_no_durations() -> None:
+    plans = [ClusterPlan(CLUSTER, FACTS, pools=(NEW,))]
+    document = plan_document(plans, ())
+    (pool,) = document["clusters"][0]["pools"]
+    assert pool["duration"] is not None
+    assert document["summary"]["duration"] == document["clusters"][0]["duration"]
+    assert duration_words(pool["duration"]) == "about 13 min (6 to 20 min); most of it: nodes starting"
+    diff = plan_document(plans, (), kind="Diff")
+    assert (diff["summary"]["duration"], diff["clusters"][0]["pools"][0]["duration"]) == (None, None)
