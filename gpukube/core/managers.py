@@ -72,4 +72,4 @@ def describe_managers(managers: Iterable[Manager]) -> str:
 
 CROSSPLANE = Sign("Crossplane", "crossplane-kind", "crossplane/crossplane-runtime pkg/resource/resource.go")
 """Written to whatever it manages that has tags."""
-YOR = Sign("Terraform (traced by yor)", "*yor_trace", "bridgecrewio/yor; Azure/terraform-azurerm-aks, its tracing tags")
+YOR = Sign("Terraform or CloudFormation (traced by yor)", "*yor_trace", "bridgecrewio/yor README.md")

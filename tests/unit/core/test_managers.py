@@ -27,7 +27,7 @@ SIGNS: tuple[tuple[str, Mapping[str, object], str], ...] = (
     ("eks", {"tags": {"Name": "a", "team": "ml"}, "labels": {"node": "a"}}, ""),
     ("aks", {"properties": {"mode": "Machines"}}, "node auto-provisioning"),
     ("aks", {"properties": {"mode": "ManagedSystem"}}, "AKS itself"),
-    ("aks", {"properties": {"tags": {"avm_yor_trace": "e82d0232"}}}, "Terraform (traced by yor)"),
+    ("aks", {"properties": {"tags": {"avm_yor_trace": "e82d0232"}}}, "Terraform or CloudFormation (traced by yor)"),
     ("aks", {"properties": {"mode": "User", "tags": {"team": "ml"}}}, ""),
     ("gke", {"autoscaling": {"enabled": True, "autoprovisioned": True}}, "node auto-provisioning"),
     ("gke", {"config": {"resourceLabels": {"managed-by-cnrm": "true"}}}, "Config Connector"),
