@@ -335,6 +335,25 @@ class ProviderContract:
             kept = {field: before.fields[field] for field in (SCOPE,) if field in before.fields}
             assert {field: after.fields.get(field) for field in sizes} == {**kept, **expected}
 
+    def test_freeze_when_autoscaled_then_nothing_resizes_the_pool_any_more(self, harness: Harness) -> None:
+        """A pool that is about to be emptied keeps the nodes it has; nothing else of it changes."""
+        desired, fixed = _desired(harness, "autoscaled"), _desired(harness, "plain")
+        cluster = desired.target.cluster
+        _create(harness, desired)
+        before = _find(harness, desired)
+        request = harness.provider.freeze_request(cluster, before)
+        assert request is not None
+        assert harness.accepts(request)
+        _finish(harness, harness.cloud.send(request))
+        after = _find(harness, desired)
+        sizes = {field for field in (*before.fields, *after.fields) if field.is_below("nodes")}
+        assert _without(after.fields, sizes) == _without(before.fields, sizes)
+        assert after.fields.get(LEAST) == after.fields.get(MOST), "no bounds, or no room between them"
+        assert harness.provider.freeze_request(cluster, after) is None
+        if fixed.target.name != desired.target.name:
+            _create(harness, fixed)
+            assert harness.provider.freeze_request(cluster, _find(harness, fixed)) is None
+
     def test_import_when_a_pool_is_read_then_only_what_was_chosen_is_left(self, harness: Harness) -> None:
         """What the cloud gives by itself is left out of a live pool's fields; what somebody chose stays."""
         desired = _desired(harness, "plain")

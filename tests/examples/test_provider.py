@@ -37,7 +37,7 @@ def test_fourth_cloud_when_installed_then_it_passes_its_tests_without_an_edit(en
         cwd=EXAMPLE, env=environ, capture_output=True, text=True, check=False, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert re.search(r"^4\d passed", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^[45]\d passed", done.stdout, re.MULTILINE), done.stdout
 
 
 BROKEN = {

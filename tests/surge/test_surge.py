@@ -130,3 +130,13 @@ def test_surge_when_the_name_is_a_strangers_or_the_pool_protected_then_nothing_i
     assert found.keys() == {("surge-impossible", f"train/{POOL}"), ("protected", "train/kept")}
     assert f'a pool named "{SECOND}" exists and belongs to "others"' in found["surge-impossible", f"train/{POOL}"]
     assert world.nodes(story.cluster) == before
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_recreate_when_autoscaled_then_frozen_drained_and_made_again_in_one_run(world: World, cloud: str) -> None:
+    story = begin(world, cloud, f"again-{cloud}", nodes={"autoscaling": {"min": 0, "max": 3, "initial": NODES}})
+    with story.inside() as cluster:
+        serve(cluster)
+        report = story.apply(story.after, api.Consent(replace="recreate"))
+        assert (report.outcome, report.name, report.error) == ("done", POOL, None), report.error
+        assert set(story.pools()) == {POOL}

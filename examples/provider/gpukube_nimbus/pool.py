@@ -17,6 +17,7 @@ from gpukube.core.values import (
     POOL_LABEL,
     PROTECT_LABEL,
     Desired,
+    Nodes,
     Observed,
     Request,
     Taint,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.managers import Manager
-    from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, PoolState, Promise, Target
+    from gpukube.core.values import Change, ClusterRef, Ownership, PoolState, Promise, Target
 
 SOURCE: Final = "docs: nimbus.example/api/pools"
 NATIVE: Final = ("rack",)
@@ -155,11 +156,11 @@ def find_templates(observed: Observed) -> tuple[Manager, ...]:
 
 
 def freeze_pool(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Make the call that turns the autoscaler off at the size that the pool has."""
-    if MOST not in observed.fields:
+    """Make the call that leaves the autoscaler no room; None where it has none."""
+    count = observed.nodes or 0
+    if MOST not in observed.fields or observed.fields[LEAST] == observed.fields[MOST] == count:
         return None
-    size = {"size": observed.nodes}
-    return request_for(cluster, "update_pool", name=observed.name, patch=size, version=observed.etag)
+    return scale_pool(cluster, observed, Nodes(count, count, count, autoscaled=True))
 
 
 def _size(nodes: Nodes) -> dict[str, object]:

@@ -21,12 +21,11 @@ from gpukube.core.plan import plan_pool
 from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
-from gpukube.engine.change.draining import DrainConsent, consent_finding, drain_pool, require_drained
+from gpukube.engine.change.draining import DrainConsent, consent_finding, drain_pool
 from gpukube.engine.change.live_pool import (
     attempt,
     freeze_pool,
     make_pool,
-    remove_pool,
     require_adoptable,
     settle,
     started,
@@ -34,7 +33,7 @@ from gpukube.engine.change.live_pool import (
 )
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.release import STOPPED_TIDYING, restore_entry, retire_entries
-from gpukube.engine.change.surge import surge_pool
+from gpukube.engine.change.surge import remove_emptied, surge_pool
 from gpukube.engine.change.upgrading import held_up_named, require_renewed
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
@@ -228,13 +227,12 @@ def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> N
     """
     desired, old = plan.desired, plan.observed
     assert desired is not None  # noqa: S101 - a replacement is declared
+    leaving = replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
     if old is not None and old.fields and old.state != "deleting":
-        leaving = replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
         freeze_pool(leaving, session, run)  # else it grows for the pods that leave it
         drain_pool(leaving, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
-        require_drained(leaving, session)
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
-    remove_pool(plan, session, run)
+    remove_emptied(leaving, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)
 
 

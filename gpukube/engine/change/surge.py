@@ -74,7 +74,7 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     if old.fields and old.state != "deleting":
         freeze_pool(leaving, session, run)
         drain_pool(leaving, session, run, consent)
-    _remove(leaving, session, run)
+    remove_emptied(leaving, session, run)
     _restore_size(successor, session, run)
     return proof
 
@@ -140,11 +140,12 @@ def _held_to(desired: Desired, needed: int) -> Desired:
     return replace(desired, promise=replace(desired.promise, nodes=replace(nodes, minimum=least)))
 
 
-def _remove(leaving: PoolPlan, session: Session, run: Run) -> None:
-    """Delete the old pool, which is empty.
+def remove_emptied(leaving: PoolPlan, session: Session, run: Run) -> None:
+    """Delete a pool that was drained, as it is now: freezing it has changed its version.
 
     Raises:
         Conflict: It has pods again, or is protected or somebody else's by now.
+        GpukubeError: As remove_pool.
     """
     known, now = leaving.observed, observe(leaving, session)
     if now is None or known is None:
