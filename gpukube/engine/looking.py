@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from gpukube.engine.documents.usage import used_devices
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.planning import ClusterPlan, Scope, plan_outside
-from gpukube.engine.plan.replacing import with_replacements
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
@@ -97,7 +96,12 @@ def plan_clusters(
 
 
 def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
-    return with_replacements(_look_at_cluster(session, prepared, run, scope), session, scope)
+    plan = _look_at_cluster(session, prepared, run, scope)
+    if not any(pool.replacement for pool in plan.pools):
+        return plan
+    from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - looks at nodes and quotas
+
+    return with_replacements(plan, session, scope)
 
 
 def _look_at_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
