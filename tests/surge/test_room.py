@@ -1,0 +1,42 @@
+"""A cloud's quota has no room for two pools: said by the plan, refused before anything is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.errors import Conflict
+from gpukube.sandbox import daemon
+from tests.changes.world import ADDRESSES
+from tests.surge.stage import CLOUDS, POOL, begin
+
+if TYPE_CHECKING:
+    from tests.changes.world import Document, World
+
+QUOTAS: dict[str, tuple[str, int, Document]] = {
+    "eks": ("L-DB2E81BA", 20, {}),
+    "aks": ("Standard NCASv3_T4 Family", 20, {"location": "eastus"}),
+    "gke": ("PREEMPTIBLE_NVIDIA_L4_GPUS", 1, {"region": "us-central1"}),
+}
+"""Enough for the old pool, too little for the new one."""
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_plan_when_the_quota_has_no_room_for_both_then_surge_is_impossible(world: World, cloud: str) -> None:
+    story = begin(world, cloud, f"quota-{cloud}")
+    name, limit, place = QUOTAS[cloud]
+    where = {
+        key: ADDRESSES[cloud][key]
+        for key in ("account", "region", "subscription", "project")
+        if key in ADDRESSES[cloud]
+    }
+    daemon.declare(world.info, cloud, **where, **place, quotas={name: limit})
+    found = world.pools(story.after)[POOL].replacement
+    assert found is not None
+    assert [one.code for one in found.obstacles] == ["surge-impossible"], (found.obstacles, found.unknown)
+    assert name in found.obstacles[0].seen
+    before = world.nodes(story.cluster)
+    with pytest.raises(Conflict, match="no second pool can be made beside t4"):
+        story.apply(story.after)
+    assert world.nodes(story.cluster) == before
