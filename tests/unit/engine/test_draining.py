@@ -125,3 +125,31 @@ def test_drain_when_pods_and_budgets_are_generated_then_as_foretold(pods: int) -
     assert wrong == []
     shown = ("free", "budget", "never", *(("waits",) if pods >= 500 else ()))
     assert min(ways[way] for way in shown) > 0, ways
+
+
+def status_of(code: int, message: str, *causes: str, **details: object) -> tuple[int, dict[str, object]]:
+    listed = [{"reason": reason, "message": message} for reason in causes]
+    return code, {"message": message, "details": {**details, "causes": listed}}
+
+
+PASSING = {
+    "504": (status_of(504, 'couldn\'t update PodDisruptionBudget "b" due to conflicts'), "late"),
+    "throttled": (status_of(429, "too many requests", retryAfterSeconds=7), "throttled"),
+    "processing": (
+        status_of(429, "The disruption budget b is still being processed by the server.", "DisruptionBudget"),
+        "processing",
+    ),
+    "namespace": (status_of(403, "namespace ml is being terminated", "NamespaceTerminating"), "namespace"),
+    "stuck": (status_of(403, "DisruptedPods map too big - too many evictions"), "stuck"),
+}
+
+
+@pytest.mark.parametrize("case", PASSING)
+def test_drain_when_an_eviction_is_refused_for_the_moment_then_it_is_repeated(stage: Stage, case: str) -> None:
+    answer, refusal = PASSING[case]
+    stage.put("deployments", deployment("web", 1))
+    stage.pass_time(60)
+    stage.kube.answers.append(answer)
+    stage.drain()
+    assert [told for _, told in stage.kube.refused] == [refusal]
+    assert stage.pods("old-1") == stage.pods("old-2") == []
