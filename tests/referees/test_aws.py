@@ -30,6 +30,8 @@ LISTS: dict[str, list[Row]] = {
         ("aws iam get-role --role-name train-eksNodeRole --query Role.Arn", "111122223333:role/train-eksNodeRole"),
         ("aws iam get-role --role-name train-other", "(NoSuchEntity) ... train-other cannot be found", _FAILED),
         ("aws ec2 describe-instance-types --instance-types p4d.24xlarge --query $gpus", "A100 8"),
+        ("aws ec2 describe-instances --query Reservations[].Instances[].InstanceType", "m5.large"),
+        ("aws service-quotas list-service-quotas --service-code ec2 --query Quotas[0].[QuotaCode,Value]", "L-417A185B"),
         (
             "env AWS_SECRET_ACCESS_KEY=wrong aws eks list-clusters",
             "(InvalidSignatureException) ... does not match the signature you provided",
@@ -106,7 +108,7 @@ LISTS: dict[str, list[Row]] = {
     "what is not emulated": [
         ("aws eks describe-addon-versions", "sandbox does not emulate GET /addons/supported-versions", _FAILED),
         ("aws eks delete-cluster --name train", "sandbox does not emulate DELETE /clusters/train", _FAILED),
-        ("aws ec2 describe-instances", "sandbox does not emulate ec2 DescribeInstances", _FAILED),
+        ("aws ec2 describe-volumes", "sandbox does not emulate ec2 DescribeInstances", _FAILED),
         ("aws ssm get-parameter --name x", "(501) ... sandbox does not emulate POST /", _FAILED),
         ("aws s3 ls", "(501)", _FAILED),
     ],

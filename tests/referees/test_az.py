@@ -29,6 +29,7 @@ LISTS: dict[str, list[Row]] = {
         ("az aks get-credentials -g ml -n train -f own", 'Merged "train" as current context in own'),
         ("az vm list-skus -l eastus --size Standard_NC4as --query [].name", "Standard_NC4as_T4_v3"),
         ("az vm list-skus -l eastus --size Standard_NC4as -o table", "Zones Restrictions ... 1,2,3 None"),
+        ("az vm list-usage -l eastus --query [0].[name.value,limit]", "cores 100000"),
     ],
     "the life of a pool": [
         (
@@ -62,11 +63,11 @@ LISTS: dict[str, list[Row]] = {
         ("az aks nodepool show $pool", "(NotFound) Could not find the agentpool: mig in managed cluster train", 3),
     ],
     "what is not emulated": [
-        ("az aks nodepool upgrade $cluster -n nodepool1 --node-image-only --yes", _NOT_EMULATED, 1),
+        ("az aks maintenanceconfiguration list $cluster", _NOT_EMULATED, 1),
         ("az aks nodepool delete-machines $cluster -n nodepool1 --machine-names a", _NOT_EMULATED, 1),
         ("az aks machine list $cluster --nodepool-name nodepool1", _NOT_EMULATED, 1),
         ("az aks get-versions -l eastus", _NOT_EMULATED, 1),
-        ("az vm list-usage -l eastus", _NOT_EMULATED, 1),
+        ("az disk list -g ml", _NOT_EMULATED, 1),
     ],
 }
 

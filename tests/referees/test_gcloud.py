@@ -22,6 +22,7 @@ LISTS: dict[str, list[Row]] = {
         ("gcloud container get-server-config $zone --format value(defaultClusterVersion)", "1.34.1-gke.1829001"),
         ("gcloud container clusters get-credentials train $zone", "kubeconfig entry generated for train."),
         ("gcloud compute machine-types describe a2-highgpu-1g --zone us-central1-a --format value(guestCpus)", "12"),
+        ("gcloud compute regions describe us-central1 --format value(quotas[0].metric)", "NVIDIA_K80_GPUS"),
         ("gcloud compute accelerator-types list --filter name=nvidia-tesla-t4 --format value(zone)", "us-central1-a"),
     ],
     "pools with GPUs": [
