@@ -122,7 +122,12 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
             refusal = _managed_conflict(desired, observed, managers)
         return refusal or _with_managers(_adopted(provider, desired, observed, changes), managers)
     plan = _ours(provider, desired, observed, changes)
-    return plan if plan.action != "replace" else _with_successor(provider, form, declared, plan)
+    if plan.action != "replace":
+        return plan
+    if observed.name != declared:  # deleted first, it is made again under the name that the spec gives it
+        anew = form(declared)
+        plan = replace(plan, desired=anew, requests=(*plan.requests[:-1], anew.create))
+    return _with_successor(provider, form, declared, plan)
 
 
 def _with_successor(provider: PoolCalls, form: Callable[[str], Desired], declared: str, plan: PoolPlan) -> PoolPlan:
