@@ -109,7 +109,6 @@ LISTS: dict[str, list[Row]] = {
         ("aws eks describe-addon-versions", "sandbox does not emulate GET /addons/supported-versions", _FAILED),
         ("aws eks delete-cluster --name train", "sandbox does not emulate DELETE /clusters/train", _FAILED),
         ("aws ec2 describe-volumes", "sandbox does not emulate ec2 DescribeVolumes", _FAILED),
-        ("aws ssm get-parameter --name x", "(501) ... sandbox does not emulate POST /", _FAILED),
         ("aws s3 ls", "(501)", _FAILED),
     ],
 }
