@@ -18,7 +18,7 @@ from gpukube.cluster.helm import servers
 from gpukube.cluster.process.scratch import Scratch
 from gpukube.sandbox import daemon
 from tests.clients import client
-from tests.turns import leave_out_those_of_other_turns, turn_of_today
+from tests.turns import leave_out_those_of_other_turns, turn_of_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ ALONE = ("fuzz", "golden", "screens", "specs", "unit")
 def pytest_configure(config: pytest.Config) -> None:
     """Fix the turn before workers start, so that they agree even at midnight."""
     if config.option.turn is None:
-        config.option.turn = turn_of_today()
+        config.option.turn = turn_of_commit()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -76,7 +76,7 @@ def pytest_collection_finish() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --update: rewrite expected texts and requests instead of comparing; the review reads the difference."""
     parser.addoption("--update", action="store_true", help="rewrite tests/messages and tests/golden")
-    parser.addoption("--turn", type=int, help="which part of the long sweeps is run; the day's number when not given")
+    parser.addoption("--turn", type=int, help="part of the long sweeps to run; default: by the day of the commit")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

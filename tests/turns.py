@@ -3,13 +3,16 @@
 Lives here: whose turn it is. Must not live here: which sweeps take turns: `@pytest.mark.turns(3)` at a test lets a
 third of its cases run.
 
-The turn is the number of the day: all runs of a day are alike, and within days every case is run. `--turn` names
-another, `-m ""` runs everything. What must be checked in each run is asserted by tests that cost little.
+The turn is the number of the day on which the commit was made: all runs of a commit are alike, and within days of
+work every case is run. `--turn` names another, `-m ""` runs everything. What must be checked in each run is asserted by
+tests that cost little.
 """
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +20,15 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["leave_out_those_of_other_turns", "turn_of_today"]
+__all__ = ["leave_out_those_of_other_turns", "turn_of_commit"]
 
 
-def turn_of_today() -> int:
-    """Number the day; the runs of one day are alike."""
-    return datetime.now(UTC).toordinal()
+def turn_of_commit() -> int:
+    """Number the day of the commit that is checked out; of today where there is no repository (an unpacked archive)."""
+    here = Path(__file__).parent
+    asked = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=here, capture_output=True, text=True, check=False)
+    made = asked.stdout.strip()
+    return (datetime.fromtimestamp(int(made), UTC) if made.isdigit() else datetime.now(UTC)).toordinal()
 
 
 def leave_out_those_of_other_turns(items: Sequence[pytest.Item], turn: int) -> None:

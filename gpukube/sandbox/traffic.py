@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.faults import Fault, FaultBook
 
 _BODY_LIMIT = 256 * 1024
-_SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent"})
+_SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent", "x-amz-target"})
 _KEPT_REQUESTS = 20_000
 _KEPT_BODIES = frozenset({"arm", "aws", "gke"})
 _FORM = "application/x-www-form-urlencoded"

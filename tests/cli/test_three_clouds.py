@@ -49,7 +49,7 @@ def proven(pool: Document) -> list[int]:
 
 
 def cloud_writes(gpukube: Gpukube) -> list[str]:
-    """List what the last command changed in any of the clouds; EC2 and STS are asked by POST, so by their action."""
+    """List what the last command changed in any of the clouds; some of AWS are asked by POST, so by their action."""
     return [
         f"{request['service']} {request['method']} {request['path']}"
         for request in daemon.requests_since(gpukube.info, gpukube.mark)
@@ -60,7 +60,8 @@ def cloud_writes(gpukube: Gpukube) -> list[str]:
 def is_question(request: Document) -> bool:
     """Say whether a request that is no GET asks only."""
     body = request["body"] if isinstance(request["body"], dict) else {}
-    reading = str(body.get("Action", "")).startswith(("Describe", "Get", "List"))
+    action = str(body.get("Action") or request["headers"].get("x-amz-target", "").rpartition(".")[2])
+    reading = action.startswith(("Describe", "Get", "List"))
     return reading or str(request["path"]).endswith(("/listClusterUserCredential", "/token"))
 
 
