@@ -333,6 +333,16 @@ class Cloud(Protocol):
             asked: As `Provider.quotas` named them; never called where that is None.
         """
 
+    def room(self, successor: Desired, pools: int) -> list[Finding]:
+        """Find what a pool beside those of the cluster would lack: addresses, or the pools that a cluster may have.
+
+        What cannot be read is a warning; raises nothing. Empty where nothing is known against it.
+
+        Args:
+            successor: The pool, complete.
+            pools: How many the cluster has now.
+        """
+
     def close(self) -> None:
         """Close connections; the object is not used afterwards."""
 

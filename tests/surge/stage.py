@@ -100,22 +100,31 @@ def begin(world: World, cloud: str, cluster: str, **pool: object) -> Story:
     return story
 
 
+_SERVING: Document = {
+    "terminationGracePeriodSeconds": 1,
+    "nodeSelector": {"gpukube.io/pool": POOL},
+    "tolerations": [{"operator": "Exists", "effect": "NoSchedule", "key": _GPU}],
+    "containers": [{"name": "main", "image": "example.com/serve:1", "resources": {"limits": {_GPU: "1"}}}],
+}
+
+
+def serve_alone(cluster: Inside) -> None:
+    """Run a pod with one GPU that nothing makes again."""
+    made = Pod.from_dict({"metadata": {"name": "alone", "namespace": "default", "labels": APP}, "spec": _SERVING})
+    assert isinstance(made, Pod)
+    cluster.client.create(made)
+    wait_for(lambda: len(running(cluster)) == 1)
+
+
 def serve(cluster: Inside, replicas: int = NODES) -> None:
     """Run pods with one GPU each, wherever a node of the pool has one."""
-    container = {"name": "main", "image": "example.com/serve:1", "resources": {"limits": {_GPU: "1"}}}
-    pod = {
-        "terminationGracePeriodSeconds": 1,
-        "nodeSelector": {"gpukube.io/pool": POOL},
-        "tolerations": [{"operator": "Exists", "effect": "NoSchedule", "key": _GPU}],
-        "containers": [container],
-    }
     made = Deployment.from_dict(
         {
             "metadata": {"name": "serve", "namespace": "default"},
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": APP},
-                "template": {"metadata": {"labels": APP}, "spec": pod},
+                "template": {"metadata": {"labels": APP}, "spec": _SERVING},
             },
         }
     )

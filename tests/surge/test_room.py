@@ -8,8 +8,8 @@ import pytest
 
 from gpukube.errors import Conflict
 from gpukube.sandbox import daemon
-from tests.changes.world import ADDRESSES
-from tests.surge.stage import CLOUDS, POOL, begin
+from tests.changes.world import ADDRESSES, spec
+from tests.surge.stage import CLOUDS, OTHER, POOL, begin
 
 if TYPE_CHECKING:
     from tests.changes.world import Document, World
@@ -40,3 +40,19 @@ def test_plan_when_the_quota_has_no_room_for_both_then_surge_is_impossible(world
     with pytest.raises(Conflict, match="no second pool can be made beside t4"):
         story.apply(story.after)
     assert world.nodes(story.cluster) == before
+
+
+def test_plan_when_subnets_or_the_cluster_have_no_room_on_eks_then_surge_is_impossible(world: World) -> None:
+    story = begin(world, "eks", "full-eks")
+    where = {key: ADDRESSES["eks"][key] for key in ("account", "region")}
+    subnet = {"cluster": story.cluster, "id": "subnet-0123456789abcdef0", "zone": "a", "taken": 250}
+    daemon.declare(world.info, "eks", **where, subnets=[subnet], quotas={"L-6D54EA21": 2})
+    moved = {**story.pool, **OTHER["eks"], "eks": {"subnets": [subnet["id"]]}}
+    found = world.pools(spec(story.owner, story.there, [moved]))[POOL].replacement
+    assert found is not None
+    seen = {one.seen: one.fix for one in found.obstacles if "quota L-DB2E81BA" not in one.seen}
+    full, small = seen
+    assert full == "the cluster has 2 node groups, as many as it may have (quota L-6D54EA21)"
+    assert "--desired-value 3" in seen[full]
+    assert small == f"its 2 nodes need an address each, and {subnet['id']} have 1 left"
+    daemon.declare(world.info, "eks", **where, quotas={"L-6D54EA21": 30})

@@ -21,6 +21,7 @@ from tests.surge.stage import (
     block,
     running,
     serve,
+    serve_alone,
     unblock,
     watched,
 )
@@ -93,6 +94,19 @@ def test_surge_when_a_budget_blocks_then_both_pools_stay_and_the_same_command_re
         unblock(cluster)
         report = story.apply(story.after)
         assert (report.outcome, story.pools()) == ("done", {SECOND: NODES}), report
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_a_pod_runs_that_nothing_makes_again_then_no_second_pool_is_made(world: World, cloud: str) -> None:
+    story = begin(world, cloud, f"alone-{cloud}")
+    with story.inside() as cluster:
+        serve_alone(cluster)
+        before = world.nodes(story.cluster)
+        report = story.apply(story.after)
+        assert isinstance(report.error, Conflict)
+        assert [found.code for found in report.error.diagnostics] == ["drain-consent"], report.error
+        assert "default/alone" in str(report.error)
+        assert (world.nodes(story.cluster), len(running(cluster))) == (before, 1)
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

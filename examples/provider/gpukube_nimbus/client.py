@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, Observed, Request, Settings
-    from gpukube.errors import GpukubeError
+    from gpukube.errors import Finding, GpukubeError
     from gpukube.provider import Cloud
 
 _MEANINGS: Final[Mapping[str, tuple[type[GpukubeError], str]]] = {
@@ -104,6 +104,11 @@ class NimbusCloud:
         """Nimbus has no quotas; nobody asks, as `NimbusProvider.quotas` is None."""
         del asked
         return {}
+
+    def room(self, successor: Desired, pools: int) -> list[Finding]:
+        """Nimbus limits neither addresses nor pools."""
+        del successor, pools
+        return []
 
     def close(self) -> None:
         """Nothing is open."""

@@ -75,8 +75,8 @@ def attempt(
     except Stopped:
         run.report("failed", "interrupted", key, plan.pool)
         return _cut_short(plan, run)
-    text = f"{report.message}; {summarise(report.proof)}" if report.proof else report.message
-    run.report("failed" if report.outcome == "differs" else "done", text, key, plan.pool)
+    text = f"{report.message}; {summarise(report.proof)}" if report.proof else str(report.error or report.message)
+    run.report("failed" if report.outcome in ("differs", "failed") else "done", text, key, plan.pool)
     return report
 
 

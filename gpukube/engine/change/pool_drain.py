@@ -121,13 +121,11 @@ def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainCons
         nodes = drain_pool(plan, session, run, consent)
     except GpukubeError as error:
         run.note_failure()
-        run.report("failed", str(error), plan.cluster.key, plan.pool)
         message = "not drained in time" if isinstance(error, WaitTimeout) else "not drained"
         resume = "" if isinstance(error, Conflict) else run.resume
         return PoolReport(plan.pool, plan.name, "failed", message, error=error, resume=resume)
     except Stopped:
         message = f"interrupted: nodes may be cordoned; to uncordon them: {undo_command(plan, run)}"
-        run.report("failed", message, plan.cluster.key, plan.pool)
         return PoolReport(plan.pool, plan.name, "failed", message, resume=run.resume)
     return PoolReport(plan.pool, plan.name, "done", f"drained: {counted(nodes, 'node')} cordoned and empty")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, KubeAccess, Observed, Operation, Progress, Request
     from gpukube.engine.run.clock import Clock
+    from gpukube.errors import Finding
     from gpukube.provider import Cloud
 
 _T = TypeVar("_T")
@@ -198,6 +199,10 @@ class BoundedCloud:
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
         """See Cloud."""
         return self._calls(self._cluster, "reading quotas", lambda: self._cloud.quotas(asked))
+
+    def room(self, successor: Desired, pools: int) -> list[Finding]:
+        """See Cloud."""
+        return self._calls(self._cluster, "reading subnets", lambda: self._cloud.room(successor, pools))
 
     def close(self) -> None:
         """See Cloud."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.eks.images import AL_DATE
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gpukube.sandbox.eks.wire.answers import Json
     from gpukube.sandbox.kube.cluster import KubeCluster
 
+_KEPT_ADDRESSES = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
@@ -29,6 +32,7 @@ class Subnet:
         public: It has a route to an internet gateway and MapPublicIpOnLaunch.
         cidr: Its block.
         listed: The cluster names it in resourcesVpcConfig.
+        taken: Addresses that something else than its nodes has.
     """
 
     id: str
@@ -36,6 +40,12 @@ class Subnet:
     public: bool
     cidr: str
     listed: bool = True
+    taken: int = 0
+
+    @property
+    def free(self) -> int:
+        """Addresses that are left; AWS keeps five of each subnet (docs: vpc/subnet-sizing), nodes take none here."""
+        return max(0, ip_network(self.cidr).num_addresses - _KEPT_ADDRESSES - self.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class ClusterOptions:
         authentication_mode: accessConfig.authenticationMode.
         auto_mode: EKS Auto Mode is on.
         mapped: The caller has an access entry; without one the Kubernetes API answers 401.
-        group_quota: Node groups that the account may have in the cluster (quota L-6D54EA21).
+        group_quota: Node groups that the cluster may have; None for the account's quota (L-6D54EA21).
         node_quota: Nodes that a group may have (quota L-BD136A63).
         extended_tolerations: The admission plugin ExtendedResourceToleration is on (docs: eks/platform-versions, for
             1.29 to 1.31; unconfirmed for later ones).
@@ -69,7 +79,7 @@ class ClusterOptions:
     authentication_mode: str = "API_AND_CONFIG_MAP"
     auto_mode: bool = False
     mapped: bool = True
-    group_quota: int = 30
+    group_quota: int | None = None
     node_quota: int = 450
     extended_tolerations: bool = True
     roles: tuple[str, ...] = ()

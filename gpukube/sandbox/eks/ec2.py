@@ -297,7 +297,7 @@ def _subnet(cluster: EksCluster, subnet: Subnet) -> Json:
         "vpcId": cluster.vpc,
         "ownerId": cluster.account,
         "cidrBlock": subnet.cidr,
-        "availableIpAddressCount": 8187,
+        "availableIpAddressCount": subnet.free,
         "availabilityZone": f"{cluster.region}{subnet.zone}",
         "availabilityZoneId": f"{cluster.region}-az{ZONES.index(subnet.zone) + 1 if subnet.zone in ZONES else 9}",
         "defaultForAz": False,

@@ -1,4 +1,4 @@
-"""Quotas of EC2: how many vCPUs an account may run in a region, and how many it runs.
+"""Quotas of an account: how many vCPUs it may run in a region, and how many it runs; node groups of a cluster.
 
 Lives here: the quotas that limit GPU instances, the sums, and the calls of Service Quotas. Must not live here: HTTP
 (`routes`), when instances are launched (`lifecycle`).
@@ -32,6 +32,12 @@ DEFAULT = 100_000.0
 """Of every quota that nobody has set: more than any test needs. Real accounts often begin with 0."""
 
 
+_SERVICES = {
+    "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
+    "eks": "Amazon Elastic Kubernetes Service (Amazon EKS)",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
     """One quota.
@@ -39,14 +45,18 @@ class Quota:
     Attributes:
         code: Of Service Quotas.
         name: Likewise.
-        families: Regular expression of the instance families that it limits.
+        families: Regular expression of the instance families that it limits; "" where it limits none.
         market: capacityType of the node groups that it limits.
+        service: Code of the service whose quota it is.
+        default: Where nobody has set it.
     """
 
     code: str
     name: str
-    families: str
-    market: str
+    families: str = ""
+    market: str = ""
+    service: str = "ec2"
+    default: float = DEFAULT
 
 
 QUOTAS = {
@@ -57,6 +67,7 @@ QUOTAS = {
         Quota("L-7212CCBC", "All P4, P3 and P2 Spot Instance Requests", r"p[234].*", "SPOT"),
         Quota("L-C4BD4855", "All P5 Spot Instance Requests", r"p5.*", "SPOT"),
         Quota("L-3819A6DF", "All G and VT Spot Instance Requests", r"(gr?|vt)\d.*", "SPOT"),
+        Quota("L-6D54EA21", "Managed node groups per cluster", service="eks", default=30),  # docs: general/eks
     )
 }
 
@@ -68,8 +79,8 @@ def quota_of(kind: InstanceType, market: str) -> Quota | None:
 
 
 def limit_of(known: Known, quota: Quota) -> float:
-    """Most vCPUs that there may be."""
-    return known.quotas.get(quota.code, DEFAULT)
+    """Most vCPUs, or whatever else it counts, that there may be."""
+    return known.quotas.get(quota.code, quota.default)
 
 
 def room_for(known: Known, group: NodeGroup, kind: InstanceType) -> int | None:
@@ -89,10 +100,8 @@ def _vcpus(group: NodeGroup, quota: Quota) -> int:
 
 
 def _asked(body: Json) -> Quota:
-    if body.get("ServiceCode") != "ec2":
-        raise _missing()
     found = QUOTAS.get(str(body.get("QuotaCode")))
-    if found is None:
+    if found is None or found.service != body.get("ServiceCode"):
         raise _missing()
     return found
 
@@ -112,14 +121,16 @@ def _quota(service: EksService, caller: Caller, body: Json) -> Json:
 
 def _default(service: EksService, caller: Caller, body: Json) -> Json:
     del service
-    return {"Quota": _shown(caller, _asked(body), DEFAULT)}
+    quota = _asked(body)
+    return {"Quota": _shown(caller, quota, quota.default)}
 
 
 def _listed(service: EksService, caller: Caller, body: Json) -> Json:
-    if body.get("ServiceCode") != "ec2":
+    own = [quota for quota in QUOTAS.values() if quota.service == body.get("ServiceCode")]
+    if not own:
         raise _missing()
     known = service.known(caller.account, caller.region)
-    found = [_shown(caller, quota, limit_of(known, quota)) for quota in QUOTAS.values()]
+    found = [_shown(caller, quota, limit_of(known, quota)) for quota in own]
     try:
         size = int(str(body.get("MaxResults") or 100))
         page, following = cut("ListServiceQuotas", found, str(body.get("NextToken") or ""), size)
@@ -130,9 +141,9 @@ def _listed(service: EksService, caller: Caller, body: Json) -> Json:
 
 def _shown(caller: Caller, quota: Quota, value: float) -> Json:
     return {
-        "ServiceCode": "ec2",
-        "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-        "QuotaArn": f"arn:aws:servicequotas:{caller.region}:{caller.account}:ec2/{quota.code}",
+        "ServiceCode": quota.service,
+        "ServiceName": _SERVICES[quota.service],
+        "QuotaArn": f"arn:aws:servicequotas:{caller.region}:{caller.account}:{quota.service}/{quota.code}",
         "QuotaCode": quota.code,
         "QuotaName": quota.name,
         "Value": value,

@@ -20,6 +20,7 @@ from gpukube.sandbox.eks.images import check_release, release_version
 from gpukube.sandbox.eks.keys import check_tags, check_taints
 from gpukube.sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
 from gpukube.sandbox.eks.parameters import patched
+from gpukube.sandbox.eks.quotas import QUOTAS, limit_of
 from gpukube.sandbox.eks.references import Known, Role, check_references
 from gpukube.sandbox.eks.rules import (
     check_group,
@@ -171,10 +172,11 @@ class EksService:
         template = self.find_template(cluster, *template_asked(sent))
         data = template[1].data if template else None
         check_group(sent, data, cluster)
-        if len(cluster.groups) >= cluster.options.group_quota:
-            message = (
-                f"Maximum number of node groups ({cluster.options.group_quota}) exceeded for cluster {cluster.name}"
-            )
+        most = cluster.options.group_quota
+        if most is None:
+            most = int(limit_of(self.known(cluster.account, cluster.region), QUOTAS["L-6D54EA21"]))
+        if len(cluster.groups) >= most:
+            message = f"Maximum number of node groups ({most}) exceeded for cluster {cluster.name}"
             raise Refusal("ResourceLimitExceededException", message)
         return make_group(cluster, sent, template, self.clock.now())
 

@@ -54,7 +54,7 @@ _THINGS = Keys(
         "roles": [Keys({}, {"arn": str, "name": str, "trust": [str]})],
         "keyPairs": [str],
         "securityGroups": [str],
-        "subnets": [Keys({"cluster": str, "id": str, "zone": str}, {"public": bool})],
+        "subnets": [Keys({"cluster": str, "id": str, "zone": str}, {"public": bool, "taken": int})],
         "reservations": [_RESERVATION],
         "quotas": Keys({}, dict.fromkeys(QUOTAS, int)),
     },
@@ -90,7 +90,7 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
     Args:
         service: Where.
         body: `{"account", "region", "roles"?: [{"arn" or "name", "trust"?: [service]}], "keyPairs"?: [name],
-            "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?}], "reservations"?: [as
+            "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?, "taken"?}], "reservations"?: [as
             `read_reservations` takes them], "quotas"?: {code: vCPUs}}`.
 
     Raises:
@@ -113,7 +113,8 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
         if not cluster.zone(str(given["id"])):
             number, public = len(cluster.subnets), bool(given.get("public", False))
             zone = str(given["zone"])[-1:]
-            cluster.subnets.append(Subnet(str(given["id"]), zone, public, f"10.1.{number}.0/24", listed=False))
+            taken, cidr = int(str(given.get("taken", 0))), f"10.1.{number}.0/24"
+            cluster.subnets.append(Subnet(str(given["id"]), zone, public, cidr, listed=False, taken=taken))
             made.append(f"subnet {given['id']}")
     for code, value in _inside(dict(body), "quotas").items():
         if known.quotas.get(code) != value:

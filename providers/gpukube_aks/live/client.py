@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.errors import Finding
     from gpukube.provider import Cloud
     from gpukube_aks.live.access import AzureCredential
     from gpukube_aks.live.sdk import AksSdk, Credential
@@ -287,6 +288,11 @@ class AksCloud:
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
         """Read quotas of the subscription in the region; what cannot be read says why."""
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
+
+    def room(self, successor: Desired, pools: int) -> list[Finding]:
+        """Nothing is read: no API of AKS has free addresses, and the number of pools has no confirmed limit."""
+        del successor, pools
+        return []
 
     def close(self) -> None:
         """Close all connections."""

@@ -28,6 +28,7 @@ from gpukube_eks.live.access import cloud_access, connect_aws
 from gpukube_eks.live.failures import code_of, explained, unless
 from gpukube_eks.live.quotas import read_quotas
 from gpukube_eks.live.region import Region
+from gpukube_eks.live.room import read_room
 from gpukube_eks.live.templates import LaunchTemplates
 from gpukube_eks.pool.change import require_unmoved
 from gpukube_eks.pool.fields import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
+    from gpukube.errors import Finding
     from gpukube.provider import Cloud
     from gpukube_eks.live.sdk import Answer, Aws
 
@@ -201,6 +203,10 @@ class EksCloud:
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
         """Read quotas of the account in the region; what cannot be read says why."""
         return read_quotas(self._aws, asked, self._cluster.key)
+
+    def room(self, successor: Desired, pools: int) -> list[Finding]:
+        """Read free addresses of the subnets, and how many node groups a cluster of the account may have."""
+        return read_room(self._aws, self._cluster, successor, pools)
 
     def close(self) -> None:
         """Close connections that wait for more; other clusters of the account that share them open new ones."""

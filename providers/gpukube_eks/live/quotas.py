@@ -34,7 +34,7 @@ def read_quotas(aws: Aws, asked: Sequence[CloudQuota], where: str) -> dict[Cloud
     """Read limits and use side by side; what may not be read is unknown, with the reason."""
     with ThreadPoolExecutor(len(asked) + 1) as threads:
         use = threads.submit(_guarded, lambda: _instances(aws, where))
-        limits = list(threads.map(lambda quota: _guarded(partial(_limit, aws, quota.name, where)), asked))
+        limits = list(threads.map(lambda quota: _guarded(partial(read_limit, aws, quota.name, where)), asked))
         running = use.result()
     found = {}
     for quota, limit in zip(asked, limits, strict=True):
@@ -48,11 +48,16 @@ def read_quotas(aws: Aws, asked: Sequence[CloudQuota], where: str) -> dict[Cloud
     return found
 
 
-def _limit(aws: Aws, code: str, where: str) -> float:
+def read_limit(aws: Aws, code: str, where: str, *, service: str = "ec2") -> float:
+    """Read the value of a quota of the account; its default where it was never raised.
+
+    Raises:
+        GpukubeError: It may not be read, or there is none of this code.
+    """
     with explained(where):
-        answer = unless(_NOT_SET, partial(aws.quotas.get_service_quota, ServiceCode="ec2", QuotaCode=code))
+        answer = unless(_NOT_SET, partial(aws.quotas.get_service_quota, ServiceCode=service, QuotaCode=code))
         if answer is None:
-            answer = aws.quotas.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=code)
+            answer = aws.quotas.get_aws_default_service_quota(ServiceCode=service, QuotaCode=code)
     value = at(answer, "Quota", "Value")
     if not isinstance(value, int | float):
         raise CloudError(f"Service Quotas returned no value of {code}", where=where, code="bad-answer")

@@ -79,3 +79,13 @@ def test_update_when_surge_does_not_fit_then_it_fails_and_the_group_stays(sandbo
     assert roll() == "Failed"
     allow(sandbox, L_DB2E81BA=room + 4)
     assert roll() == "Successful"
+
+
+def test_group_when_the_cluster_has_as_many_as_the_quota_then_refused(sandbox: SandboxInfo, aws: Aws) -> None:
+    client = aws.client("service-quotas")
+    code = "L-6D54EA21"
+    default = client.get_aws_default_service_quota(ServiceCode="eks", QuotaCode=code)["Quota"]
+    assert (default["QuotaName"], default["Value"]) == ("Managed node groups per cluster", 30.0)
+    allow(sandbox, L_6D54EA21=len(aws.eks.list_nodegroups(clusterName=NAME)["nodegroups"]))
+    with pytest.raises(client.exceptions.ClientError, match="Maximum number of node groups"):
+        aws.create("beyond")
