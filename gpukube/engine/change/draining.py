@@ -165,6 +165,7 @@ class _Drain:
         fresh = [node for node in nodes if not is_cordoned(node)]
         for node in fresh:
             self._steadily(wait, partial(cordon, node=node, pool=self.pool))
+            self.run.sent.found_taken(self.plan.cluster.key, self.plan.name)
             self.empty.discard(text(node, "metadata", "name"))
         if fresh:
             self._notify(f"cordoned {counted(len(fresh), 'node')}")

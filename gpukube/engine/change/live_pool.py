@@ -98,6 +98,11 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
         case "in-flight":
             outcome = "unknown"
             message = f"{plan.action}: the run ended during a call; the next run finds out if it worked"
+        case "taken" if (
+            plan.action == "replace"
+        ):  # drained, deleted, made again: cordoned nodes are all that may show it
+            outcome = "started"
+            message = f"stopped half-way: {plan.name} is drained, deleted and created again; the same command goes on"
         case "taken":
             outcome, message = "started", f"{plan.action} is still running in the cloud; not watched any more"
         case _ if plan.observed is not None and plan.observed.state in ("busy", "deleting"):
