@@ -107,6 +107,12 @@ def _changes(cluster: ClusterPart) -> Iterator[dict[str, object]]:
         yield _release_change(cluster, release)
 
 
+def _is_surge(pool: PoolPart) -> bool:
+    """Whether the plan is to make the new pool before the old one goes: its calls are those of that way then."""
+    way = pool["replacement"]
+    return pool["action"] == "replace" and way is not None and pool["requests"] == way["requests"]
+
+
 def _pool_change(cluster: ClusterPart, pool: PoolPart) -> dict[str, object]:
     action = pool["action"]
     there, declared = pool["live"] is not None, action != "delete"
@@ -125,7 +131,7 @@ def _pool_change(cluster: ClusterPart, pool: PoolPart) -> dict[str, object]:
     after = {**common, "fields": {change["field"]: change["new"] for change in pool["changes"]}}
     replaced = [["fields", change["field"]] for change in pool["changes"] if change["kind"] == "replace"]
     change: dict[str, object] = {
-        "actions": _ACTIONS[action],
+        "actions": ["create", "delete"] if _is_surge(pool) else _ACTIONS[action],
         "before": before if there else None,
         "after": after if declared else None,
         "after_unknown": {},

@@ -113,6 +113,15 @@ def test_pool_when_it_changes_then_terraforms_words_for_it(kind: str, actions: l
         assert change["change"]["replace_paths"] == [["fields", "instanceType"]]
 
 
+def test_pool_when_it_is_replaced_by_a_second_one_then_created_before_the_old_one_is_deleted() -> None:
+    (desired,) = prepare(load([str(EXAMPLES / "aks-mig-single.yaml")])).desired["train-aks"]
+    plan = plan_pool(load_provider("aks"), desired, live_of(desired, "another machine"))
+    assert plan.replacement is not None
+    surge = replace(plan, requests=plan.replacement.requests)
+    (change,) = written([ClusterPlan(plan.cluster, pools=(surge,), unknown="not read")])["resource_changes"]
+    assert change["change"]["actions"] == ["create", "delete"]
+
+
 def removal() -> dict[str, Any]:
     (desired,) = prepare(load([str(EXAMPLES / "aks-mig-single.yaml")])).desired["train-aks"]
     cluster = desired.target.cluster
