@@ -55,6 +55,13 @@ class _Process:
     server: Server
     directory: Scratch
 
+    def end_of_log(self) -> str:
+        try:
+            log = (self.directory.path / _LOG).read_text(encoding="utf-8", errors="replace")
+        except OSError:  # a second Ctrl-C kills the process and removes the directory while its thread still looks
+            return ""
+        return log.strip()[-300:]
+
     def end(self) -> None:
         self.server.end()
         self.directory.remove()  # also what the library leaves behind when it is killed
@@ -105,8 +112,7 @@ def ask(
     try:
         answer = process.server.ask(request, deadline_s=deadline_s, keeps=keeps, stop=stop)
     except ServerEnded as ended:
-        log = (process.directory.path / _LOG).read_text(encoding="utf-8", errors="replace")
-        raise Crashed(ended.args[0], log.strip()[-300:]) from ended
+        raise Crashed(ended.args[0], process.end_of_log()) from ended
     else:
         with _guard:
             if _keepers:

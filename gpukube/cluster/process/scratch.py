@@ -44,6 +44,7 @@ class Scratch:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             draft.rename(self.path / _LOCK)
         self._lock = lock
+        self._removal = threading.Lock()
         with _guard:
             _living.add(self)
 
@@ -59,12 +60,14 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it with all it holds; once is enough, and more do no harm."""
-        with _guard:
+        # Who comes second waits: at a second Ctrl-C one thread removes it while another is about to end the process.
+        with self._removal:
             if self not in _living:
                 return
-            _living.discard(self)
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            with _guard:
+                _living.discard(self)
 
 
 def remove_all() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,3 +76,33 @@ def test_sweep_when_a_run_lives_or_the_directory_is_not_such_a_one_then_it_stays
             "gpukube-kube-other",
             "gpukube-notes",
         }
+
+
+def test_scratch_when_another_thread_removes_it_then_removing_ends_once_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scratch = Scratch("helm")
+    begun, may_go, really = threading.Event(), threading.Event(), shutil.rmtree
+
+    def slowly(path: Path, *, ignore_errors: bool) -> None:
+        begun.set()
+        may_go.wait()
+        really(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    first = threading.Thread(target=remove_all)
+    first.start()
+    begun.wait()
+    seen: list[bool] = []
+
+    def second() -> None:
+        scratch.remove()
+        seen.append(scratch.path.exists())
+
+    other = threading.Thread(target=second)
+    other.start()
+    assert seen == []
+    may_go.set()
+    first.join()
+    other.join()
+    assert seen == [False]
