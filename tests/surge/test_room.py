@@ -48,7 +48,11 @@ def test_plan_when_subnets_or_the_cluster_have_no_room_on_eks_then_surge_is_impo
     subnet = {"cluster": story.cluster, "id": "subnet-0123456789abcdef0", "zone": "a", "taken": 250}
     daemon.declare(world.info, "eks", **where, subnets=[subnet], quotas={"L-6D54EA21": 2})
     moved = {**story.pool, **OTHER["eks"], "eks": {"subnets": [subnet["id"]]}}
-    found = world.pools(spec(story.owner, story.there, [moved]))[POOL].replacement
+    after = spec(story.owner, story.there, [moved])
+    ((outside,),) = (plan.pools for plan in world.plan(after, skip_cluster=True))
+    assert outside.replacement is not None
+    assert outside.replacement.obstacles == ()  # nothing was read of it
+    found = world.pools(after)[POOL].replacement
     assert found is not None
     seen = {one.seen: one.fix for one in found.obstacles if "quota L-DB2E81BA" not in one.seen}
     full, small = seen

@@ -107,7 +107,8 @@ def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -
         if successor.target.nodes.autoscaled and plan.seen:
             found = _sized(found, successor, pool.observed, session)
         judged += [*_of_the_name(successor, pool, plan, provider), *_of_room(successor, pool, provider)]
-        judged += session.cloud.room(found.successor or successor, len(plan.live))
+        if plan.seen is not None:  # a plan of the pool APIs alone makes no further call
+            judged += session.cloud.room(found.successor or successor, len(plan.live))
         judged += _of_quota(found.successor or successor, pool, plan, session)
     found = replace(
         found,
