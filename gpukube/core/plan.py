@@ -257,6 +257,19 @@ def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed)
     )
 
 
+def plan_as_it_is(cluster: ClusterRef, pool: Observed) -> PoolPlan:
+    """Plan nothing for a live pool that was named: its cloud is asked for no change of it."""
+    return PoolPlan(
+        cluster=cluster,
+        pool=pool.pool or pool.name,
+        name=pool.name,
+        action="no-op",
+        why="requested by name",
+        desired=None,
+        observed=pool,
+    )
+
+
 def keep_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
     """Take back the plan to make a failed pool again: it has nodes, so it worked once, and its pods may still run.
 

@@ -8,7 +8,7 @@ devices verified, old entry dropped. Killed between any two of these and run aga
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,9 @@ from gpukube.core.plan import plan_pool
 from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
-from gpukube.engine.change.draining import DrainConsent, consent_finding, drain_pool
+from gpukube.engine.change.draining import DrainConsent, consent_finding, counted, listed
 from gpukube.engine.change.live_pool import (
-    attempt,
-    freeze_pool,
+    attempt_all,
     make_pool,
     require_adoptable,
     settle,
@@ -33,24 +32,20 @@ from gpukube.engine.change.live_pool import (
 )
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.release import STOPPED_TIDYING, restore_entry, retire_entries
-from gpukube.engine.change.surge import remove_emptied, surge_pool
+from gpukube.engine.change.surge import empty_pool, leaving_of, remove_emptied, surge_pool
 from gpukube.engine.change.upgrading import held_up_named, require_renewed
 from gpukube.engine.run.clock import Stopped
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, Finding, GpukubeError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.core.values import PoolPlan, ReplaceHow
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
-
-SHOWN_PODS = 10
-"""Pods named in a refusal; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +133,13 @@ def _cost(plan: PoolPlan) -> str:
     if loss is None or loss.nodes is None:
         return "an unknown number of nodes"
     gpus = f" with {loss.gpus:g} GPUs" if loss.gpus is not None else ""
-    nodes = f"{loss.nodes} node{'' if loss.nodes == 1 else 's'}{gpus}"
+    nodes = f"{counted(loss.nodes, 'node')}{gpus}"
     if loss.pods is None:
         return f"{nodes} and an unknown number of pods"
     if loss.of is not None:
         return f"{loss.nodes} of {loss.of} nodes{gpus} and the pods on them"
-    more = len(loss.pods) - SHOWN_PODS
-    named = ", ".join(loss.pods[:SHOWN_PODS]) + (f" and {more} more" if more > 0 else "")
-    return (
-        f"{nodes} and {len(loss.pods)} running pod{'' if len(loss.pods) == 1 else 's'}{f': {named}' if named else ''}"
-    )
+    named = f": {listed(loss.pods)}" if loss.pods else ""
+    return f"{nodes} and {counted(len(loss.pods), 'running pod')}{named}"
 
 
 def apply_pools(
@@ -165,7 +157,7 @@ def _apply_on_cluster(consent: Consent, plan: ClusterPlan, session: Session, run
     deleted = [pool for pool in plan.pools if pool.action == "delete"]
     others = [pool for pool in plan.pools if pool.action != "delete"]
     work = partial(_apply_pool, plan, consent)
-    reports = [*_work_on(others, session, run, work), *_work_on(deleted, session, run, delete_pool)]
+    reports = [*attempt_all(others, session, run, work), *attempt_all(deleted, session, run, delete_pool)]
     if not all(report.is_settled for report in reports):
         return ClusterReport(plan.cluster, tuple(reports), release)
     try:
@@ -179,15 +171,6 @@ def _apply_on_cluster(consent: Consent, plan: ClusterPlan, session: Session, run
         run.report("failed", str(error), plan.cluster.key)
         return ClusterReport(plan.cluster, tuple(reports), release, error)
     return ClusterReport(plan.cluster, tuple(reports), release)
-
-
-def _work_on(
-    pools: Sequence[PoolPlan], session: Session, run: Run, work: Callable[[PoolPlan, Session, Run], PoolReport]
-) -> Iterator[PoolReport]:
-    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
-    for report in run_all(tasks, session.provider.pools_at_once).values():
-        if isinstance(report, PoolReport):
-            yield report
 
 
 def _apply_pool(cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
@@ -225,12 +208,10 @@ def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> N
 
     Killed in between, the next run drains what is left, or creates it.
     """
-    desired, old = plan.desired, plan.observed
+    desired = plan.desired
     assert desired is not None  # noqa: S101 - a replacement is declared
-    leaving = replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
-    if old is not None and old.fields and old.state != "deleting":
-        freeze_pool(leaving, session, run)  # else it grows for the pods that leave it
-        drain_pool(leaving, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
+    leaving = leaving_of(plan)
+    empty_pool(leaving, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_emptied(leaving, session, run)
     make_pool(plan_pool(session.provider, desired, ()), session, run)

@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING
 from gpukube.core.plan import adopting_changes, plan_pool
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.change.clusters import prepare_cluster, report_all
-from gpukube.engine.change.live_pool import attempt, make_pool, observe, require_adoptable, settle, started, update_pool
+from gpukube.engine.change.live_pool import (
+    attempt_all,
+    make_pool,
+    observe,
+    require_adoptable,
+    settle,
+    started,
+    update_pool,
+)
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.release import restore_entry
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import CloudError, Conflict
 
@@ -44,9 +51,7 @@ def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], 
 def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     work = partial(_create_pool, plan)
-    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in plan.pools}
-    reports = run_all(tasks, session.provider.pools_at_once)
-    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)), release)
+    return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work), release)
 
 
 def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:

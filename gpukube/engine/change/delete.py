@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.release.entries import dropped_entries
 from gpukube.core.plan import plan_removal
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.live_pool import attempt, remove_pool, started
+from gpukube.engine.change.live_pool import attempt_all, remove_pool, started
 from gpukube.engine.change.release import STOPPED_TIDYING, cut_off, entries_left, retire_entries
 from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.run.clock import Stopped
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, GpukubeError
 
@@ -92,8 +91,7 @@ def _removals(plan: ClusterPlan, session: Session, pools: Sequence[Observed]) ->
 
 
 def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
-    tasks = {pool.name: partial(attempt, pool, session, run, delete_pool) for pool in plan.pools}
-    reports = [r for r in run_all(tasks, session.provider.pools_at_once).values() if isinstance(r, PoolReport)]
+    reports = [*attempt_all(plan.pools, session, run, delete_pool)]
     absent = deletion.absent[plan.cluster.key]
     gone = PoolReport("", "", "unchanged", "does not exist")
     release = ""

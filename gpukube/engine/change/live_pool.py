@@ -17,11 +17,12 @@ from gpukube.core.plan import adopting_changes, find_changes, plan_pool
 from gpukube.core.values import Operation
 from gpukube.engine.change.proving import summarise
 from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import PoolReport
 from gpukube.errors import CloudError, Conflict, DrainTimeout, GpukubeError, Moved, WaitTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan, Request
@@ -80,6 +81,20 @@ def attempt(
     return report
 
 
+def attempt_all(
+    pools: Iterable[PoolPlan],
+    session: Session,
+    run: Run,
+    work: Callable[[PoolPlan, Session, Run], PoolReport],
+    *,
+    at_once: int = 0,
+) -> tuple[PoolReport, ...]:
+    """Do the work of pools of one cluster, as many at a time as its cloud changes unless told otherwise."""
+    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
+    reports = run_all(tasks, at_once or session.provider.pools_at_once)
+    return tuple(report for report in reports.values() if isinstance(report, PoolReport))
+
+
 def _unfinished(plan: PoolPlan) -> str:
     return {"no-op": "not verified", "conflict": "not changed", "adopt": "not adopted"}.get(
         plan.action, f"{plan.action} did not finish"
@@ -98,10 +113,8 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
         case "in-flight":
             outcome = "unknown"
             message = f"{plan.action}: the run ended during a call; the next run finds out if it worked"
-        case "taken" if (
-            plan.action == "replace"
-        ):  # drained, deleted, made again: cordoned nodes are all that may show it
-            outcome = "started"
+        case "taken" if plan.action == "replace":
+            outcome = "started"  # maybe no more than a cordon: nothing need be under way in the cloud
             message = f"stopped half-way: {plan.name} is drained, deleted and created again; the same command goes on"
         case "taken":
             outcome, message = "started", f"{plan.action} is still running in the cloud; not watched any more"

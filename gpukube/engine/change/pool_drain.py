@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 
 from gpukube.cluster.drain.cordon import pool_nodes, uncordon
 from gpukube.core.jsontree import text
-from gpukube.core.plan import PROTECTED_WHY
-from gpukube.core.values import PoolPlan
+from gpukube.core.plan import PROTECTED_WHY, plan_as_it_is
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.draining import counted, drain_pool, listed, undo_command
-from gpukube.engine.change.live_pool import attempt
+from gpukube.engine.change.live_pool import attempt_all
 from gpukube.engine.plan.lookup import absent_pools, find_pools
 from gpukube.engine.run.clock import Stopped
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, Finding, GpukubeError, WaitTimeout, Where
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.core.values import ClusterRef, Observed
+    from gpukube.core.values import ClusterRef, Observed, PoolPlan
     from gpukube.engine.change.draining import DrainConsent
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
@@ -60,12 +58,11 @@ def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *
     ]
     if protected and not undo:
         raise Conflict.of(protected)
-    return PoolDrain(
-        tuple(
-            replace(plan, pools=tuple(_plan(plan.cluster, pool) for pool in chosen[plan.cluster.key]), undeclared=())
-            for plan in plans
-        )
-    )
+    pools = {
+        plan.cluster.key: tuple(plan_as_it_is(plan.cluster, pool) for pool in chosen[plan.cluster.key])
+        for plan in plans
+    }
+    return PoolDrain(tuple(replace(plan, pools=pools[plan.cluster.key], undeclared=()) for plan in plans))
 
 
 def drain_pools(
@@ -96,24 +93,11 @@ def _protected(cluster: ClusterRef, pool: Observed) -> Finding:
     )
 
 
-def _plan(cluster: ClusterRef, pool: Observed) -> PoolPlan:
-    return PoolPlan(
-        cluster=cluster,
-        pool=pool.pool,
-        name=pool.name,
-        action="no-op",
-        why="requested by name",
-        desired=None,
-        observed=pool,
-    )
-
-
 def _on_cluster(
     work: Callable[[PoolPlan, Session, Run], PoolReport], plan: ClusterPlan, session: Session, run: Run
 ) -> ClusterReport:
-    tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in plan.pools}
-    reports = run_all(tasks, max(run.parallelism, 1))
-    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+    # No call of a cloud among them.
+    return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work, at_once=max(run.parallelism, 1)))
 
 
 def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainConsent) -> PoolReport:

@@ -10,9 +10,8 @@ from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.plan import plan_releasing
 from gpukube.core.values import RELEASED_LABEL
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.live_pool import attempt, release_pool, started
+from gpukube.engine.change.live_pool import attempt_all, release_pool, started
 from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named, no_such_pool
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict
 
@@ -93,8 +92,7 @@ def _unowned(plan: ClusterPlan, names: Sequence[str]) -> Iterator[Observed]:
 
 
 def _release_on_cluster(releasing: Releasing, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
-    tasks = {pool.name: partial(attempt, pool, session, run, partial(_release_one, plan)) for pool in plan.pools}
-    reports = [r for r in run_all(tasks, session.provider.pools_at_once).values() if isinstance(r, PoolReport)]
+    reports = [*attempt_all(plan.pools, session, run, partial(_release_one, plan))]
     unowned, absent = releasing.unowned[plan.cluster.key], releasing.absent[plan.cluster.key]
     left = {pool.name for pool in unowned}
     reports += [PoolReport(name, name, "unchanged", "has no gpukube.io/owner label") for name in sorted(left)]

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE
 from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.live_pool import attempt, scale_pool, started
+from gpukube.engine.change.live_pool import attempt_all, scale_pool, started
 from gpukube.engine.change.proving import prove
 from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools
 from gpukube.engine.plan.losses import with_costs
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, SpecError, Where
 
@@ -138,19 +137,13 @@ def _nodes(plan: ClusterPlan, observed: Observed, size: Size) -> Nodes:
 
 
 def _scale_on_cluster(scaling: Scaling, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
-    tasks = {
-        pool.name: partial(
-            attempt, pool, session, run, partial(_scale_one, nodes=scaling.sizes[plan.cluster.key, pool.name])
-        )
-        for pool in plan.pools
-    }
-    reports = run_all(tasks, session.provider.pools_at_once)
-    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+    return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, partial(_scale_one, scaling.sizes)))
 
 
-def _scale_one(plan: PoolPlan, session: Session, run: Run, *, nodes: Nodes) -> PoolReport:
+def _scale_one(sizes: Mapping[tuple[str, str], Nodes], plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     if plan.action == "no-op" and run.no_wait:
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why)
+    nodes = sizes[plan.cluster.key, plan.name]
     scale_pool(plan, nodes, session, run)  # a size that an earlier run asked for may still be on its way
     if run.no_wait:
         return started(plan, run, "requested")

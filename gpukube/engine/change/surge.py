@@ -63,17 +63,15 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     assert found is not None  # noqa: S101 - a replace has it
     assert old is not None  # noqa: S101 - what is replaced is there
     successor = _successor(plan)
-    leaving = replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
+    leaving = leaving_of(plan)
     key = plan.cluster.key
     run.report("replace", f"{found.name} takes the place of {plan.name}", key, plan.pool)
-    if old.fields and old.state != "deleting":
+    if _has_pods_to_leave(old):
         require_drainable(leaving, session, run, consent)
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
     new = _bring_up(plan, needed, session, run, consent)
     proof = prove(_held_to(new, needed), session, run, apart_from=old)
-    if old.fields and old.state != "deleting":
-        freeze_pool(leaving, session, run)
-        drain_pool(leaving, session, run, consent)
+    empty_pool(leaving, session, run, consent)
     remove_emptied(leaving, session, run)
     _restore_size(successor, session, run)
     return proof
@@ -140,6 +138,27 @@ def _held_to(desired: Desired, needed: int) -> Desired:
     return replace(desired, promise=replace(desired.promise, nodes=replace(nodes, minimum=least)))
 
 
+def leaving_of(plan: PoolPlan) -> PoolPlan:
+    """Return what is left of the plan of a replacement for the pool that goes."""
+    return replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
+
+
+def _has_pods_to_leave(pool: Observed) -> bool:
+    """Whether a pool is one still: neither what a killed run has left of one, nor on its way out."""
+    return bool(pool.fields) and pool.state != "deleting"
+
+
+def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
+    """Stop the autoscaler of a pool, which would make it grow for the pods that leave it, and drain its nodes.
+
+    Raises:
+        GpukubeError: As freeze_pool and drain_pool.
+    """
+    if leaving.observed is not None and _has_pods_to_leave(leaving.observed):
+        freeze_pool(leaving, session, run)
+        drain_pool(leaving, session, run, consent)
+
+
 def remove_emptied(leaving: PoolPlan, session: Session, run: Run) -> None:
     """Delete a pool that was drained, as it is now: freezing it has changed its version.
 
@@ -157,7 +176,7 @@ def remove_emptied(leaving: PoolPlan, session: Session, run: Run) -> None:
             fix="plan again and review the plan",
             code="moved",
         )
-    if now.fields and now.state != "deleting":
+    if _has_pods_to_leave(now):
         require_drained(leaving, session)
     remove_pool(replace(leaving, observed=now), session, run)
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.core.values import Operation, PoolPlan
+from gpukube.core.plan import plan_as_it_is
+from gpukube.core.values import Operation
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.live_pool import attempt, settle
+from gpukube.engine.change.live_pool import attempt_all, settle
 from gpukube.engine.change.proving import prove
 from gpukube.engine.plan.lookup import is_named, no_such_pool
-from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import Observed
+    from gpukube.core.values import Observed, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.report import Outcome
@@ -55,27 +54,14 @@ def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
     taken = {pool.name for pool in declared}
     taken |= {pool.replacement.name for pool in declared if pool.replacement and pool.replacement.beside}
     others = [pool for pool in plan.live if requested(pool) and pool.name not in taken]
-    return (*declared, *(_as_it_is(plan, pool) for pool in others))
-
-
-def _as_it_is(plan: ClusterPlan, pool: Observed) -> PoolPlan:
-    return PoolPlan(
-        cluster=plan.cluster,
-        pool=pool.pool or pool.name,
-        name=pool.name,
-        action="no-op",
-        why="requested by name",
-        desired=None,
-        observed=pool,
-    )
+    return (*declared, *(plan_as_it_is(plan.cluster, pool) for pool in others))
 
 
 def _wait_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     if plan.error is not None:
         raise plan.error
-    tasks = {pool.name: partial(attempt, pool, session, run, _wait_for_pool) for pool in plan.pools}
-    reports = run_all(tasks, max(run.parallelism, 1))
-    return ClusterReport(plan.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+    reports = attempt_all(plan.pools, session, run, _wait_for_pool, at_once=max(run.parallelism, 1))
+    return ClusterReport(plan.cluster, reports)
 
 
 def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
