@@ -13,11 +13,12 @@ from gpukube.cluster.drain.pods import disruption_budget, node_pod
 from gpukube.cluster.kube.api_types import BUDGETS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from gpukube.cluster.drain.judge import Verdict
     from gpukube.cluster.drain.pods import DisruptionBudget
     from gpukube.cluster.kube.client import Kube
+    from gpukube.core.jsontree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,17 @@ def read_occupants(kube: Kube, nodes: Collection[str], now: float, *, allow_disr
         AccessError: Pods or budgets may not be listed.
         ClusterError: The API did not answer.
     """
-    pods = sorted((node_pod(pod) for pod in kube.all_pods_on(nodes)), key=lambda pod: (pod.node, str(pod)))
+    return find_occupants(kube, kube.all_pods_on(nodes), now, allow_disruption=allow_disruption)
+
+
+def find_occupants(kube: Kube, objects: Iterable[Tree], now: float, *, allow_disruption: bool = False) -> Occupants:
+    """Judge pods that were read already, as the API has them; reads the budgets that cover them.
+
+    Raises:
+        AccessError: Budgets may not be listed.
+        ClusterError: The API did not answer.
+    """
+    pods = sorted((node_pod(pod) for pod in objects), key=lambda pod: (pod.node, str(pod)))
     spaces = sorted({pod.namespace for pod in pods if not pod.stays})
     budgets = tuple(disruption_budget(item) for space in spaces for item in kube.objects(BUDGETS, space) or ())
     return Occupants(judge(pods, budgets, now, allow_disruption=allow_disruption), budgets)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.drain.cordon import pool_nodes
 from gpukube.cluster.drain.judge import delays, gangs
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
-from gpukube.cluster.drain.pods import node_pod
-from gpukube.cluster.drain.reading import read_occupants
+from gpukube.cluster.drain.reading import find_occupants
 from gpukube.cluster.kube.api_types import JOBS, ApiType
 from gpukube.core.jsontree import number, text, tree
 from gpukube.core.leaving import KeptPod, Leaving, Turns
@@ -92,8 +91,8 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     names = [text(node, "metadata", "name") for node in nodes]
     if not names:
         return Leaving(0)
-    whole = {node_pod(pod).uid: pod for pod in kube.all_pods_on(names)}
-    occupants = read_occupants(kube, names, now)
+    whole = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)}
+    occupants = find_occupants(kube, whole.values(), now)
     left = occupants.left
     if not left:
         return Leaving(0)
@@ -106,7 +105,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     }
     mine = [obj for key, obj in owners.items() if key in {_gang_key(v.pod) for v in left}]
     gone = pool_labels(nodes, old.name, {POOL_LABEL})
-    bare = [whole[v.pod.uid] for v in left if not v.pod.owner.kind and v.pod.uid in whole]
+    bare = [whole[v.pod.uid] for v in left if not v.pod.owner.kind]
     pins = [pin for kind, found in objects.items() for obj in found for pin in find_pins(obj, kind, gone)]
     pins += [pin for obj in bare for pin in find_pins(obj, "Pod", gone)]
     return Leaving(
@@ -171,9 +170,7 @@ def _homeless(
     (offer,) = make_offers([new], load_provider)
     zones = {text(node, "metadata", "name"): text(node, "metadata", "labels", ZONE) for node in nodes}
     for verdict in left:
-        obj = whole.get(verdict.pod.uid)
-        if obj is None:
-            continue
+        obj = whole[verdict.pod.uid]
         zone = zones.get(verdict.pod.node, "")
         if new.target.zones and zone not in new.target.zones:
             zone = new.target.zones[0]
