@@ -250,6 +250,9 @@ COMMANDS: Final[dict[str, str]] = {
     "export-target": "--to names no tool that pools of the cloud can be exported to.",
     "export-clusters": "An export is of one cluster, and the spec has pools on none or several.",
     "export-refused": "The tool cannot hold a pool that is to be exported.",
+    "report-file": "A file for `report` cannot be read.",
+    "report-document": "A file for `report` is no document that a command wrote with -o json, or was edited.",
+    "report-version": "A document for `report` is of another version of gpukube.",
 }
 """The command line."""
 

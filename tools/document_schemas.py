@@ -13,12 +13,12 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Final, get_args, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from gpukube.engine.documents import shapes
-from gpukube.engine.documents.schema import SCHEMA_NAMES
+from gpukube.engine.documents.schema import SCHEMA_NAMES, document_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "gpukube" / "engine" / "documents" / "schemas"
 MODULES: Final = [import_module(f"{shapes.__name__}.{module.name}") for module in iter_modules(shapes.__path__)]
-DOCUMENTS: Final[Mapping[str, type]] = {
-    kind: shape
-    for module in MODULES
-    for shape in vars(module).values()
-    if is_typeddict(shape) and shape.__module__ == module.__name__ and "kind" in shape.__required_keys__
-    for kind in get_args(get_type_hints(shape)["kind"])
-    if kind in SCHEMA_NAMES
-}
-"""Kind of a document -> its shape."""
 
 
 def schemas() -> dict[str, str]:
@@ -46,7 +37,7 @@ def schemas() -> dict[str, str]:
 
 def _schema(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     kinds = [kind for kind, schema in SCHEMA_NAMES.items() if schema == name]
-    shape = DOCUMENTS[kinds[0]]
+    shape = document_shape(kinds[0])
     _, components = msgspec.json.schema_components([shape], schema_hook=_anything, ref_template="#/$defs/{name}")
     described = {key: _described(made, texts[key]) for key, made in components.items()}
     top = described.pop(shape.__name__)

@@ -44,6 +44,7 @@ MODULES: Final = {
     "init": "gpukube.cli.commands.init",
     "pool": "gpukube.cli.commands.pool",
     "workload": "gpukube.cli.commands.workload",
+    "report": "gpukube.cli.commands.report",
     "catalog": "gpukube.cli.commands.catalog",
     "sandbox": "gpukube.cli.sandbox",
     "explain": "gpukube.cli.commands.explain",

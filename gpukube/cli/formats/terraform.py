@@ -9,7 +9,7 @@ time of its own, so that the same plan is the same text.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.cli.formats.data import quoted_json
 from gpukube.core.hcl import resource_name
@@ -37,17 +37,19 @@ _ACTIONS: Final = {
 _RELEASE_ACTIONS: Final = {"install": ["create"], "upgrade": ["update"]}
 
 
-def terraform_lines(document: PricedPlan) -> Iterator[str]:
+def terraform_lines(document: PricedPlan | PlanDocument) -> Iterator[str]:
     """Write a plan as one JSON document."""
-    yield from quoted_json(terraform_plan(document, document["resources"]), indent=2).splitlines()
+    resources = cast("Sequence[PlannedResource] | None", document.get("resources"))
+    yield from quoted_json(terraform_plan(document, resources), indent=2).splitlines()
 
 
-def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource]) -> dict[str, object]:
+def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | None) -> dict[str, object]:
     """Describe a plan as Terraform would.
 
     Args:
         plan: As `-o json` has it.
-        resources: What the pools will be.
+        resources: What the pools will be; None where only the document is left of a plan. planned_values is left out
+            then: infracost would take an empty one for a plan that costs nothing, and refuses a plan without it.
     """
     clusters = plan["clusters"]
     failed = any(one["error"] or one["unplanned"] for one in clusters)
@@ -59,15 +61,19 @@ def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource]) -> 
         "applyable": plan["differs"] and not failed and not refused,
         "complete": not failed,
         "errored": failed or refused,
-        "planned_values": {"root_module": {"resources": [_planned(one) for one in resources]}},
+        **({} if resources is None else {"planned_values": _values(resources)}),
         "resource_changes": changes,
         "output_changes": {},
         "prior_state": {"format_version": "1.0"},
         "configuration": {
-            "provider_config": dict(map(_provider, resources)),
-            "root_module": {"resources": [_configured(one) for one in resources]},
+            "provider_config": dict(map(_provider, resources or ())),
+            "root_module": {"resources": [_configured(one) for one in resources or ()]},
         },
     }
+
+
+def _values(resources: Sequence[PlannedResource]) -> dict[str, object]:
+    return {"root_module": {"resources": [_planned(one) for one in resources]}}
 
 
 def _planned(one: PlannedResource) -> dict[str, object]:

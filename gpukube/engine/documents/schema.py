@@ -1,8 +1,12 @@
-"""The published JSON Schemas of the documents, as shipped. They are made by `python -m tools.document_schemas`."""
+"""The published JSON Schemas of the documents, as shipped, and the shapes that they are made of.
+
+They are made by `python -m tools.document_schemas`.
+"""
 
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from importlib.resources import files
 from typing import Final
 
@@ -34,6 +38,35 @@ SCHEMA_NAMES: Final = {
     "Fit": "fit",
 }
 """Kind of a document -> name of its schema."""
+
+_SHAPES: Final = {
+    "plan": "plan:PlanDocument",
+    "diff": "plan:PlanDocument",
+    "list": "listing:ListDocument",
+    "pool": "listing:PoolDocument",
+    "report": "report:ReportDocument",
+    "validation": "report:ValidationDocument",
+    "lint": "report:LintDocument",
+    "event": "report:EventDocument",
+    "doctor": "doctor:DoctorDocument",
+    "catalog-list": "catalog:CatalogListDocument",
+    "catalog-find": "catalog:CatalogFindDocument",
+    "catalog-slices": "catalog:CatalogSlicesDocument",
+    "catalog-type": "catalog:CatalogTypeDocument",
+    "catalog-mig": "mig:CatalogMigDocument",
+    "catalog-refresh": "catalog:CatalogRefreshDocument",
+    "owner": "explanation:OwnerDocument",
+    "field": "explanation:FieldDocument",
+    "fit": "fit:FitDocument",
+}
+"""Name of a schema -> its shape: module of `shapes`, and type."""
+
+
+def document_shape(kind: str) -> type:
+    """Import the shape of a kind of documents, one of SCHEMA_NAMES."""
+    module, _, name = _SHAPES[SCHEMA_NAMES[kind]].partition(":")
+    shape: type = getattr(import_module(f"{__package__}.shapes.{module}"), name)
+    return shape
 
 
 def document_schema(name: str) -> dict[str, object]:

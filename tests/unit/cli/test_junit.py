@@ -2,67 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from gpukube.cli.formats.junit import junit_lines
-from gpukube.cluster.proof.outcome import Check, NodeProof, PoolProof, Probe, missing
-from gpukube.core.values import Nodes
 from gpukube.engine.documents.report import report_document
-from gpukube.engine.run.report import ClusterReport, PoolReport
-from gpukube.errors import CloudError, ClusterError, Finding, Where
 from gpukube.visible import visible_tree
-from tests.builders import CLUSTER
-
-GPU = "nvidia.com/gpu"
-RIGHT = NodeProof("node-0", {GPU: 56}, {GPU: 56}, (), (Check("condition Ready", "True", "True", holds=True),))
-LOST = missing("node-1", "config-label", "error", "no label <config>", "whole GPUs", "kubectl label node node-1")
-WRONG = NodeProof("node-1", {GPU: 56}, {GPU: 8}, (LOST,), (Check("label config", "c-1", "", holds=False),))
-PROOF = PoolProof(
-    "train-aks",
-    "good",
-    "proven",
-    Nodes(1, 1, 1, autoscaled=False),
-    1,
-    (RIGHT,),
-    (),
-    {GPU: (56, 56)},
-    {GPU: 56},
-    Probe("passed", "sees 1g.5gb", GPU, "cuda:1", "node-0", ("GPU 0: \x1b[31mA100",)),
-)
-BROKEN = replace(
-    PROOF,
-    pool="bad",
-    status="broken",
-    per_node=(RIGHT, WRONG),
-    probe=Probe("failed", "sees nothing", GPU, "cuda:1", "node-0", (), (replace(LOST, code="step-probe"),)),
-)
-UNPROVEN = ClusterError.of(
-    [Finding("step-config-label", Where("train-aks/bad: node-1"), "no label", fix="label it")], "node-1: no label"
-)
-REPORTS = (
-    ClusterReport(
-        CLUSTER,
-        (
-            PoolReport("good", "good", "unchanged", "matches the spec", proof=PROOF),
-            PoolReport("bad", "bad", "failed", "differs", proof=BROKEN, error=UNPROVEN),
-            PoolReport("lost", "lost", "failed", "could not be read", error=ClusterError("no answer")),
-            PoolReport("late", "late", "not-attempted", "no request was sent"),
-            PoolReport(
-                "zero",
-                "zero",
-                "unchanged",
-                "matches the spec",
-                proof=replace(PROOF, per_node=(), probe=Probe("skipped", "no node", GPU, "cuda:1")),
-            ),
-        ),
-    ),
-    ClusterReport(replace(CLUSTER, key="lost-aks"), (), error=CloudError("no cluster", fix="check", code="no-cluster")),
-)
+from tests.documents import PROVEN
 
 
 def written() -> ET.Element:
-    text = "\n".join(junit_lines(visible_tree(report_document(REPORTS, kind="Verify"))))
+    text = "\n".join(junit_lines(visible_tree(report_document(PROVEN, kind="Verify"))))
     assert text.startswith("<?xml")
     return ET.fromstring(text)  # noqa: S314 -- what we wrote ourselves
 

@@ -11,12 +11,12 @@ from gpukube.cli.rendering.report import check_words, render_report
 from gpukube.cli.rendering.text import Hung, Text
 from gpukube.cli.rendering.view import View
 from gpukube.engine.documents.report import report_document
-from tests.unit.cli.test_junit import REPORTS
+from tests.documents import PROVEN
 
 if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.report import ReportDocument
 
-DOCUMENT: ReportDocument = report_document(REPORTS, kind="Verify")
+DOCUMENT: ReportDocument = report_document(PROVEN, kind="Verify")
 
 
 def shown(*, verbose: bool = False) -> list[str]:

@@ -1,0 +1,51 @@
+"""What `gpukube report show` does: read documents and write them in another format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube.cli import output as out
+from gpukube.cli.stderr import tell
+from gpukube.engine.documents.reading import read_document
+from gpukube.errors import SpecError, Where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cli.options import Choices
+
+FOR_SEVERAL = ("table", "text", "wide", "name")
+"""Formats that may follow one another; of the others a file is one document."""
+
+
+def show(choices: Choices, files: Sequence[str]) -> None:
+    """Show the documents of some files, after all of them are read."""
+    documents = [(file, read_document(file)) for file in files]
+    if len(documents) > 1 and choices.output not in FOR_SEVERAL:
+        raise SpecError(
+            f"{len(documents)} documents cannot be one {choices.output}",
+            where=Where("--output"),
+            fix=f"give one file, or choose one of {', '.join(FOR_SEVERAL)}",
+            code="output-format",
+        )
+    for file, document in documents:
+        kind = str(document["kind"])
+        if kind not in out.RENDERERS:
+            fix = "show the document of another command"
+            raise SpecError(f"a {kind} has no other formats", where=file, fix=fix, code="report-document")
+        if choices.output not in out.FORMATS[kind]:
+            raise SpecError(
+                f'"{choices.output}" is not a format of a {kind}',
+                where=file,
+                fix=f"choose one of {', '.join(out.FORMATS[kind])}",
+                code="output-format",
+            )
+    if choices.output == "terraform-json":
+        tell("note: without planned_values, which infracost needs; `gpukube pool plan -o terraform-json` has them")
+    for file, document in documents:
+        try:
+            out.show(document, choices.output, verbose=choices.verbose)
+        except (LookupError, TypeError, ValueError) as error:
+            # The shape cannot require that parts agree: a resource that min has and max has not, half a pair.
+            fix = "it was edited; write it again: gpukube ... -o json > FILE"
+            raise SpecError("its parts contradict each other", where=file, fix=fix, code="report-document") from error
