@@ -1,4 +1,7 @@
-"""Write docs/spec.md and docs/gpukube.schema.json from the models: `python tools/spec_docs.py`. A test compares."""
+"""Write what is made from the models: `python tools/spec_docs.py`. Tests compare.
+
+docs/spec.md, docs/gpukube.schema.json, and the names of fields for completion, which must not load the models.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube.spec.model import PROVIDERS
-from gpukube.spec.reference.fieldguide import explain_field
+from gpukube.spec.reference.fieldguide import explain_field, field_names
 from gpukube.spec.reference.schema import json_schema
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent.parent / "docs" / "spec.md"
 SCHEMA = PAGE.with_name("gpukube.schema.json")
+NAMES = PAGE.parent.parent / "gpukube" / "cli" / "field_names.py"
 
 HEAD = """# The spec, field by field
 
@@ -98,6 +102,15 @@ def spec_page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
+def names_module() -> str:
+    """Write the module of field names."""
+    names = "\n".join(field_names())
+    return (
+        '"""The fields of the spec, for completion. Written by tools/spec_docs.py from the models."""\n\n'
+        f'FIELD_NAMES = """\n{names}\n"""\n'
+    )
+
+
 def _of_cluster(provider: str) -> Iterator[str]:
     for field in explain_field("clusters").fields:
         if not field.providers or provider in field.providers:
@@ -126,4 +139,5 @@ def _row(field: FieldPage, name: str) -> str:
 if __name__ == "__main__":
     PAGE.write_text(spec_page())
     SCHEMA.write_text(schema_file())
-    sys.stdout.write(f"wrote {PAGE.name} and {SCHEMA.name}\n")
+    NAMES.write_text(names_module())
+    sys.stdout.write(f"wrote {PAGE.name}, {SCHEMA.name} and {NAMES.name}\n")

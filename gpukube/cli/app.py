@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 
 from gpukube import __version__
 from gpukube.cli.advice import meant
+from gpukube.cli.completion import VARIABLE, quiet_and_short
 from gpukube.cli.lazy import lazy_group
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
@@ -78,9 +79,15 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code. Wrong usage is 4, never 2: 2 means drift to CI scripts.
     """
-    verbose = "-v" in arguments or "--verbose" in arguments
-    if "_GPUKUBE_COMPLETE" in os.environ:
+    if VARIABLE in os.environ:
         _complete_plainly()
+        with quiet_and_short():
+            return _run(arguments)
+    return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    verbose = "-v" in arguments or "--verbose" in arguments
     try:
         line = shlex.join(["gpukube", *arguments])
         result = command_line().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)

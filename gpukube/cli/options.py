@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack, cast, 
 
 import typer
 
+from gpukube.cli.completion import REPLACE, complete_cluster, complete_format, complete_pool, one_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,7 +30,7 @@ class _Settings(TypedDict, total=False):
     envvar: str
     min: float
     max: float
-    autocompletion: Callable[[str], list[str]]
+    autocompletion: Callable[[str], list[str]] | Callable[[typer.Context, str], list[str]]
 
 
 def option(*names: str, default: T, show_default: bool = False, **settings: Unpack[_Settings]) -> T:
@@ -55,9 +57,12 @@ class Choices:
     )
     strict: bool = option("--strict", default=False, envvar="GPUKUBE_STRICT", help="Treat warnings as errors.")
     clusters: tuple[str, ...] = option(
-        "--cluster", default=(), metavar="GLOB", help="Only clusters whose key in the spec matches."
+        "--cluster", default=(), metavar="GLOB", autocompletion=complete_cluster,
+        help="Only clusters whose key in the spec matches.",
+    )  # fmt: skip
+    pools: tuple[str, ...] = option(
+        "--pool", default=(), metavar="GLOB", autocompletion=complete_pool, help="Only pools whose name matches."
     )
-    pools: tuple[str, ...] = option("--pool", default=(), metavar="GLOB", help="Only pools whose name matches.")
     names: tuple[str, ...] = ()
     owners: tuple[str, ...] = option(
         "--owner", default=(), metavar="NAME",
@@ -85,7 +90,7 @@ class Choices:
         help="Delete pools of this owner that the spec no longer declares, on the clusters it lists.",
     )
     replace: str = option(
-        "--replace", default="", metavar="HOW",
+        "--replace", default="", metavar="HOW", autocompletion=one_of(*REPLACE),
         help="If a field cannot change on a live pool: surge creates a new pool, drains the old one and deletes it; "
         "recreate deletes the pool and creates it again.",
     )  # fmt: skip
@@ -156,7 +161,7 @@ class Choices:
 
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
     output: str = option(
-        "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+        "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
         help="table (default), json, yaml; by command also wide, name, markdown, github, junit, terraform-json.",
     )  # fmt: skip
     events: str = option(
@@ -171,7 +176,7 @@ class Choices:
 
 
 ADDRESSES: Final[tuple[str, ...]] = option(
-    "--cluster", default=(), metavar="GLOB|ADDRESS",
+    "--cluster", default=(), metavar="GLOB|ADDRESS", autocompletion=complete_cluster,
     help="Only clusters whose key in the spec matches; or, without a spec, eks:ACCOUNT/REGION/NAME, "
     "aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
 )  # fmt: skip

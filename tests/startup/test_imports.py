@@ -123,6 +123,22 @@ SHELLS = {
         {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool create --par", "COMP_CWORD": "3"},
         "--parallelism",
     ),
+    "fields": (
+        {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube explain sharing.", "COMP_CWORD": "2"},
+        "sharing.mig",
+    ),
+    "fixed words": (
+        {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool export --to e", "COMP_CWORD": "4"},
+        "eksctl",
+    ),
+    "rules": (
+        {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube workload lint --explain g", "COMP_CWORD": "4"},
+        "gpu-fraction",
+    ),
+}
+READING_TABS = {
+    "pools": ({"COMP_WORDS": "gpukube pool get a", "COMP_CWORD": "3"}, "a100mig"),
+    "formats": ({"COMP_WORDS": "gpukube pool plan -o t", "COMP_CWORD": "4"}, "terraform-json"),
 }
 
 
@@ -132,6 +148,15 @@ def test_completion_when_asked_by_a_shell_then_answered_without_loading_anything
     modules = loaded(environ=environ)
     assert expected in loaded.out
     assert not packages(modules) & (HEAVY | SERVERS)
+
+
+@pytest.mark.parametrize("name", READING_TABS)
+def test_completion_when_it_reads_the_spec_then_yaml_alone_is_loaded(name: str, loaded: Loader) -> None:
+    environ, expected = READING_TABS[name]
+    modules = loaded(environ={"_GPUKUBE_COMPLETE": "complete_bash", "GPUKUBE_FILE": str(EXAMPLE), **environ})
+    assert expected in loaded.out.split()
+    assert not packages(modules) & ((HEAVY - {"yaml"}) | SERVERS)
+    assert not of(modules, "gpukube.spec.model") | of(modules, "gpukube.provider") | of(modules, "gpukube.engine")
 
 
 def test_field_when_explained_then_rules_of_clouds_but_no_sdk_no_cluster_client(loaded: Loader) -> None:
@@ -149,7 +174,19 @@ def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loade
 
 
 OFFLINE = {
-    "cli": {"advice", "app", "commands", "deferred", "formats", "lazy", "options", "output", "rendering", "stderr"},
+    "cli": {
+        "advice",
+        "app",
+        "commands",
+        "completion",
+        "deferred",
+        "formats",
+        "lazy",
+        "options",
+        "output",
+        "rendering",
+        "stderr",
+    },
     "cli.commands": {"spec"},
     "cluster": {"names", "release"},
     "cluster.release": {"chart_settings", "offline_checks"},
@@ -215,6 +252,7 @@ LINTING = {
         "app",
         "bodies",
         "commands",
+        "completion",
         "deferred",
         "formats",
         "lazy",

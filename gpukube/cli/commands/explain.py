@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
+from gpukube.cli.completion import complete_field, complete_pool
 from gpukube.cli.options import END, SPEC, Choices, takes
 
 if TYPE_CHECKING:
@@ -48,16 +49,6 @@ app = typer.Typer(
 )
 
 
-def _complete_field(incomplete: str) -> list[str]:
-    """Offer the fields that begin so, one level further."""
-    from gpukube.spec.reference.fieldguide import field_names
-
-    depth = incomplete.count(".") + 1
-    return list(
-        dict.fromkeys(".".join(name.split(".")[:depth]) for name in field_names() if name.startswith(incomplete))
-    )
-
-
 @app.command("field")
 @takes("output", "verbose")
 def explain(
@@ -67,7 +58,7 @@ def explain(
         typer.Argument(
             metavar="FIELD",
             show_default=False,
-            autocompletion=_complete_field,
+            autocompletion=complete_field,
             help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools for all fields.",
         ),
     ],
@@ -93,7 +84,12 @@ def explain(
 @takes(*SPEC, "clusters", "live", "output", *END)
 def owner(
     choices: Choices,
-    pool: Annotated[str, typer.Argument(metavar="POOL", show_default=False, help="Name of the pool in the spec.")],
+    pool: Annotated[
+        str,
+        typer.Argument(
+            metavar="POOL", show_default=False, autocompletion=complete_pool, help="Name of the pool in the spec."
+        ),
+    ],
     *,
     live: Annotated[bool, typer.Option("--live", help="Also read the clusters.")] = False,
 ) -> None:

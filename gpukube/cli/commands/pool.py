@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gpukube.cli.completion import EXPORT_TARGETS, complete_pool, one_of
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
 app = typer.Typer(help="Plan, create, change, list, verify and delete GPU node pools.", no_args_is_help=True)
@@ -122,7 +123,7 @@ def apply(
 @takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def scale(
     choices: Choices,
-    name: Annotated[str, typer.Argument(help="Name of the pool in the spec.")],
+    name: Annotated[str, typer.Argument(autocompletion=complete_pool, help="Name of the pool in the spec.")],
     *,
     nodes: int | None = option("--nodes", default=None, min=0, help="New size of a pool without autoscaling."),
     minimum: int | None = option("--min", default=None, min=0, help="New minimum of an autoscaled pool."),
@@ -143,7 +144,12 @@ def wait(
     choices: Choices,
     names: Annotated[
         list[str],
-        typer.Argument(default_factory=list, show_default=False, help="Names of pools; all of the spec by default."),
+        typer.Argument(
+            default_factory=list,
+            show_default=False,
+            autocompletion=complete_pool,
+            help="Names of pools; all of the spec by default.",
+        ),
     ],
 ) -> None:
     """Wait until the clouds have finished with the pools of the spec, then verify the GPUs on their nodes.
@@ -184,7 +190,11 @@ def export_pools(
     choices: Choices,
     *,
     to: str = option(
-        "--to", default="", metavar="TARGET", help="aws, az, gcloud, terraform, eksctl, karpenter; by cloud."
+        "--to",
+        default="",
+        metavar="TARGET",
+        autocompletion=one_of(*EXPORT_TARGETS),
+        help=f"{', '.join(EXPORT_TARGETS)}; by cloud.",
     ),
 ) -> None:
     """Write pools of a spec, or live ones (--cluster ADDRESS), for another tool. Changes nothing.
@@ -201,7 +211,7 @@ def export_pools(
 @takes(*SPEC, "clusters", "output", *END, clusters=ADDRESSES)
 def get_pool(
     choices: Choices,
-    name: Annotated[str, typer.Argument(help="Name of the pool in the spec.")],
+    name: Annotated[str, typer.Argument(autocompletion=complete_pool, help="Name of the pool in the spec.")],
 ) -> None:
     """Show one live pool, on every cluster that has it: fields, nodes, devices."""
     from gpukube.cli.bodies import pool_views as viewing
@@ -213,7 +223,7 @@ def get_pool(
 @takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def delete(
     choices: Choices,
-    names: Annotated[list[str], typer.Argument(help="Names of the pools in the spec.")],
+    names: Annotated[list[str], typer.Argument(autocompletion=complete_pool, help="Names of the pools in the spec.")],
 ) -> None:
     """Delete pools of this spec's owner. Asks on a terminal; without one it needs --yes.
 
@@ -228,7 +238,7 @@ def delete(
 @takes(*SPEC, "clusters", "owners", "yes", "no_wait", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def release(
     choices: Choices,
-    names: Annotated[list[str], typer.Argument(help="Names of the pools in the spec.")],
+    names: Annotated[list[str], typer.Argument(autocompletion=complete_pool, help="Names of the pools in the spec.")],
 ) -> None:
     """Give pools back: take gpukube's ownership labels off, and leave the pools as they are. Asks, like delete.
 
@@ -247,7 +257,9 @@ def release(
 )  # fmt: skip
 def drain(
     choices: Choices,
-    name: Annotated[str, typer.Argument(help="Name of the pool in the spec, or in the cloud.")],
+    name: Annotated[
+        str, typer.Argument(autocompletion=complete_pool, help="Name of the pool in the spec, or in the cloud.")
+    ],
     *,
     undo: bool = option("--undo", default=False, help="Uncordon the nodes that a drain has cordoned."),
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from gpukube.cli.completion import complete_format
 from gpukube.cli.options import SPEC, Choices, option, takes
 
 app = typer.Typer()
 
 _FINDINGS = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
     help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
 )  # fmt: skip
 

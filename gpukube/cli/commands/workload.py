@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
+from gpukube.cli.completion import complete_cluster, complete_format, complete_lint_rule, complete_pool, one_of
 from gpukube.cli.options import SPEC, Choices, option, takes
 
 app = typer.Typer(help="Write, check and fit workloads of the pools: Pods, KubeRay.", no_args_is_help=True)
 
 _FINDINGS = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
     help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
 )  # fmt: skip
 
 _PLACES = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
     help="table (default), wide, json, yaml.",
 )  # fmt: skip
 
@@ -38,7 +39,10 @@ class LintOptions:
     fix: bool = option("--fix", default=False, help="Fix what is safe to fix, in place; of stdin to stdout.")
     diff: bool = option("--diff", default=False, help="Show what --fix would change, and change nothing.")
     list_rules: bool = option("--list-rules", default=False, help="List all rules.")
-    explain: str = option("--explain", default="", metavar="RULE", help="Explain a rule: GPK705, or its name.")
+    explain: str = option(
+        "--explain", default="", metavar="RULE", autocompletion=complete_lint_rule,
+        help="Explain a rule: GPK705, or its name.",
+    )  # fmt: skip
 
 
 @app.command()
@@ -83,7 +87,8 @@ def fit(
 
 _KINDS = ("pod", "job", "deployment", "statefulset", "jobset", "raycluster", "rayjob", "rayservice", "kueue")
 _CLUSTER = option(
-    "--cluster", default=(), metavar="KEY", help="Which cluster, where the pool is on several."
+    "--cluster", default=(), metavar="KEY", autocompletion=complete_cluster,
+    help="Which cluster, where the pool is on several.",
 )  # fmt: skip
 
 
@@ -91,7 +96,9 @@ _CLUSTER = option(
 class RenderOptions:
     """What `workload render` alone takes."""
 
-    pool: str = option("--pool", default="", metavar="NAME", help="Name of the pool in the spec.")
+    pool: str = option(
+        "--pool", default="", metavar="NAME", autocompletion=complete_pool, help="Name of the pool in the spec."
+    )
     gpus: int = option("--gpus", default=1, min=1, help="GPUs, instances or shares of one pod (default 1).")
     resource: str = option("--resource", default="", metavar="NAME", help="Which device, if nodes have several kinds.")
     image: str = option("--image", default="", help="Image of the pods (default: a pinned CUDA or Ray image).")
@@ -114,7 +121,7 @@ def render(
         typer.Argument(
             metavar="KIND",
             show_default=False,
-            autocompletion=lambda incomplete: [kind for kind in _KINDS if kind.startswith(incomplete)],
+            autocompletion=one_of(*_KINDS),
             help=", ".join(_KINDS) + ".",
         ),
     ],

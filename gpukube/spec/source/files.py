@@ -61,6 +61,29 @@ def read_sources(
     )
 
 
+def read_regular(paths: Sequence[str], *, most: int) -> Iterator[str]:
+    """Read the texts of regular files, as far as they can be read: for completion, which must change and await nothing.
+
+    A pipe or a terminal is left alone, and so is stdin.
+
+    Args:
+        paths: As written.
+        most: Bytes, of all files together; what is beyond is not read.
+    """
+    for path in paths:
+        try:
+            files = [] if path == "-" else _files(path)
+        except (OSError, ValueError):
+            continue
+        for file in () if isinstance(files, Finding) else files:
+            found = _read_file(file, most) if Path(file).is_file() else None
+            if isinstance(found, Source):
+                most -= len(found.text)
+                yield found.text
+            if most <= 0:
+                return
+
+
 def _read(path: str, stdin: TextIO | None, seen: set[str], most: int) -> Iterator[Source | Finding]:
     """Read one path; `seen` holds the files that were read before, whatever they were called."""
     if path == "-":

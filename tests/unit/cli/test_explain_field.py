@@ -107,26 +107,3 @@ def test_every_field_when_explained_then_something_is_said(explain: Run) -> None
         assert (code, err) == (0, ""), name
         assert out.startswith(explain_field(name).path)
         assert len(out.splitlines()) > 1
-
-
-COMPLETIONS = {
-    "explain pools.sh": {"pools.sharing"},
-    "explain field sharing": set(),
-    "explain o": {"owner"},
-    "explain pools.sharing.": {"pools.sharing.mig", "pools.sharing.timeSlicing", "pools.sharing.mps"},
-    "explain field pools.gpu.m": {"pools.gpu.model"},
-    "init --provider a": {"aks"},
-    "init --gpu H100": {"H100-80GB", "H100-94GB"},
-}
-
-
-@pytest.mark.parametrize("line", COMPLETIONS)
-def test_tab_when_pressed_then_fields_and_words_are_offered(
-    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("_GPUKUBE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", f"gpukube {line}")
-    monkeypatch.setenv("COMP_CWORD", str(len(line.split())))
-    with pytest.raises(SystemExit, match="0"):
-        main([])
-    assert set(capsys.readouterr().out.split()) == COMPLETIONS[line]

@@ -1,0 +1,70 @@
+"""Names of clusters and pools in a text that may be half written: for completion, without models and messages.
+
+Lives here: reading names off YAML events as far as the text can be read. Must not live here: what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, cast
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentStartEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_LIST: Final = object()
+"""Stands for "which element" in the place of a value."""
+
+
+@dataclass(slots=True)
+class Names:
+    """Keys of `clusters` and names of `pools`, as written, in the order of the text."""
+
+    clusters: list[str] = field(default_factory=list)
+    pools: list[str] = field(default_factory=list)
+
+
+def names_in(text: str) -> Names:
+    """Collect the names in all documents of a text, up to where it is no YAML."""
+    names = Names()
+    place: list[Any] = []  # per open collection: _LIST, or the key whose value is next, or None before a key
+    try:
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            kind = type(event)
+            if kind is DocumentStartEvent:
+                place = []
+            elif kind is MappingStartEvent:
+                place.append(None)
+            elif kind is SequenceStartEvent:
+                place.append(_LIST)
+            elif isinstance(event, CollectionEndEvent):
+                place.pop()
+                _close(place)
+            elif kind is ScalarEvent and place and place[-1] is None:
+                place[-1] = value = cast("ScalarEvent", event).value
+                if len(place) == 2 and place[0] == "clusters":  # noqa: PLR2004 - clusters, key
+                    names.clusters.append(value)
+            elif kind is ScalarEvent:
+                if place == ["pools", _LIST, "name"]:
+                    names.pools.append(cast("ScalarEvent", event).value)
+                _close(place)
+            elif kind is AliasEvent:
+                _close(place)
+    except yaml.YAMLError:
+        pass  # a line that is being written
+    return names
+
+
+def _close(place: list[Any]) -> None:
+    """Note that a value is complete: the next scalar of its mapping is a key."""
+    if place and place[-1] is not _LIST:
+        place[-1] = None
