@@ -1,4 +1,7 @@
-"""What a plan makes of the state that pools are in: whose they are, protected, failed, on their way out."""
+"""What a plan makes of the state that pools are in: whose they are, protected, failed, on their way out.
+
+Each test has one cloud in each run, another each day.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tests.changes.world import Document, Pool
+
+pytestmark = pytest.mark.turns(3)
 
 OWNER, POOL, PROTECT = "gpukube.io/owner", "gpukube.io/pool", "gpukube.io/protect"
 NOBODY = {OWNER: None, POOL: None}

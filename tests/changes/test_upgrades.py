@@ -109,6 +109,7 @@ def _inference() -> Document:
     return {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_pool_when_upgraded_then_told_before_driven_and_proven(cloud: str, world: World) -> None:
     with stage_of(world, cloud) as stage:
@@ -139,6 +140,7 @@ def test_pool_when_upgraded_then_told_before_driven_and_proven(cloud: str, world
         assert differences(world.plan(stage.document, upgrade=True)) == []
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("cloud", ["eks", "aks"])
 def test_budget_when_it_blocks_then_named_and_once_gone_a_killed_run_is_completed(cloud: str, world: World) -> None:
     with stage_of(world, cloud) as stage:

@@ -28,12 +28,7 @@ HOLDS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "gke": (("gke", "PUT", "/nodePools/"),),
 }
 """Where the first of the two is held: at its change of the pool, or while Helm runs."""
-LATER = [("aks", None), ("aks", HOLDS["aks"][0]), ("eks", None), ("eks", HELM)]
-CASES = [
-    pytest.param(name, hold, marks=[pytest.mark.slow] if (name, hold) in LATER else [])
-    for name, holds in HOLDS.items()
-    for hold in (None, *holds)
-]
+CASES = [(name, hold) for name, holds in HOLDS.items() for hold in (None, *holds)]
 
 
 def hold(stage: Stage, started: Started) -> None:
@@ -59,6 +54,7 @@ def apply(stage: Stage, spec: Path) -> Started:
     return stage.start("pool", "apply", "--yes", "--allow-disruption", "-f", str(spec), "-o", "json")
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(("name", "held"), CASES)
 def test_apply_when_one_spec_is_applied_twice_at_once_then_the_change_is_made_once(
     stage: Stage, name: str, held: tuple[str, str, str] | None

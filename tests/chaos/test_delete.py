@@ -53,6 +53,7 @@ def test_delete_when_killed_at_every_call_in_a_row_then_the_next_one_ends_it(sta
     require_deleted(stage, start_delete(stage).wait())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("at", range(len(CALLS)), ids=CALLS)
 def test_delete_when_killed_with_its_answer_lost_then_the_next_one_ends_it(stage: Stage, at: int) -> None:
     make_pool(stage)
@@ -62,7 +63,7 @@ def test_delete_when_killed_with_its_answer_lost_then_the_next_one_ends_it(stage
     require_deleted(stage, start_delete(stage).wait())
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("kind", FAULTS)
 def test_delete_when_each_call_is_disturbed_in_a_row_then_it_gets_over_it(stage: Stage, kind: str) -> None:
     make_pool(stage)
@@ -74,7 +75,7 @@ def test_delete_when_each_call_is_disturbed_in_a_row_then_it_gets_over_it(stage:
     require_deleted(stage, start_delete(stage).wait())
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("case", [None, *POOL_API])
 def test_delete_when_the_creation_was_killed_then_deleted_and_made_again(
     stage: Stage, undisturbed: Undisturbed, case: str | None

@@ -83,6 +83,7 @@ def test_update_when_the_cloud_is_busy_then_waited_for(stage: Stage, name: str) 
     require_changed(stage, cloud, change, ended)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(("name", "what"), FAILING)
 def test_update_when_the_cloud_cannot_do_it_then_said_and_the_next_run_brings_it_about(
     stage: Stage, name: str, what: str

@@ -49,11 +49,13 @@ def disturb(stage: Stage, undisturbed: Undisturbed, where: Mapping[str, object],
     return struck
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("at", range(3))
 def test_create_when_a_read_of_the_cloud_fails_then_converges(stage: Stage, undisturbed: Undisturbed, at: int) -> None:
     assert disturb(stage, undisturbed, {"service": "arm", "nth": at + 1}, KINDS[at])
 
 
+@pytest.mark.turns(5)
 @pytest.mark.parametrize(
     ("case", "kind"), [*((case, KINDS[at]) for at, case in enumerate(POOL_API)), ("put", "drop-after")]
 )
@@ -79,11 +81,13 @@ def test_create_when_every_call_before_helm_fails_in_a_row_then_nothing_was_chan
     stage.require_converged(stage.create(), undisturbed.objects)
 
 
-def test_create_when_every_call_of_the_proof_fails_in_a_row_then_it_gets_over_each(
-    stage: Stage, undisturbed: Undisturbed
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("part", range(3))
+def test_create_when_every_third_call_of_the_proof_fails_in_a_row_then_it_gets_over_each(
+    stage: Stage, undisturbed: Undisturbed, part: int
 ) -> None:
     stage.require_converged(stage.create(), undisturbed.objects)
-    for nth in range(LOOK + 1, 2 * LOOK + 1):  # one look to plan, and one to prove
+    for nth in range(LOOK + 1 + part, 2 * LOOK + 1, 3):  # one look to plan, and one to prove
         parts = dict(FAULTS[KINDS[nth % len(KINDS)]])
         daemon.add_fault(stage.info, str(parts.pop("action")), service="kube", nth=nth, **parts)
         ended = stage.create()
@@ -93,6 +97,7 @@ def test_create_when_every_call_of_the_proof_fails_in_a_row_then_it_gets_over_ea
         assert (ended.code, ended.devices) == (0, {"nvidia.com/gpu": 56}), ended.said
 
 
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("at", range(BEFORE_HELM, BEFORE_PROOF))
 def test_create_when_a_call_of_the_cluster_fails_then_converges(
     stage: Stage, undisturbed: Undisturbed, at: int
@@ -100,7 +105,7 @@ def test_create_when_a_call_of_the_cluster_fails_then_converges(
     assert disturb(stage, undisturbed, {"service": "kube", "nth": undisturbed.ours[at]}, KINDS[at % len(KINDS)])
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("case", HELM_FAULTS)
 def test_create_when_a_call_of_helm_fails_then_converges(stage: Stage, undisturbed: Undisturbed, case: str) -> None:
     nth = helm_call(undisturbed, HELM_CALLS[case])

@@ -93,6 +93,7 @@ def test_create_when_killed_at_every_call_before_the_first_change_in_a_row_then_
     stage.require_converged(stage.create(), undisturbed.objects)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("case", POOL_API)
 def test_create_when_killed_at_a_call_of_the_pool_api_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str
@@ -103,17 +104,20 @@ def test_create_when_killed_at_a_call_of_the_pool_api_then_converges(
         daemon.reset(stage.info)
 
 
-def test_create_when_killed_at_every_call_of_the_proof_in_a_row_then_converges(
-    stage: Stage, undisturbed: Undisturbed
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("part", range(3))
+def test_create_when_killed_at_every_third_call_of_the_proof_in_a_row_then_converges(
+    stage: Stage, undisturbed: Undisturbed, part: int
 ) -> None:
     daemon.add_fault(stage.info, "hang", service="kube", nth=undisturbed.ours[BEFORE_PROOF])
     assert stage.kill_at_fault(stage.start_create(), with_children=True)
-    for nth in range(LOOK + 1, 2 * LOOK + 1):  # from now on there is one look to plan, and one to prove
+    for nth in range(LOOK + 1 + part, 2 * LOOK + 1, 3):  # from now on there is one look to plan, and one to prove
         daemon.add_fault(stage.info, "hang", service="kube", nth=nth)
         assert stage.kill_at_fault(stage.start_create(), with_children=True), nth
     stage.require_converged(stage.create(), undisturbed.objects)
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "at",
     [
@@ -130,7 +134,7 @@ def test_create_when_killed_at_a_call_of_the_cluster_then_converges(
         daemon.reset(stage.info)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("case", HELM_CALLS)
 def test_create_when_the_machine_dies_while_helm_runs_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str
@@ -141,6 +145,7 @@ def test_create_when_the_machine_dies_while_helm_runs_then_converges(
         daemon.reset(stage.info)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("case", ["dry run", "release record", "config"])
 def test_create_when_killed_alone_while_helm_runs_on_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str

@@ -96,7 +96,7 @@ BOUNDARIES: dict[str, tuple[str, str, int, Action]] = {
 """Where a deletion that is repeated has something to finish: method, part of the path, which of those, and how."""
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("case", BOUNDARIES)
 def test_delete_when_killed_while_helm_drops_the_entry_then_the_same_delete_finishes_it(
     stage: Stage, deletion: Deletion, case: str

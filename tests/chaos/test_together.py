@@ -49,7 +49,7 @@ def create_both(stage: Stage, specs: Sequence[Path], nth: int | None) -> list[En
     return [until_done(stage, spec, one) for spec, one in zip(specs, ended, strict=True)]
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("held", HELD_BACK)
 def test_create_when_run_twice_at_once_then_one_pool_and_one_release(
     stage: Stage, undisturbed: Undisturbed, held: str | None
@@ -59,7 +59,7 @@ def test_create_when_run_twice_at_once_then_one_pool_and_one_release(
         stage.require_converged(ended, undisturbed.objects)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("held", HELD_BACK)
 def test_create_when_two_specs_run_at_once_then_one_release_serves_both(
     stage: Stage, undisturbed: Undisturbed, held: str | None

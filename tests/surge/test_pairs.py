@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.changes.world import World
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_commands_when_a_replacement_is_under_way_then_they_say_so_and_going_back_ends_it(
     world: World, cloud: str, monkeypatch: pytest.MonkeyPatch

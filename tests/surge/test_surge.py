@@ -1,4 +1,7 @@
-"""A pool is replaced by a second one beside it, on each cloud: never fewer GPUs, from wherever a run died."""
+"""A pool is replaced by a second one beside it, on each cloud: never fewer GPUs, from wherever a run died.
+
+Each test has one cloud in each run, another each day.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 MOST_STRIKES = 40
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_surge_when_undisturbed_then_pods_move_and_no_gpu_is_missing_at_any_moment(world: World, cloud: str) -> None:
     story = begin(world, cloud, f"main-{cloud}")
@@ -53,6 +57,7 @@ def test_surge_when_undisturbed_then_pods_move_and_no_gpu_is_missing_at_any_mome
     assert (back.outcome, back.name, story.pools()) == ("done", POOL, {POOL: NODES})
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_surge_when_killed_at_each_change_in_turn_then_the_same_command_ends_it(
     world: World, cloud: str, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +81,7 @@ def test_surge_when_killed_at_each_change_in_turn_then_the_same_command_ends_it(
     assert world.pools(story.after)[POOL].action == "no-op"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_surge_when_a_budget_blocks_then_both_pools_stay_and_the_same_command_resumes(world: World, cloud: str) -> None:
     story = begin(world, cloud, f"blocked-{cloud}")
@@ -96,6 +102,7 @@ def test_surge_when_a_budget_blocks_then_both_pools_stay_and_the_same_command_re
         assert (report.outcome, story.pools()) == ("done", {SECOND: NODES}), report
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_surge_when_a_pod_runs_that_nothing_makes_again_then_no_second_pool_is_made(world: World, cloud: str) -> None:
     story = begin(world, cloud, f"alone-{cloud}")
@@ -108,6 +115,7 @@ def test_surge_when_a_pod_runs_that_nothing_makes_again_then_no_second_pool_is_m
         assert (world.nodes(story.cluster), len(running(cluster))) == (before, 1)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_surge_when_autoscaled_from_zero_then_the_new_pool_has_nodes_for_all_pods_before_they_move(
     world: World, cloud: str
@@ -126,6 +134,7 @@ def test_surge_when_autoscaled_from_zero_then_the_new_pool_has_nodes_for_all_pod
     assert (same.action, same.name) == ("no-op", SECOND), same.why
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_surge_when_the_name_is_a_strangers_or_the_pool_protected_then_nothing_is_touched(
     world: World, cloud: str
@@ -145,6 +154,7 @@ def test_surge_when_the_name_is_a_strangers_or_the_pool_protected_then_nothing_i
     assert world.nodes(story.cluster) == before
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_recreate_when_autoscaled_then_frozen_drained_and_made_again_in_one_run(world: World, cloud: str) -> None:
     story = begin(world, cloud, f"again-{cloud}", nodes={"autoscaling": {"min": 0, "max": 3, "initial": NODES}})
