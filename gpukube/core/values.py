@@ -433,6 +433,11 @@ class UpdateRow:
     call: str
     source: str
 
+    @property
+    def renews_nodes(self) -> bool:
+        """Whether nodes are made anew: a size, a taint and a label change on those that are there."""
+        return self.kind == "disruptive" and self.field[0] not in ("nodes", "taints", "labels")
+
 
 @dataclass(frozen=True, slots=True)
 class Ability:

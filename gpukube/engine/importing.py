@@ -177,11 +177,13 @@ def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
     others = [one for one in find_advertisers(plan.seen, (served,)) if one.lands_on]
     if not others:
         return (
-            "nothing that gpukube knows advertises its devices; remove devicePlugin.owner and apply, and gpukube does"
+            "nothing that gpukube knows advertises its devices; remove devicePlugin.owner and apply with "
+            "--allow-disruption, and gpukube does"
         )
     names = " and ".join(one.title for one in others)
     return (
-        f"{names} advertises its devices; to hand them over: {others[0].fixes[1]}, remove devicePlugin.owner, and apply"
+        f"{names} advertises its devices; to hand them over: (1) remove devicePlugin.owner here; "
+        f"(2) {others[0].fixes[1]}; (3) apply with --allow-disruption, since pods are running"
     )
 
 
@@ -293,14 +295,15 @@ def _spec(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> SpecData:
 
 
 def _lines(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> Iterator[str]:
-    yield f"# {len(found)} GPU pools of {cluster.name}, as they are live. What the cloud gives by itself is left out."
-    yield "# To take them over: gpukube pool plan -f FILE --adopt, then gpukube pool apply -f FILE --adopt."
+    pools, they, them = ("pool", "it is", "it") if len(found) == 1 else ("pools", "they are", "them")
+    yield f"# {len(found)} GPU {pools} of {cluster.name}, as {they} live. What the cloud gives by itself is left out."
+    yield f"# To take {them} over: gpukube pool plan -f FILE --adopt, then gpukube pool apply -f FILE --adopt."
     said = [one for one in found if not one.refusal]
     spec = _spec(said, cluster, owner)
-    pools = cast("list[SpecData]", spec.pop("pools"))
+    written = cast("list[SpecData]", spec.pop("pools"))
     yield from dump_data(spec).splitlines()
     yield "pools:" if said else "pools: []"
-    for one, data in zip(said, pools, strict=True):
+    for one, data in zip(said, written, strict=True):
         machine = live_machine(cluster.provider, one.observed)
         if machine is not None:
             yield f"  # {machine.gpus:g} x {machine.model}"

@@ -38,6 +38,8 @@ _TWO_PLUGINS: Final = (
     "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count drops to 0 "
     "when either restarts"
 )
+_EKSCTL: Final = " (eksctl installs it again unless told --install-nvidia-plugin=false)"
+"""Of the static manifest where eksctl applies it; the how-to of AKS has another namespace."""
 _OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
 """Labels that a foreign NFD or GPU Operator may put on a node that does not exist yet."""
 
@@ -128,8 +130,7 @@ _OTHER_ROWS: Final[tuple[_Row, ...]] = (
         "static-manifest",
         _static_manifest,
         keep="let it advertise: write devicePlugin.owner: none for these pools",
-        remove="remove it: kubectl delete daemonset {name} --namespace {namespace} (eksctl installs it again "
-        "unless told --install-nvidia-plugin=false)",
+        remove="remove it: kubectl delete daemonset {name} --namespace {namespace}{again}",
     ),
     _Row(
         "unknown-plugin",
@@ -213,6 +214,7 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
         "name": daemonset.name,
         "namespace": daemonset.namespace,
         "instance": daemonset.labels.get("app.kubernetes.io/instance", daemonset.name),
+        "again": _EKSCTL if daemonset.namespace == "kube-system" else "",
     }
     return [
         ForeignAdvertiser(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.durations import Span
-from gpukube.core.fields import COUNT, LEAST
+from gpukube.core.fields import COUNT, LEAST, label
+from gpukube.core.owners.labels import MIG_CONFIG_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,7 +88,7 @@ def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
 
 def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
     calls = len(plan.requests)
-    rolls = any(c.row.kind == "disruptive" and c.change.field[0] not in ("nodes", "taints") for c in plan.changes)
+    rolls = any(c.row.renews_nodes for c in plan.changes)
     if calls - rolls > 0:
         each = known.change
         yield Term(
@@ -97,9 +98,14 @@ def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
         nodes = max(1, plan.observed.nodes or 1) if plan.observed else 1
         # All at once, or one by one: what a surge makes of it is the cloud's.
         yield Term("nodes being replaced", Span(known.roll.least_s, known.roll.most_s * nodes, known.roll.source))
-    if any(c.change.field in (COUNT, LEAST) and _grows(c.change.old, c.change.new) for c in plan.changes):
+    labels = [c.change.field for c in plan.changes if c.row.kind == "disruptive" and c.change.field[0] == "labels"]
+    grows = any(c.change.field in (COUNT, LEAST) and _grows(c.change.old, c.change.new) for c in plan.changes)
+    if grows:
         yield Term("nodes starting", known.create)
+    if grows or labels:  # a label decides which plugin a node has, and by which configuration: it begins again
         yield Term("GPUs becoming allocatable", known.gpus)
+    if label(MIG_CONFIG_LABEL) in labels and known.reboot:
+        yield Term("nodes restarting to cut their GPUs", known.reboot)
 
 
 def _grows(old: object, new: object) -> bool:

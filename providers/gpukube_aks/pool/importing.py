@@ -35,6 +35,7 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
     FieldPath("aks", "scaleSetEvictionPolicy"): ("Delete",),
     FieldPath("aks", "securityProfile", "enableSecureBoot"): (False,),
     FieldPath("aks", "securityProfile", "enableVTPM"): (False,),
+    FieldPath("aks", "upgradeSettings", "undrainableNodeBehavior"): ("Schedule",),
     FieldPath("aks", "workloadRuntime"): ("OCIContainer",),
 }
 """Values that a pool has of which nothing was said."""

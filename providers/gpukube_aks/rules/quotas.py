@@ -87,8 +87,7 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
 def _surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> int:
     """As many as maxSurge adds where a change makes the nodes anew; none in Spot pools (docs: aks/spot-node-pool)."""
     rows = [find_row(change, observed) for change in changes]
-    rolls = any(row.kind == "disruptive" and row.field[0] not in ("nodes", "taints") for row in rows)
-    if not rolls or desired.target.capacity.type == "spot":
+    if not any(row.renews_nodes for row in rows) or desired.target.capacity.type == "spot":
         return 0
     return share_of(desired.target.upgrade.max_surge or _DEFAULT_SURGE, observed.nodes or 0)
 

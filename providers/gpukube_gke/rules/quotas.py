@@ -81,7 +81,7 @@ def _title(name: str) -> str:
 def _surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> int:
     """As many as maxSurge adds where a change may make nodes anew; a blue-green upgrade doubles the pool."""
     rows = [find_row(change) for change in changes]
-    if not any(row.kind == "disruptive" and row.field[0] not in ("nodes", "taints") for row in rows):
+    if not any(row.renews_nodes for row in rows):
         return 0
     if at(observed.native, "upgradeSettings", "strategy") == "BLUE_GREEN":
         return desired.target.nodes.maximum

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from gpukube.cli.rendering.durations import duration_words
 from gpukube.core.durations import CloudDurations, Span
-from gpukube.core.fields import COUNT, DISK_SIZE
+from gpukube.core.fields import COUNT, DISK_SIZE, label
+from gpukube.core.owners.labels import CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.plan import plan_pool
-from gpukube.core.values import Change, ClassifiedChange, Loss, Nodes, PoolPlan
+from gpukube.core.values import Change, ClassifiedChange, Loss, Nodes, PoolPlan, UpdateRow
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.plan.durations import Duration, Term, cluster_duration, pool_duration
 from gpukube.engine.plan.planning import ClusterPlan
@@ -58,6 +59,20 @@ def test_pool_when_changed_then_what_its_calls_do() -> None:
     ]
     assert terms(changed(Change(COUNT, 5, 3))) == ["calls to the cloud"]
     assert terms(replace(NEW, action="no-op", requests=())) == []
+
+
+def test_pool_when_its_labels_move_the_plugin_then_devices_come_again_and_no_node_does() -> None:
+    rows = [
+        UpdateRow(label(key), "disruptive", "restarts the plugin", "update", "")
+        for key in (CONFIG_LABEL, MIG_CONFIG_LABEL)
+    ]
+    config, cut = (ClassifiedChange(Change(row.field, None, "x"), row) for row in rows)
+    assert terms(replace(changed(), changes=(config,), requests=NEW.requests)) == [
+        "calls to the cloud", "GPUs becoming allocatable"
+    ]  # fmt: skip
+    assert terms(replace(changed(), changes=(config, cut), requests=NEW.requests)) == [
+        "calls to the cloud", "GPUs becoming allocatable", "nodes restarting to cut their GPUs"
+    ]  # fmt: skip
 
 
 def test_pool_when_replaced_then_pods_leave_before_anything_is_deleted() -> None:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.fields import KUBERNETES_VERSION
+from gpukube.core.fields import KUBERNETES_VERSION, label
 from gpukube.core.plan import find_changes
 from gpukube.core.upgrades import NodeMarks, NodeOffer
-from gpukube.core.values import ClusterFacts
+from gpukube.core.values import Change, ClusterFacts
 from gpukube_aks import AksProvider
 from gpukube_aks.pool.importing import chosen_fields
 from gpukube_aks.pool.observe import observe_pool
 from gpukube_aks.pool.renewing import NODE_IMAGE, UPGRADE_IMAGE, AksUpgrades
+from gpukube_aks.rules.quotas import QUOTAS
 from tests.unit.gpukube_aks.test_observe import TARGETS, answer, desire
 
 if TYPE_CHECKING:
@@ -66,6 +67,17 @@ def test_image_when_newer_then_a_change_by_a_call_of_its_own() -> None:
 def test_image_when_not_declared_then_neither_a_difference_nor_chosen() -> None:
     assert all(change.field != NODE_IMAGE for change in diff_fields(DESIRED.fields, pool().fields))
     assert NODE_IMAGE not in chosen_fields(pool())
+
+
+def test_surge_when_only_labels_change_then_no_more_nodes_are_needed() -> None:
+    label_change = Change(label("nvidia.com/device-plugin.config"), None, "c-1")
+    assert QUOTAS.surge(DESIRED, pool(), [label_change]) == 0
+    assert QUOTAS.surge(DESIRED, pool(), [label_change, Change(KUBERNETES_VERSION, "1.33.5", "1.34.2")]) == 2
+
+
+def test_settings_when_az_writes_what_the_service_does_anyway_then_nobody_chose_them() -> None:
+    settings = {"undrainableNodeBehavior": "Schedule", "maxSurge": "10%"}
+    assert not [path for path in chosen_fields(pool(upgradeSettings=settings)) if "upgrade" in str(path)]
 
 
 @pytest.mark.parametrize(
