@@ -63,6 +63,10 @@ class Choices:
     pools: tuple[str, ...] = option(
         "--pool", default=(), metavar="GLOB", autocompletion=complete_pool, help="Only pools whose name matches."
     )
+    shard: str = option(
+        "--shard", default="", metavar="I/N",
+        help="Only the clusters of part I of N, such as 3/16; each cluster is in exactly one part.",
+    )  # fmt: skip
     names: tuple[str, ...] = ()
     owners: tuple[str, ...] = option(
         "--owner", default=(), metavar="NAME",

@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from gpukube.cli.live_rows import LiveRows
     from gpukube.cli.options import Choices
     from gpukube.cli.progress import PlainLines
+    from gpukube.core.shards import Shard
+    from gpukube.engine.documents.shapes.doctor import DoctorDocument
+    from gpukube.engine.documents.shapes.listing import ListDocument
+    from gpukube.engine.documents.shapes.plan import PlanDocument
+    from gpukube.engine.documents.shapes.report import ReportDocument
     from gpukube.engine.saved import SavedPlan
+
+    Shardable = PlanDocument | ListDocument | DoctorDocument | ReportDocument
 
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
 """Commands that bring about what the spec says; the others leave out hints, which would be the same each time."""
@@ -94,6 +101,14 @@ def _prepared(choices: Choices, saved: SavedPlan | None) -> tuple[tuple[LoadedSp
         addresses = [text for text in choices.clusters if is_address(text)]
         if not addresses or len(addresses) < len(choices.clusters):
             raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+        if "shard" in choices.given:
+            raise SpecError(
+                "--shard needs a spec",
+                where=Where("--shard"),
+                fix="add -f pools.yaml, or remove it",
+                why="the parts are those of the clusters of a spec",
+                code="shard-spec",
+            )
         return (), prepare_addresses(addresses, choices.owners)
     if choices.owners:
         fix = "remove it: the spec's metadata.name is the owner"
@@ -102,8 +117,26 @@ def _prepared(choices: Choices, saved: SavedPlan | None) -> tuple[tuple[LoadedSp
         )
     learn_refreshed(os.environ, sandbox=choices.sandbox)
     specs = saved.specs if saved is not None else offline.load(choices.files, sets=choices.sets)
-    filters = Filters(tuple(choices.clusters), tuple(choices.pools))
+    filters = Filters(tuple(choices.clusters), tuple(choices.pools), _shard(choices))
     return specs, prepare(specs, filters, strict=choices.strict)
+
+
+def _shard(choices: Choices) -> Shard | None:
+    # An empty one, of a variable that is not set, must not look like none at all: that would be every cluster.
+    if not choices.shard and "shard" not in choices.given:
+        return None
+    from gpukube.core.shards import parse_shard  # for this option alone
+
+    return parse_shard(choices.shard)
+
+
+def note_shard(document: Shardable, job: Job, code: ExitCode) -> None:
+    """Write into the document of a run with --shard which part of a fleet it is of."""
+    if job.prepared.filters.shard is None:
+        return
+    from gpukube.engine.documents.shards import shard_part  # for this option alone
+
+    document["shard"] = shard_part(job.prepared, job.specs, int(code))
 
 
 def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPlan | None) -> Run:
@@ -151,7 +184,7 @@ def rest_of(saved: SavedPlan, choices: Choices) -> str:
     files = dict.fromkeys(file for file, *_ in names)
     words = ["gpukube", *(["--sandbox"] if choices.sandbox else []), "pool", "apply"]
     for option, values in (
-        *(("-f", files), ("--cluster", choices.clusters), ("--pool", choices.pools)),
+        *(("-f", files), ("--cluster", choices.clusters), ("--pool", choices.pools), _shard_words(choices)),
         *(("--adopt-from", choices.adopt_from), ("--replace", [choices.replace] if choices.replace else [])),
         ("--chart", [choices.chart] if choices.chart else []),
         ("--drain-timeout", [f"{choices.drain_timeout:g}"] if "drain_timeout" in choices.given else []),
@@ -183,10 +216,16 @@ def _following(choices: Choices) -> str:
     if choices.names or choices.prune or not choices.files:
         return shlex.join(word for word in shlex.split(choices.command) if word != "--no-wait")
     words = ["gpukube", *(["--sandbox"] if choices.sandbox else []), "pool", "wait"]
-    for option, values in (("-f", choices.files), ("--set", choices.sets), ("--cluster", choices.clusters)):
+    for option, values in (
+        *(("-f", choices.files), ("--set", choices.sets), ("--cluster", choices.clusters)),
+        *(("--pool", choices.pools), _shard_words(choices)),
+    ):
         words += [word for value in values for word in (option, value)]
-    words += [word for value in choices.pools for word in ("--pool", value)]
     return shlex.join(words)
+
+
+def _shard_words(choices: Choices) -> tuple[str, Sequence[str]]:
+    return "--shard", [choices.shard] if choices.shard else []
 
 
 def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.doctor.diagnose import doctor_exit_code
 from gpukube.engine.documents.parts import counted, error_part
+from gpukube.errors import SEVERITIES
 from gpukube.rule_ids import rule_id
 
 if TYPE_CHECKING:
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 
 def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
     """Describe what was found and what was fixed."""
+    counts = counted(found.finding.severity for item in examinations for found in item.found)
     return {
         "schemaVersion": 1,
         "kind": "Doctor",
         "exitCode": int(doctor_exit_code(examinations)),
-        "summary": counted(found.finding.severity for item in examinations for found in item.found),
+        "summary": {severity: counts[severity] for severity in SEVERITIES if severity in counts},
         "clusters": [_cluster(item) for item in examinations],
     }
 

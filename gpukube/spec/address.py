@@ -31,12 +31,21 @@ def is_address(text: str) -> bool:
 
 
 def address_of(cluster: Cluster) -> str:
+    """Write the address of a cluster, as `address_with` does."""
+    return address_with(cluster.provider, cluster.model_dump(by_alias=True))
+
+
+def address_with(provider: str, fields: Mapping[str, object]) -> str:
     """Write the address of a cluster; two that are written alike are one cluster.
 
     Where a cloud compares names without case, the address is in lower case.
+
+    Args:
+        provider: Its cloud.
+        fields: Of the cluster, by the names of the spec; those that are not of the address do not count.
     """
-    written, cloud = cluster.model_dump(by_alias=True), CLOUDS[cluster.provider]
-    text = f"{cluster.provider}:{'/'.join(str(written[name]) for name in cloud.address)}"
+    cloud = CLOUDS[provider]
+    text = f"{provider}:{'/'.join(str(fields[name]) for name in cloud.address)}"
     return text.lower() if cloud.ignores_case else text
 
 

@@ -135,6 +135,10 @@ def test_apply_when_asked_on_a_terminal_then_the_plan_is_shown_and_the_answer_co
 
 WRONG: dict[str, tuple[tuple[str | Path, ...], str]] = {
     "prune with a filter": (("apply", "-f", SLICED, "--prune", "--pool", "t4*"), "prune-filtered"),
+    "prune of a part": (("apply", "-f", SLICED, "--prune", "--shard", "1/1"), "prune-sharded"),
+    "no part": (("plan", "diff", "-f", SLICED, "--shard", "0/3"), "shard"),
+    "a part of an unset variable": (("list", "-f", SLICED, "--shard", ""), "shard"),
+    "a part of nothing": (("list", "--cluster", ADDRESS, "--shard", "1/3"), "shard-spec"),
     "no such way to replace": (("apply", "-f", SLICED, "--replace", "surge-ish"), "choice"),
     "owner beside a spec": (("delete", "t4shared", "-f", SLICED, "--owner", "team"), "owner-and-spec"),
     "no size": (("scale", "t4shared", "-f", SLICED), "no-size"),

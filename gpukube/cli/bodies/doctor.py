@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.stage import confirm, open_job
+from gpukube.cli.stage import confirm, note_shard, open_job
 from gpukube.cli.stderr import tell
 from gpukube.doctor.diagnose import diagnose, doctor_exit_code
 from gpukube.doctor.document import doctor_document
@@ -29,8 +29,10 @@ def visit(choices: Choices, *, fix: bool) -> None:
             confirm(choices, job, "fix", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
 
         found = diagnose(job.prepared, job.run, mend=ask if fix else None)
-    out.show(doctor_document(found), choices.output, verbose=choices.verbose)
+    document = doctor_document(found)
+    code = ExitCode.INTERRUPTED if job.run.clock.stopped else doctor_exit_code(found)
+    note_shard(document, job, code)
+    out.show(document, choices.output, verbose=choices.verbose)
     if job.run.clock.stopped:
         tell(f"stopped; to continue: {job.run.resume}")
-        raise typer.Exit(ExitCode.INTERRUPTED)
-    raise typer.Exit(doctor_exit_code(found))
+    raise typer.Exit(code)

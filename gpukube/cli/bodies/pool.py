@@ -18,7 +18,7 @@ from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.bodies.plan_prices import plan_prices
 from gpukube.cli.options import Choices
 from gpukube.cli.rendering.leaving import leaving_lines
-from gpukube.cli.stage import confirm, open_job
+from gpukube.cli.stage import confirm, note_shard, open_job
 from gpukube.cli.stderr import tell
 from gpukube.engine import commands, looking
 from gpukube.engine.change.apply import Consent
@@ -36,7 +36,7 @@ from gpukube.engine.plan.leaving import foresee
 from gpukube.engine.plan.planning import ClusterPlan, Scope
 from gpukube.engine.run.report import exit_code
 from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, saved_plan, write_plan
-from gpukube.errors import SpecError, Where
+from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.visible import visible_tree
 
 if TYPE_CHECKING:
@@ -62,14 +62,17 @@ def plan(choices: Choices) -> None:
         not_read=() if choices.prune else job.prepared.unused,
         prices=prices,
     )
+    code = looking.plan_exit_code(plans)
+    note_shard(document, job, code)
     out.show(_as_shown(document, plans, choices.output), choices.output, verbose=choices.verbose)
     if choices.out:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)
-        tell(f"saved; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
+        what = f"saved, shard {choices.shard} alone" if choices.shard else "saved"
+        tell(f"{what}; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
     new = {(plan.cluster.key, pool.pool) for plan in plans for pool in plan.pools if pool.action == "create"}
     tell_first_pods(choices, _desired(job), new)
-    raise typer.Exit(looking.plan_exit_code(plans))
+    raise typer.Exit(code)
 
 
 def _as_shown(document: PlanDocument, plans: Sequence[ClusterPlan], output: str) -> PlanDocument:
@@ -219,7 +222,7 @@ def _require_plan_options(choices: Choices) -> None:
 
     Raises:
         SpecError: --replace has another word than surge and recreate, or is not waited for; --prune would not see all
-            that is declared.
+            that is declared, or deletes in one of several runs.
     """
     if choices.replace not in ("", "recreate", "surge"):
         raise SpecError(
@@ -242,6 +245,15 @@ def _require_plan_options(choices: Choices) -> None:
             fix="remove the filters",
             why="pools that a filter leaves out would look as if they were no longer declared",
             code="prune-filtered",
+        )
+    if choices.prune and (choices.shard or "shard" in choices.given):
+        raise SpecError(
+            "--prune cannot be combined with --shard",
+            where=Where("--prune"),
+            fix="remove --prune here, and run `gpukube pool plan --prune` and `apply --prune` once without --shard",
+            why="a pool that was dropped from the spec by mistake would be deleted by several runs at once, before "
+            "anybody has seen the whole list",
+            code="prune-sharded",
         )
 
 
@@ -311,6 +323,7 @@ def _report(
     run = job.run
     if run.clock.stopped:
         document["exitCode"] = int(job.ending.exit_code)
+    note_shard(document, job, ExitCode(document["exitCode"]))
     if job.ending.is_hangup and sys.stdout.isatty():
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)

@@ -8,7 +8,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.bodies.plan_prices import plan_prices
-from gpukube.cli.stage import open_job
+from gpukube.cli.stage import note_shard, open_job
 from gpukube.engine import looking
 from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
@@ -32,16 +32,20 @@ def diff(choices: Choices) -> None:
         not_read=job.prepared.unused,
         prices=prices,
     )
+    code = looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster)
+    note_shard(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
-    raise typer.Exit(looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster))
+    raise typer.Exit(code)
 
 
 def list_pools(choices: Choices) -> None:
     """List live GPU pools."""
     with open_job(choices, "PoolList") as job:
         plans, usage = looking.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
-    out.show(list_document(plans, usage), choices.output, verbose=choices.verbose)
-    raise typer.Exit(looking.survey_exit_code(plans))
+    document, code = list_document(plans, usage), looking.survey_exit_code(plans)
+    note_shard(document, job, code)
+    out.show(document, choices.output, verbose=choices.verbose)
+    raise typer.Exit(code)
 
 
 def get_pool(choices: Choices) -> None:

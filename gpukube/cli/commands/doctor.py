@@ -12,7 +12,7 @@ app = typer.Typer()
 
 
 @app.command()
-@takes(*SPEC, "clusters", "fix", "yes", "output", "chart", *END, clusters=ADDRESSES)
+@takes(*SPEC, "clusters", "shard", "fix", "yes", "output", "chart", *END, clusters=ADDRESSES)
 def doctor(
     choices: Choices,
     *,

@@ -39,7 +39,20 @@ _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whos
 
 
 @plan_app.callback()
-@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", *_PLANNED, "live_prices", "out", "output", "chart", *END)
+@takes(
+    *SPEC,
+    "strict",
+    "clusters",
+    "pools",
+    "shard",
+    "skip_cluster",
+    *_PLANNED,
+    "live_prices",
+    "out",
+    "output",
+    "chart",
+    *END,
+)
 def plan(choices: Choices, context: typer.Context) -> None:
     """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
 
@@ -52,7 +65,7 @@ def plan(choices: Choices, context: typer.Context) -> None:
 
 
 @plan_app.command("diff")
-@takes(*SPEC, "strict", "clusters", "pools", "skip_cluster", "live_prices", "output", "chart", *END)
+@takes(*SPEC, "strict", "clusters", "pools", "shard", "skip_cluster", "live_prices", "output", "chart", *END)
 def diff(choices: Choices) -> None:
     """Compare the spec with the live pools and clusters.
 
@@ -68,6 +81,7 @@ def diff(choices: Choices) -> None:
     *SPEC,
     "clusters",
     "pools",
+    "shard",
     *_ADOPTING,
     "no_wait",
     "fail_fast",
@@ -92,6 +106,7 @@ def create(choices: Choices) -> None:
     *SPEC,
     "clusters",
     "pools",
+    "shard",
     *_PLANNED,
     "drain_timeout",
     "yes",
@@ -139,7 +154,7 @@ def scale(
 
 
 @app.command()
-@takes(*SPEC, "clusters", "pools", "events", "output", "timeout", *END, clusters=ADDRESSES)
+@takes(*SPEC, "clusters", "pools", "shard", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def wait(
     choices: Choices,
     names: Annotated[
@@ -163,7 +178,7 @@ def wait(
 
 
 @app.command("list")
-@takes(*SPEC, "clusters", "pools", "skip_cluster", "output", *END, clusters=ADDRESSES)
+@takes(*SPEC, "clusters", "pools", "shard", "skip_cluster", "output", *END, clusters=ADDRESSES)
 def list_pools(choices: Choices) -> None:
     """List the live GPU pools of all clusters of the spec, whoever owns them."""
     from gpukube.cli.bodies import pool_views as viewing
@@ -273,7 +288,10 @@ def drain(
 
 
 @app.command()
-@takes(*SPEC, "clusters", "pools", "probe", "probe_image", "probe_scale_up", "output", "timeout", *END, timeout=_LOOK)
+@takes(
+    *SPEC, "clusters", "pools", "shard", "probe", "probe_image", "probe_scale_up", "output", "timeout", *END,
+    timeout=_LOOK,
+)  # fmt: skip
 def verify(choices: Choices) -> None:
     """Compare the devices on the live nodes with the spec; names the missing step when they differ.
 

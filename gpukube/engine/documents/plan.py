@@ -30,7 +30,7 @@ from gpukube.engine.plan.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.snapshot import Snapshot
@@ -108,7 +108,7 @@ def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
         "schemaVersion": 1,
         "kind": kind,
         "differs": any(plan.differs for plan in plans),
-        "summary": _summary(plans, clusters, prices),
+        "summary": plan_totals(clusters, _gpu_sum(plans), prices),
         "clusters": clusters,
         "notRead": list(not_read),
         "warnings": [diagnostic_document(d) for d in warnings],
@@ -116,43 +116,47 @@ def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
     }
 
 
-def _summary(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart], prices: PriceBook) -> Summary:
-    releases = [plan.release.action for plan in plans if plan.release]
+def plan_totals(clusters: Sequence[ClusterPart], gpus: GpuSum, prices: PriceBook) -> Summary:
+    """Sum up the clusters of a plan; `gpus` is given, as live pools of other machines are not in the parts."""
+    releases = [cluster["release"]["action"] for cluster in clusters if cluster["release"]]
+    unplanned = sum(len(cluster["unplanned"]) for cluster in clusters)
     return {
-        "actions": counted(pool.action for plan in plans for pool in plan.pools),
-        "unplanned": sum(len(plan.desired) for plan in plans if plan.error is not None),
+        "actions": counted(pool["action"] for cluster in clusters for pool in cluster["pools"]),
+        "unplanned": unplanned,
         "releases": counted(action for action in releases if action not in ("none", "unknown")),
-        "nodeRepairs": sum(len(plan.repairs) for plan in plans),
-        "undeclared": sum(len(plan.undeclared) for plan in plans),
-        "clusters": len(plans),
-        "clustersFailed": sum(plan.error is not None for plan in plans),
-        "clustersUnknown": sum(bool(plan.unknown) for plan in plans),
+        "nodeRepairs": sum(len(cluster["nodeRepairs"]) for cluster in clusters),
+        "undeclared": sum(len(cluster["undeclared"]) for cluster in clusters),
+        "clusters": len(clusters),
+        "clustersFailed": sum(cluster["error"] is not None for cluster in clusters),
+        "clustersUnknown": sum(bool(cluster["unknown"]) for cluster in clusters),
         "duration": max(
             (part for cluster in clusters if (part := cluster["duration"])),
             key=lambda part: part["mostSeconds"],
             default=None,
         ),
-        "gpus": _gpu_sum(
-            [pool for plan in plans for pool in plan.pools if pool.action != "conflict"],
-            all_read=all(plan.error is None for plan in plans),
-        ),
+        "gpus": gpus,
         "price": price_sum(
-            [pool["price"] for cluster in clusters for pool in cluster["pools"]],
-            prices,
-            unplanned=sum(len(plan.desired) for plan in plans if plan.error is not None),
+            [pool["price"] for cluster in clusters for pool in cluster["pools"]], prices, unplanned=unplanned
         ),
     }
 
 
-def _gpu_sum(pools: Sequence[PoolPlan], *, all_read: bool) -> GpuSum:
+def _gpu_sum(plans: Sequence[ClusterPlan]) -> GpuSum:
+    pools = [pool for plan in plans for pool in plan.pools if pool.action != "conflict"]
     live = [_live_gpus(pool.cluster.provider, pool.observed) for pool in pools if pool.observed]
     known = [gpus for gpus in live if gpus is not None]
     expected = [pool.desired.target for pool in pools if pool.desired]
+    all_read = all(plan.error is None for plan in plans)
     return {
-        "before": sum(known) if all_read and len(known) == len(live) else None,
-        "min": sum(target.machine.gpus * target.nodes.minimum for target in expected),
-        "max": sum(target.machine.gpus * target.nodes.maximum for target in expected),
+        "before": add_gpus(known) if all_read and len(known) == len(live) else None,
+        "min": add_gpus(target.machine.gpus * target.nodes.minimum for target in expected),
+        "max": add_gpus(target.machine.gpus * target.nodes.maximum for target in expected),
     }
+
+
+def add_gpus(counts: Iterable[float]) -> float:
+    """Add up GPUs, of which a node may have a third; rounded, so that the order does not matter."""
+    return round(sum(counts), 6)
 
 
 def _live_gpus(provider: str, observed: Observed) -> float | None:

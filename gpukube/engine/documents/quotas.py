@@ -24,5 +24,6 @@ def quota_part(use: QuotaUse) -> Quota:
         "short": use.is_short,
         "unknown": reading.unknown,
         "fix": use.fix if use.is_short else "",
+        "raiseBy": quota.raise_by,
         "source": quota.source,
     }

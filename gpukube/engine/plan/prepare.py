@@ -16,12 +16,13 @@ from gpukube.engine.plan.ownership import choose_releases, desire_pool, judge_gu
 from gpukube.engine.plan.silencing import OfPool, judge
 from gpukube.errors import Finding, SpecError, Where, in_order
 from gpukube.provider import load_provider
-from gpukube.spec.address import address_of, parse_addresses
+from gpukube.spec.address import address_with, parse_addresses
 from gpukube.spec.source.positions import is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from gpukube.core.shards import Shard
     from gpukube.core.values import ClusterRef, Desired, Target
     from gpukube.engine.plan.ownership import Settled
     from gpukube.engine.plan.silencing import PoolKey, Silenced
@@ -31,14 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which part of the specs a command is about; globs, empty means all."""
+    """Which part of the specs a command is about; globs, empty means all.
+
+    Attributes:
+        shard: Of the clusters that the globs take, those of this part; None for all.
+    """
 
     clusters: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
+    shard: Shard | None = None
 
     @property
     def active(self) -> bool:
-        """Whether anything is left out."""
+        """Whether pools may be left out of clusters that are read; a shard leaves out whole clusters."""
         return bool(self.clusters or self.pools)
 
     def takes_cluster(self, key: str) -> bool:
@@ -64,6 +70,8 @@ class Prepared:
             the specs tell. Nothing of a cluster where they ask for none in particular.
         silenced: Findings that the specs accept.
         addressed: Whether the clusters were given by address, so that nothing can be declared on them.
+        places: By key, the places from 1 of the clusters among those of all shards; empty without a shard.
+        of: How many those are.
     """
 
     owners: tuple[str, ...]
@@ -74,6 +82,8 @@ class Prepared:
     choices: Mapping[str, ReleaseChoice] = field(default_factory=dict)
     silenced: tuple[Silenced, ...] = ()
     addressed: bool = False
+    places: Mapping[str, int] = field(default_factory=dict)
+    of: int = 0
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -182,6 +192,10 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         if filters.takes_cluster(key)
     }
     _require_matches(filters, clusters, chosen, {target.pool for target in expected.targets})
+    places, of = {}, len(chosen)
+    if filters.shard:
+        places = {key: place for place, key in enumerate(chosen, 1) if filters.shard.takes(_address(clusters[key]))}
+        chosen = {key: chosen[key] for key in places}
     return Prepared(
         owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
         clusters={key: clusters[key] for key in chosen},
@@ -190,7 +204,13 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         filters=filters,
         choices={key: choice for key, choice in expected.choices.items() if key in chosen},
         silenced=judged.silenced,
+        places=places,
+        of=of,
     )
+
+
+def _address(cluster: ClusterRef) -> str:
+    return address_with(cluster.provider, {**cluster.identity, "name": cluster.name})
 
 
 def _strictly(found: Finding) -> Finding:
@@ -285,16 +305,15 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Finding]) -> dict[str, Cl
                 message = f'cluster "{key}" has another definition at {known.where}'
                 fix = "rename one of the keys, or make them equal"
                 found.append(Finding("cluster-twice", cluster.where, message, fix=fix))
-    found += _keys_of_one(specs, clusters)
+    found += _keys_of_one(clusters)
     return clusters
 
 
-def _keys_of_one(specs: Sequence[LoadedSpec], clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
+def _keys_of_one(clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
     """Find clusters that have two keys: each key would be a queue and a release of its own, beside the other."""
-    models = {key: cluster for spec in reversed(specs) for key, cluster in spec.spec.clusters.items()}
     first: dict[str, str] = {}
     for key, cluster in clusters.items():
-        known = first.setdefault(address_of(models[key]), key)
+        known = first.setdefault(_address(cluster), key)
         if known != key:
             message = f'clusters "{known}" (at {clusters[known].where}) and "{key}" are the same cluster'
             why = "changes to a cluster run one after the other, and its pools share one release"

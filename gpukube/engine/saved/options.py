@@ -20,6 +20,7 @@ class PlanOptions:
         allow_disruption: Changes in place that restart or evict pods are allowed.
         migrate_release: Our other release may be taken away.
         adopt_release: A release that the user made may be taken over.
+        shard: Part of the clusters, "3/16"; "" for all.
         upgrade: Live pools follow the cluster's version and the newest image where the specs name none.
         chart: Where the device-plugin chart comes from; "" for NVIDIA's repository.
     """
@@ -37,3 +38,4 @@ class PlanOptions:
     adopt_from: tuple[str, ...] = ()
     adopt_managed: bool = False
     upgrade: bool = False
+    shard: str = ""

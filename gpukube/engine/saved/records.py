@@ -53,6 +53,7 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     adopt_from: Annotated[tuple[str, ...], Meta(description="Owners of --adopt-from.")] = ()
     adopt_managed: bool = False
     upgrade: Annotated[bool, Meta(description="Whether --upgrade was given.")] = False
+    shard: Annotated[str, Meta(description='The part of the clusters, "3/16"; "" for all.')] = ""
 
 
 class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

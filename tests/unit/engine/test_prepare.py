@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from gpukube.core.shards import Shard
+from gpukube.engine.documents.shards import spec_digest
 from gpukube.engine.plan.ownership import carries_operator
 from gpukube.engine.plan.prepare import Filters, Prepared, prepare, prepare_addresses
+from gpukube.engine.saved.records import SpecRecord
+from gpukube.engine.saved.specs import pack_spec, unpack_specs
 from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.spec.loading.load import load_specs
@@ -223,3 +228,110 @@ def test_carries_operator_when_a_live_pool_of_any_owner_says_so_then_true(tmp_pa
     )
     assert carries_operator([make_observed(charted), make_observed(operated, owner="stranger")])
     assert not carries_operator([make_observed(charted)])
+
+
+def in_shard(index: int, total: int = 3, **filters: tuple[str, ...]) -> Filters:
+    return Filters(**filters, shard=Shard(index, total))
+
+
+FLEET = """\
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: fleet}
+clusters:
+  east: {provider: eks, account: "111122223333", region: us-east-1, name: train}
+  aks: {provider: aks, subscription: 11111111-2222-3333-4444-AAAAAAAAAAAA, resourceGroup: Ml, name: train}
+  gke: {provider: gke, project: ml-prod, location: us-central1, name: train}
+  west: {provider: eks, account: "111122223333", region: us-west-2, name: train}
+  idle: {provider: gke, project: ml-prod, location: us-central1, name: idle}
+pools:
+  - name: t4
+    clusters: [east, aks, gke, west]
+    instanceType: {eks: g4dn.xlarge, aks: Standard_NC4as_T4_v3, gke: g2-standard-4}
+    nodes: {count: 1}
+  - name: more
+    clusters: [west]
+    instanceType: g4dn.xlarge
+    nodes: {count: 1}
+"""
+
+
+def test_prepare_when_in_shards_then_each_cluster_whole_in_one_at_its_place(tmp_path: Path) -> None:
+    whole = prepared(tmp_path, FLEET)
+    parts = [prepared(tmp_path, FLEET, filters=in_shard(index)) for index in (1, 2, 3)]
+    together = {place: key for part in parts for key, place in part.places.items()}
+    assert [together[place] for place in sorted(together)] == list(whole.clusters)
+    assert {part.of for part in parts} == {len(whole.clusters)}
+    assert sum(len(part.clusters) for part in parts) == len(whole.clusters)
+    for part in parts:
+        assert list(part.clusters) == list(part.places)
+        assert names(part) == {key: names(whole)[key] for key in part.clusters}
+        assert part.unused == tuple(key for key in whole.unused if key in part.clusters)
+        assert part.warnings == whole.warnings  # the spec is judged as a whole
+        assert not part.filters.active  # what else lives on these clusters is still undeclared
+    assert (whole.places, whole.of) == ({}, len(whole.clusters))
+
+
+SPELT: dict[str, str] = {
+    "keys": FLEET.replace("  east:", "  one:").replace("  aks: {", "  two: {").replace("[east, aks,", "[one, two,"),
+    "case, where the cloud ignores it": FLEET.replace("AAAAAAAAAAAA", "aaaaaaaaaaaa").replace("Ml", "ML"),
+    "credentials": FLEET.replace("region: us-east-1,", "region: us-east-1, profile: night,"),
+    "order": FLEET.replace("  aks: {", "  moved: {provider: gke, project: p2, location: us-east4, name: x}\n  aks: {"),
+}
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_prepare_when_a_cluster_is_written_otherwise_then_its_shard_stays(name: str, tmp_path: Path) -> None:
+    def shards(text: str) -> dict[tuple[str, ...], int]:
+        return {
+            (cluster.provider, cluster.name, cluster.identity.get("region", "")): index
+            for index in range(1, 9)
+            for cluster in prepared(tmp_path, text, filters=in_shard(index, 8)).clusters.values()
+        }
+
+    before, after = shards(FLEET), shards(SPELT[name])
+    assert SPELT[name] != FLEET
+    assert {key: after[key] for key in before} == before
+    assert len(set(before.values())) > 2
+
+
+def test_prepare_when_globs_and_a_shard_then_the_globs_first(tmp_path: Path) -> None:
+    parts = [prepared(tmp_path, FLEET, filters=in_shard(n, clusters=("east", "gke"))) for n in (1, 2, 3)]
+    assert {key: place for part in parts for key, place in part.places.items()} == {"east": 1, "gke": 2}
+    assert {part.of for part in parts} == {2}
+    for index in (1, 2, 3):  # a pool may be on clusters of one shard alone
+        part = prepared(tmp_path, FLEET, filters=in_shard(index, pools=("more",)))
+        assert part.narrowed().clusters.keys() <= {"west"}
+    assert wrong(tmp_path, FLEET, filters=in_shard(1, clusters=("nowhere",))) == [("no-match", 0)]
+
+
+def test_prepare_when_no_cluster_is_in_the_shard_then_nothing_is_left_and_nothing_wrong(tmp_path: Path) -> None:
+    parts = [prepared(tmp_path, FLEET, filters=in_shard(index, 50)) for index in range(1, 51)]
+    empty = [part for part in parts if not part.clusters]
+    assert len(empty) >= 45
+    assert {(len(part.desired), part.of, len(part.places)) for part in empty} == {(0, 5, 0)}
+
+
+def test_spec_digest_when_the_same_is_written_otherwise_then_equal(tmp_path: Path) -> None:
+    def digest(text: str, name: str = "pools.yaml", sets: tuple[str, ...] = ()) -> str:
+        path = tmp_path / name
+        path.write_text(text)
+        return spec_digest(load_specs([str(path)], sets=sets, environ={"MODEL": "g4dn.xlarge"}))
+
+    first = digest(FLEET)
+    assert first == digest(f"# a comment\n{FLEET}", "other.yaml")
+    assert first == digest(FLEET.replace("    instanceType: g4dn.xlarge", "    instanceType: ${MODEL}"))
+    changed = [
+        digest(FLEET, sets=("pools.more.nodes.count=2",)),
+        digest(FLEET.replace("us-west-2", "us-west-1")),
+        digest(FLEET.replace("pools:\n", "defaults: {labels: {team: a}}\npools:\n")),
+    ]
+    assert len({first, *changed}) == 4
+
+
+def test_spec_digest_when_the_spec_comes_out_of_a_saved_plan_then_equal(tmp_path: Path) -> None:
+    path = tmp_path / "pools.yaml"
+    path.write_text(FLEET.replace("pools:\n", "defaults: {labels: {team: a}}\npools:\n"))
+    specs = load_specs([str(path)], sets=["pools.more.nodes.count=2"], environ={})
+    kept = msgspec.json.decode(msgspec.json.encode([pack_spec(one) for one in specs]), type=list[SpecRecord])
+    assert spec_digest(unpack_specs(kept)) == spec_digest(specs)

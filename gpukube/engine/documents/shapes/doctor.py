@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Diagnostic,
 )
+from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
 
 class AilmentPart(TypedDict):
@@ -77,3 +78,7 @@ class DoctorDocument(TypedDict):
     """Severity -> ailments."""
     clusters: list[PatientPart]
     """Each cluster."""
+    shard: NotRequired[ShardPart]
+    """Which part of a fleet this is; only of a run with --shard."""
+    merged: NotRequired[MergedPart]
+    """Of which shards this was put together; only of what `report merge` writes."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Diagnostic,
     GpuModel,
 )
+from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
 
 class LivePool(TypedDict):
@@ -73,6 +74,10 @@ class ListDocument(TypedDict):
     """`pool list`."""
     clusters: list[ListedCluster]
     """In the order of the spec."""
+    shard: NotRequired[ShardPart]
+    """Which part of a fleet this is; only of a run with --shard."""
+    merged: NotRequired[MergedPart]
+    """Of which shards this was put together; only of what `report merge` writes."""
 
 
 class LiveNode(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from gpukube.engine.documents.shapes.durations import Duration  # noqa: TC001 - schemas are made of it
 from gpukube.engine.documents.shapes.leaving import (
@@ -21,6 +21,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # noqa: TC001 - as above
 from gpukube.engine.documents.shapes.quotas import Quota  # noqa: TC001 - as above
 from gpukube.engine.documents.shapes.replacement import ReplacementPart  # noqa: TC001 - as above
+from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 from gpukube.engine.documents.shapes.upgrades import Upgrades  # noqa: TC001 - as above
 
 
@@ -359,3 +360,7 @@ class PlanDocument(TypedDict):
     """Findings on the spec itself."""
     silenced: list[SilencedPart]
     """Findings that the spec accepts."""
+    shard: NotRequired[ShardPart]
+    """Which part of a fleet this is; only of a run with --shard."""
+    merged: NotRequired[MergedPart]
+    """Of which shards this was put together; only of what `report merge` writes."""

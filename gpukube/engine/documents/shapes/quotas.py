@@ -30,5 +30,7 @@ class Quota(TypedDict):
     """Why used or limit is not known; empty when both are."""
     fix: str
     """What raises it far enough; empty when it does."""
+    raiseBy: str
+    """A command, where {value} stands for the new limit, or a page; whether or not it does."""
     source: str
     """Public source that this quota counts."""

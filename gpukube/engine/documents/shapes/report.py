@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
@@ -10,6 +10,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     SilencedPart,
     Toleration,
 )
+from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
 ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Drain", "Release", "Wait", "Verify"]
 
@@ -149,6 +150,10 @@ class ReportDocument(TypedDict):
     """Pools by outcome; outcomes that no pool has are left out."""
     clusters: list[ClusterOutcome]
     """In the order of the spec."""
+    shard: NotRequired[ShardPart]
+    """Which part of a fleet this is; only of a run with --shard."""
+    merged: NotRequired[MergedPart]
+    """Of which shards this was put together; only of what `report merge` writes."""
 
 
 class ValidationDocument(TypedDict):

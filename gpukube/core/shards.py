@@ -1,0 +1,86 @@
+"""Part I of N of a fleet: which clusters one of several runs takes. Pure.
+
+Lives here: reading `--shard 3/16`, and which shard a cluster is in. Must not live here: what a cluster's identity is
+(`gpukube.spec.address`), putting the results together (`gpukube.engine.merging`).
+
+A cluster is in the shard whose weight is highest (rendezvous hashing: Thaler and Ravishankar, "Using name-based
+mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). It takes no state, and with one shard
+more only the clusters move that the new one takes: 1 of N+1 in the mean, where a remainder of the hash would move
+nearly all. SHA-256, because Python's `hash` of texts differs from process to process.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from gpukube.errors import SpecError, Where
+
+MOST: Final = 1000
+"""Shards; the engines that start them allow fewer: 256 jobs of a GitHub matrix, 200 of GitLab's parallel."""
+_FORM: Final = re.compile(r"(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of a fleet.
+
+    Attributes:
+        index: From 1.
+        total: How many there are.
+    """
+
+    index: int
+    total: int
+
+    def __str__(self) -> str:
+        """Write it as on the command line."""
+        return f"{self.index}/{self.total}"
+
+    def takes(self, identity: str) -> bool:
+        """Tell whether a cluster is in this shard.
+
+        Args:
+            identity: The cluster's address; the same text for every key and spelling of one cluster.
+        """
+        ours = _weight(identity, self.index)
+        # Ends at the first that is heavier: about ln(N) weights for most clusters, not N.
+        return all(_weight(identity, other) <= ours for other in range(1, self.total + 1))
+
+
+def shard_of(identity: str, total: int) -> int:
+    """Return the shard that a cluster is in, from 1."""
+    return max(range(1, total + 1), key=lambda index: _weight(identity, index))
+
+
+def _weight(identity: str, index: int) -> bytes:
+    # Not the total: the weights of the other shards must stay when there is one more.
+    return sha256(f"{identity}|{index}".encode()).digest()
+
+
+def parse_shard(text: str) -> Shard:
+    """Read "3/16".
+
+    Raises:
+        SpecError: It is not I/N with 1 <= I <= N.
+    """
+    form = _FORM.fullmatch(text)
+    if form is None:
+        raise _wrong(f'"{text}" is not a shard', "write I/N without leading zeros: --shard 3/16 is the third of 16")
+    index, total = map(int, form.groups())
+    if not total:
+        raise _wrong(f'"{text}": there must be at least one shard', "write the number of shards after the slash: 1/16")
+    if total > MOST:
+        raise _wrong(f'"{text}" is one of {total} shards; at most {MOST} are possible', f"use {MOST} or fewer")
+    if not index:
+        fix = f"write 1/{total} to {total}/{total}; add 1 to an index that is counted from 0, as JOB_COMPLETION_INDEX"
+        raise _wrong(f'"{text}": shards are counted from 1', fix)
+    if index > total:
+        raise _wrong(f'"{text}": there is no shard {index} of {total}', f"write 1/{total} to {total}/{total}")
+    return Shard(index, total)
+
+
+def _wrong(message: str, fix: str) -> SpecError:
+    return SpecError(message, where=Where("--shard"), fix=fix, code="shard")
