@@ -170,11 +170,13 @@ def _one_level(fields: tuple[str, ...] | list[str], incomplete: str) -> list[str
 
 
 def complete_format(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the formats of the command that is on the line."""
+    """Offer the formats of the command that is on the line; all where any document can be shown (`report`)."""
     from gpukube.cli.output import FORMATS
 
     path = context.command_path.removeprefix("gpukube ")
-    return [name for name in FORMATS.get(KINDS.get(path, ""), ()) if name.startswith(incomplete)]
+    every = dict.fromkeys(name for names in FORMATS.values() for name in names)
+    possible = every if path.startswith("report ") else FORMATS.get(KINDS.get(path, ""), ())
+    return [name for name in possible if name.startswith(incomplete)]
 
 
 def complete_lint_rule(incomplete: str) -> list[str]:

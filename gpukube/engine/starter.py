@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _FROM: Final = "-"
 _CLUSTER_FIELD: Final = re.compile(r"clusters\.[^ .]+\.(?P<key>\w+) ")
+_EXAMPLE_GPU: Final = "A100-40GB"
+_EXAMPLE_MIG: Final = "1g.5gb"
 _LONGEST_KEY: Final = 58
 _LONGEST_POOL: Final = 10
 """AKS takes twelve characters, of which a replacement needs two."""
@@ -139,6 +141,14 @@ def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Finding
 def render_starter(answers: Answers) -> str:
     """Write the spec. Complete answers that `check_answers` has nothing against give one that validates."""
     return "".join(f"{line}\n" for line, _ in _lines(_counted(answers)))
+
+
+def with_examples(answers: Answers) -> Answers:
+    """Answer what is open by examples, which the emulated clouds take: every cloud, and A100s that are cut by MIG."""
+    providers = answers.providers or PROVIDERS
+    if not answers.gpu and not answers.mig and not answers.replicas:
+        answers = replace(answers, gpu=_EXAMPLE_GPU, mig=_EXAMPLE_MIG)
+    return _filled(replace(answers, providers=providers))
 
 
 def _at_flag(found: Finding, lines: Sequence[tuple[str, str]]) -> Finding:

@@ -42,18 +42,18 @@ class Terminal:
     """A terminal in which one command line runs.
 
     Args:
-        info: The sandbox.
-        words: The command line behind `gpukube --sandbox`.
+        info: The sandbox; None for a command that is run outside.
+        words: The command line behind `gpukube --sandbox`, or `gpukube`.
         environ: Variables to add, or with "" to take away.
     """
 
-    def __init__(self, info: SandboxInfo, *words: str | Path, **environ: str) -> None:
+    def __init__(self, info: SandboxInfo | None, *words: str | Path, **environ: str) -> None:
         self.seen = ""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        variables = environment(info.state_dir, {"TERM": "xterm", **environ})
+        variables = environment(info.state_dir if info else os.devnull, {"TERM": "xterm", **environ})
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpukube", "--sandbox", *map(str, words)],
+            [sys.executable, "-m", "gpukube", *(["--sandbox"] if info else []), *map(str, words)],
             stdin=slave,
             stdout=slave,
             stderr=slave,

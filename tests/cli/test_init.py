@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from gpukube.__main__ import main
 from tests.cli.terminal import Terminal
@@ -46,8 +46,8 @@ class Run:
         monkeypatch.chdir(directory)
         monkeypatch.setattr("sys.stdin", io.StringIO())
 
-    def __call__(self, *words: str) -> tuple[int, str, str]:
-        code = main(["init", *words])
+    def __call__(self, *words: str, sandbox: bool = False) -> tuple[int, str, str]:
+        code = main([*(["--sandbox"] if sandbox else []), "init", *words])
         shown = self._capsys.readouterr()
         return code, shown.out, shown.err
 
@@ -81,6 +81,32 @@ def test_flags_when_complete_then_file_validates_and_next_steps_are_named(flags:
         "wrote pools.yaml; next:\n  gpukube validate -f pools.yaml\n  gpukube pool plan -f pools.yaml\n",
     )
     assert validates()
+
+
+SANDBOXED: dict[str, tuple[str, ...]] = {
+    "nothing": (),
+    "cloud and GPU": ("--provider", "gke", "--gpu", "L4", "--spot"),
+    "shares": ("--replicas", "4", "--owner", "me"),
+}
+
+
+@pytest.mark.parametrize("flags", SANDBOXED.values(), ids=SANDBOXED)
+def test_sandbox_when_meant_then_nothing_is_asked_and_the_file_validates(flags: tuple[str, ...], init: Run) -> None:
+    assert init(*flags, sandbox=True) == (
+        0,
+        "",
+        "wrote pools.yaml; next:\n  gpukube validate -f pools.yaml\n  gpukube --sandbox pool plan -f pools.yaml\n",
+    )
+    assert validates()
+
+
+def test_sandbox_when_nothing_is_given_then_every_cloud_has_the_same_cut_gpus(init: Run) -> None:
+    init(sandbox=True)
+    spec = yaml.safe_load(init.file.read_text("utf-8"))
+    assert {cluster["provider"] for cluster in spec["clusters"].values()} == {"eks", "aks", "gke"}
+    (pool,) = spec["pools"]
+    assert pool["clusters"] == list(spec["clusters"])
+    assert (pool["gpu"], pool["sharing"]["mig"]["profile"]) == ({"model": "A100-40GB", "count": 8}, "1g.5gb")
 
 
 def test_dash_when_given_then_the_spec_alone_is_on_stdout(init: Run) -> None:
@@ -219,8 +245,7 @@ def test_ctrl_c_when_pressed_at_a_question_then_nothing_is_left(after: int, init
 
 def test_terminal_when_80_columns_wide_then_asks_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     file = tmp_path / "pools.yaml"
-    info = cast("Any", SimpleNamespace(state_dir=str(tmp_path / "state")))
-    with Terminal(info, "init", "--out", file, "--provider", "eks") as terminal:
+    with Terminal(None, "init", "--out", file, "--provider", "eks") as terminal:
         for question, answer in (("eks account", "111122223333\n"), ("eks region", "us-east-1\n"), ("name of", "t\n")):
             terminal.expect(question)
             terminal.type(answer)

@@ -7,6 +7,7 @@ import configparser
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -14,15 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.metadata import Metadata
+from trove_classifiers import classifiers
 
 from gpukube import __version__
 
 if TYPE_CHECKING:
     from email.message import Message
 
+    from tests.packaging.conftest import Built
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 FOLDERS: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+PACKED = (
+    *("LICENSE", "README.md", "CHANGELOG.md", "constraints.txt", "pyproject.toml", ".ci/run"),
+    *(".pre-commit-hooks.yaml", "examples/three-clouds.yaml", "docs/spec.md", "tools/readme_line.py"),
+    "tests/packaging/test_wheel.py",
+)
+"""Of the sdist: distributors build, test and read from it alone."""
 RUN = """
 import sys, gpukube
 from gpukube.__main__ import main
@@ -32,17 +43,8 @@ sys.exit(main(["validate", "-f", sys.argv[1]]))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it once, with what is installed: no network."""
-    directory = tmp_path_factory.mktemp("dist")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory), str(ROOT)],
-        check=True,
-        capture_output=True,
-        timeout=240,
-    )
-    (built,) = directory.glob("*.whl")
-    return built
+def wheel(built: Built) -> Path:
+    return built.wheel
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +176,7 @@ def test_metadata_when_read_then_version_python_and_licence(metadata: Message, n
 
 def test_wheel_when_on_the_path_alone_then_the_command_runs_and_finds_its_data(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path)
+        archive.extractall(tmp_path)  # noqa: S202 - our own wheel
     done = subprocess.run(
         [
             sys.executable,
@@ -192,6 +194,30 @@ def test_wheel_when_on_the_path_alone_then_the_command_runs_and_finds_its_data(w
     assert done.stdout.splitlines() == [str(tmp_path / "gpukube" / "__init__.py"), "ok: 1 pool on 1 cluster"], (
         done.stderr
     )
+
+
+def test_sdist_when_a_wheel_is_built_of_it_then_the_same_bytes(built: Built) -> None:
+    assert built.rebuilt.name == built.wheel.name
+    assert built.rebuilt.read_bytes() == built.wheel.read_bytes()
+
+
+def test_sdist_when_listed_then_what_is_needed_to_test_and_read_it(built: Built) -> None:
+    with tarfile.open(built.sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked_files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert names - set(tracked_files.splitlines()) == {"PKG-INFO"}, "nothing that is not in the repository"
+    assert set(PACKED) <= names
+
+
+def test_metadata_when_checked_as_an_index_does_then_valid(metadata: Message, wheel: Path) -> None:
+    raw = metadata_of(wheel, "METADATA")
+    checked = Metadata.from_email(raw, validate=True)
+    assert checked.description_content_type == "text/markdown"
+    assert checked.description == (ROOT / "README.md").read_text("utf-8")
+    assert checked.license_files == ["LICENSE"]
+    assert checked.dynamic is None
+    assert set(metadata.get_all("Classifier") or []) <= classifiers
+    assert len(checked.summary or "") <= 512
 
 
 def test_public_names_when_declared_then_they_exist() -> None:

@@ -22,6 +22,7 @@ from gpukube.engine.starter import (
     offered_counts,
     offered_profiles,
     render_starter,
+    with_examples,
 )
 from gpukube.errors import SpecError, Where, render_diagnostics
 from gpukube.spec.model import PROVIDERS
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool) -> None:
+def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool, sandbox: bool) -> None:  # noqa: PLR0913 - flags
     """Write a starter spec.
 
     Args:
@@ -44,20 +45,23 @@ def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool
         ask_nodes: The number of nodes was not given.
         out: File, or - for stdout.
         force: Overwrite the file.
+        sandbox: For the emulated clouds: what is not given is not asked for, but made up.
 
     Raises:
         SpecError: Something is missing and there is nobody to ask, or what is given is wrong; nothing is written.
     """
     _require_place(out, force=force)
     _require_fitting(answers)
-    missing = _missing(answers, name)
+    if sandbox:
+        answers = with_examples(answers)
+    missing = [] if sandbox else _missing(answers, name)
     if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise _unasked(missing)
     _require_right(answers)
     if missing:
         answers = _ask(answers, name, ask_nodes=ask_nodes)
         _require_right(answers)
-    _write(render_starter(answers), out)
+    _write(render_starter(answers), out, command="gpukube --sandbox" if sandbox else "gpukube")
 
 
 def _require_place(out: str, *, force: bool) -> None:
@@ -224,7 +228,7 @@ def _is_yes(text: str) -> bool:
     return text.casefold() in ("y", "yes")
 
 
-def _write(text: str, out: str) -> None:
+def _write(text: str, out: str, *, command: str) -> None:
     if out == STDOUT:
         sys.stdout.write(text)
         return
@@ -235,4 +239,4 @@ def _write(text: str, out: str) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-    tell(f"wrote {out}; next:\n  gpukube validate -f {out}\n  gpukube pool plan -f {out}")
+    tell(f"wrote {out}; next:\n  gpukube validate -f {out}\n  {command} pool plan -f {out}")

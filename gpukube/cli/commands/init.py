@@ -64,10 +64,11 @@ class Flags:
 
 @app.command()
 @takes()
-def init(_: Choices, flags: Flags) -> None:
+def init(choices: Choices, flags: Flags) -> None:
     """Write a commented spec to begin with, checked by the rules of `validate`. No cloud is called.
 
-    On a terminal what is not given is asked for. Exit codes: 0 written, 4 something is wrong or missing.
+    On a terminal what is not given is asked for; with `gpukube --sandbox init` nothing is: examples, for all clouds,
+    stand in for it. Exit codes: 0 written, 4 something is wrong or missing.
     """
     from gpukube.cli.bodies import init as starting
     from gpukube.engine.starter import Answers
@@ -93,4 +94,11 @@ def init(_: Choices, flags: Flags) -> None:
         replicas=flags.replicas or 0,
         spot=flags.spot,
     )
-    starting.start(answers, name=flags.name, ask_nodes=flags.nodes is None, out=flags.out, force=flags.force)
+    starting.start(
+        answers,
+        name=flags.name,
+        ask_nodes=flags.nodes is None,
+        out=flags.out,
+        force=flags.force,
+        sandbox=choices.sandbox,
+    )

@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from gpukube.cli.completion import complete_format
 from gpukube.cli.options import Choices, option, takes
 
 app = typer.Typer(help="Show what a run wrote with -o json in other formats.", no_args_is_help=True)
 
 _ANY = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT",
+    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
     help="A format of the command that wrote the document: table (default), json, yaml, markdown, github, ...",
 )  # fmt: skip
 
