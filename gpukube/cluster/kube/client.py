@@ -24,6 +24,7 @@ from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
+from gpukube import __version__
 from gpukube.cluster.kube.calls import FIELD_MANAGER, KubeCalls
 from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
 from gpukube.cluster.kube.failures import brief
@@ -49,6 +50,7 @@ _PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chun
 _FEW_NODES: Final = 10
 """Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
 _CONFLICT = 409
+_AGENT: Final = f"gpukube/{__version__}"
 
 
 class Kube(Protocol):
@@ -185,6 +187,8 @@ def connect_kube(access: KubeAccess, timeout_s: float, calls: Caller = UNLIMITED
             fix="it needs a current context, a cluster with server and CA, and one user",
             code="kubeconfig",
         ) from error
+    # what audit logs of API servers show
+    client._client._client.headers["User-Agent"] = _AGENT  # noqa: SLF001 -- lightkube has no option for it
     return LightKube(client, server, calls)
 
 

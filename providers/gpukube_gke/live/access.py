@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import google.auth
 import requests
 from google.auth import impersonated_credentials
 from google.auth.transport.requests import Request
 
+from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.endpoint import is_loopback
 from gpukube.errors import AccessError, CloudError
@@ -31,8 +32,17 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, KubeAccess
     from gpukube_gke.live.sdk import Identity
 
+AGENT: Final = f"gpukube/{__version__}"
+"""What Google's audit logs show beside the client library."""
+_Session = TypeVar("_Session", bound=requests.Session)
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope that both the API and the clusters take (docs: kubernetes-engine/how-to/api-server-authentication)."""
+
+
+def named(session: _Session) -> _Session:
+    """Let a session for plain REST tell who calls."""
+    session.headers["User-Agent"] = AGENT
+    return session
 
 
 class GoogleIdentity:

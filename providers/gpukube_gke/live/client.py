@@ -28,7 +28,6 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.oauth2.credentials import Credentials as TokenCredentials
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
-from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.meanings import Problem
 from gpukube.core.quotas import QuotaReading
@@ -41,7 +40,7 @@ from gpukube.patience import require_wanted
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.facts.places import cluster_name, operation_name, pool_name, project_of
-from gpukube_gke.live.access import EmulatedIdentity, GoogleIdentity, cloud_access, shared_identity
+from gpukube_gke.live.access import AGENT, EmulatedIdentity, GoogleIdentity, cloud_access, named, shared_identity
 from gpukube_gke.live.failures import explained, is_passing, is_throttled
 from gpukube_gke.live.offers import offered_zones
 from gpukube_gke.live.quotas import QuotaReader
@@ -73,7 +72,6 @@ _REPEATS_EMULATED: Final = 7
 """A port of this machine that does not answer in so many tries, some seconds, will not in two minutes either. Counted,
 because on a machine that stands still for a while the seconds pass without a try."""
 _READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
-_AGENT: Final = f"gpukube/{__version__}"
 
 
 def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
@@ -117,7 +115,8 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
     if endpoint.grpc:
         channel = grpc.insecure_channel(endpoint.grpc, options=[("grpc.enable_http_proxy", 0)])
         signed = grpc.intercept_channel(channel, _WithToken())
-        return cast("GkeSdk", wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=signed)))
+        tunnel = ClusterManagerGrpcTransport(channel=signed, client_info=_info())
+        return cast("GkeSdk", wire.ClusterManagerClient(transport=tunnel, client_info=_info()))
     client = wire.ClusterManagerClient(
         credentials=TokenCredentials(EMULATED_TOKEN),  # type: ignore[no-untyped-call]  # google-auth has no types
         transport="rest",
@@ -131,7 +130,7 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
 
 
 def _info() -> ClientInfo:
-    return ClientInfo(user_agent=_AGENT)  # type: ignore[no-untyped-call]  # google-api-core has no types there
+    return ClientInfo(user_agent=AGENT)  # type: ignore[no-untyped-call]  # google-api-core has no types there
 
 
 class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc ships no types
@@ -315,8 +314,8 @@ class GkeCloud:
         """Open a session for APIs beside GKE's own; proxies of the environment are for real ones only."""
         if isinstance(self._identity, GoogleIdentity):
             credentials = self._identity.credentials()
-            return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # google-auth has no types
-        session = requests.Session()
+            return named(AuthorizedSession(credentials))  # type: ignore[no-untyped-call]  # google-auth has no types
+        session = named(requests.Session())
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {self._identity.token()}"
         return session

@@ -25,7 +25,7 @@ from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.listings import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
 from gpukube_gke.facts.prices import COMPUTE_ENGINE, UnitPrices, price_machine, price_offers, read_skus
-from gpukube_gke.live.access import SCOPE, EmulatedIdentity
+from gpukube_gke.live.access import SCOPE, EmulatedIdentity, named
 from gpukube_gke.live.failures import explained
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def fetch(inquiry: Inquiry) -> Findings:
     with explained(inquiry.where):
         credentials, usual = google.auth.default(scopes=[SCOPE])
     project = _require_project(inquiry.account.project or usual or "")
-    with AuthorizedSession(credentials) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
+    with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
         _repeat(session)
         return ask(session, project, inquiry, (_COMPUTE_URL, _BILLING_URL))
 
@@ -85,7 +85,7 @@ def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests
         raise CloudError("only the gRPC port of the emulated cloud is known", where=inquiry.where, fix=fix)
     with explained(inquiry.where):
         token = EmulatedIdentity(endpoint.url, inquiry.settings.request_timeout_s).token()
-    with requests.Session() as session:
+    with named(requests.Session()) as session:
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {token}"
         _repeat(session)
@@ -106,7 +106,7 @@ def fetch_prices(wanted: PriceInquiry) -> LivePrices:
             return ask_prices(session, wanted, endpoint.url)
     with explained(inquiry.where):
         credentials, _ = google.auth.default(scopes=[SCOPE])
-    with AuthorizedSession(credentials) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
+    with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
         _repeat(session)
         return ask_prices(session, wanted, _BILLING_URL)
 

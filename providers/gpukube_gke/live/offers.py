@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from google.auth.transport.requests import AuthorizedSession
 
 from gpukube.core.jsontree import at, tree
+from gpukube_gke.live.access import named
 from gpukube_gke.live.failures import PASSING
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def offered_zones(identity: GoogleIdentity, project: str, accelerator: str, time
         itself refuses a zone without the GPU, so an answer is a help and never needed.
     """
     try:
-        with AuthorizedSession(identity.credentials()) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
+        with named(AuthorizedSession(identity.credentials())) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
             return ask_zones(session, project, accelerator, timeout_s)
     except (*PASSING, ValueError):
         return frozenset()
