@@ -238,6 +238,7 @@ COMMANDS: Final[dict[str, str]] = {
     "sandbox-cluster": "The sandbox cannot make a cluster that the spec names.",
     "sandbox-world": "An entry of a world file for the sandbox is not one.",
     "sandbox-fault": "A fault for the sandbox names something that does not exist.",
+    "sandbox-permission": "`sandbox deny` names a permission that no call needs.",
     "sandbox-upgrade": "`sandbox upgrade` names a cluster that does not exist, or no date.",
     "sandbox-gone": "The shell has the variables of a sandbox that has stopped.",
     "sandbox-version": "The running sandbox was started by another version of gpukube.",

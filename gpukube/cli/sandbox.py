@@ -294,6 +294,31 @@ def upgrade(
     typer.echo("done; the node pools stay as they are")
 
 
+@app.command()
+@takes()
+def deny(
+    _: Choices,
+    permissions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PERMISSION]...",
+            show_default=False,
+            help="As the cloud writes it, or a verb and a resource of Kubernetes: 'create pods/eviction'.",
+        ),
+    ] = [],  # noqa: B006 - typer's way; nobody changes it
+) -> None:
+    """Refuse calls that need one of these permissions, in place of those refused before; none: allow everything."""
+    from gpukube.sandbox import daemon
+
+    info = _running()
+    try:
+        daemon.deny_permissions(info, *permissions)
+    except daemon.SandboxError as error:
+        fix = "write it as the refusing cloud does; docs/sandbox.md, Permissions, has examples"
+        raise SpecError(str(error), where=Where("sandbox deny"), fix=fix, code="sandbox-permission") from error
+    typer.echo(f"refused from now on: {', '.join(permissions)}" if permissions else "everything is allowed")
+
+
 @fault_app.command()
 @takes()
 def add(

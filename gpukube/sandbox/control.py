@@ -14,15 +14,18 @@ import json
 import os
 import re
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from gpukube.sandbox.aks import permissions as of_azure
 from gpukube.sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
 from gpukube.sandbox.aks.lifecycle import Pace
 from gpukube.sandbox.aks.references import ids_in, read_resources, short_id
 from gpukube.sandbox.clock import timestamp
+from gpukube.sandbox.eks import permissions as of_aws
 from gpukube.sandbox.eks.steering import add_context as add_eks_context
 from gpukube.sandbox.eks.steering import cluster_request as eks_request
 from gpukube.sandbox.eks.steering import cluster_status as eks_status
@@ -33,6 +36,9 @@ from gpukube.sandbox.eks.steering import set_pace as set_eks_pace
 from gpukube.sandbox.eks.steering import tamper_group
 from gpukube.sandbox.eks.wire.answers import Refusal as AwsRefusal
 from gpukube.sandbox.faults import parse_fault
+from gpukube.sandbox.gke import permissions as of_google
+from gpukube.sandbox.kube.store.rbac import SANDBOX_ADMIN, user_named
+from gpukube.sandbox.permits import is_access
 from gpukube.sandbox.saving import load_world, save_world
 from gpukube.sandbox.shapes import Keys, WrongEntry, check_entry
 from gpukube.sandbox.tampering import tamper_pool
@@ -60,8 +66,13 @@ _CLUSTER = Keys(
     {"provider": str, "subscription": str, "resourceGroup": str, "name": str},
     {"kubernetesVersion": str, "location": str, "options": dict},
 )
-_OF_NO_ACCOUNT = ("reset", "stop", "save", "load")
+_OF_NO_ACCOUNT = ("reset", "stop", "save", "load", "permissions")
 """Calls that are no part of how a world came about."""
+
+
+def known_permissions() -> frozenset[str]:
+    """All permissions that calls of the emulated clouds need."""
+    return of_azure.KNOWN | of_aws.KNOWN | of_google.KNOWN
 
 
 def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[Route]:
@@ -88,6 +99,9 @@ def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[R
         ("DELETE", "faults", control.clear_faults),
         ("POST", "tamper", control.tamper),
         ("POST", "deny", control.deny),
+        ("GET", "permissions", control.permissions),
+        ("POST", "permissions", control.permit),
+        ("POST", "user", control.user),
         ("POST", "save", control.save),
         ("POST", "load", control.load),
     )
@@ -377,6 +391,44 @@ class _Control:
             eks.kube.denied = set(denied)
         return {"clusters": len(clusters) + len(google) + len(amazon)}
 
+    async def permissions(self, _: Request) -> Json:
+        """What calls of gpukube have needed since the process runs, and what is refused."""
+        permits = self._world.permits
+        allowed = None if permits.allowed is None else list(permits.allowed)
+        return {"used": sorted(permits.used), "denied": sorted(permits.denied), "allowed": allowed}
+
+    async def permit(self, request: Request) -> Json:
+        """`{denied: [permission, ...]}`: what is refused, also `create pods/eviction` of a Kubernetes API.
+
+        `{allowed: [pattern, ...]}`: of a cloud, all that is allowed; null: everything. Each replaces what was there.
+        """
+        body, permits = await _object(request), self._world.permits
+        _require_keys(body, {"denied", "allowed"})
+        if "denied" in body:
+            denied = _strings(body, "denied")
+            unknown = [text for text in denied if not (text in known_permissions() or is_access(text))]
+            if unknown:
+                message = f"no call here needs a permission {unknown[0]!r}"
+                near = get_close_matches(unknown[0], known_permissions(), n=1)
+                raise ValueError(message + (f"; did you mean {near[0]}?" if near else ""))
+            permits.denied = set(denied)
+        if "allowed" in body:
+            permits.allowed = None if body["allowed"] is None else tuple(_strings(body, "allowed"))
+        return {}
+
+    async def user(self, request: Request) -> Json:
+        """`{cluster, user, groups?}`: who the bearers of a cluster's token are, by its Roles; "": an administrator."""
+        body, world = await _object(request), self._world
+        _require_keys(body, {"cluster", "user", "groups"})
+        name, place = str(body.get("user") or ""), str(body.get("cluster", ""))
+        user = user_named(name, _strings(body, "groups")) if name else SANDBOX_ADMIN
+        kubes = [cluster.kube for cluster in _clusters_named(world, place)]
+        kubes += [cluster.kube for cluster in named_eks(world.eks, place)]
+        kubes += [cluster.kube for cluster in world.gke.named(place)]
+        for kube in kubes:
+            kube.user = user
+        return {"clusters": len(kubes)}
+
 
 async def _cluster_status(world: World, cluster: Cluster) -> Json:
     pools = [
@@ -449,6 +501,14 @@ async def _object(request: Request) -> Json:
         message = "the body is no JSON object"
         raise TypeError(message)
     return body
+
+
+def _strings(body: Json, key: str) -> list[str]:
+    value = body.get(key) or []
+    if not isinstance(value, list):
+        message = f"{key} is no list"
+        raise TypeError(message)
+    return [str(item) for item in value]
 
 
 def _items(body: Json, key: str) -> list[tuple[str, object]]:

@@ -22,7 +22,7 @@ from gpukube.sandbox.guard import child_environment
 from gpukube.sandbox.state import SandboxInfo, is_running, load_info, locked, remove_credentials, remove_info
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
     "NotInstalled",
@@ -396,6 +396,34 @@ def upgrade_cluster(info: SandboxInfo, cluster: str, *, kubernetes_version: str 
 def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
     """Let the cluster's RBAC refuse (verb, resource) pairs, such as ("create", "secrets"); none allows everything."""
     call(info, "POST", "deny", {"cluster": cluster, "denied": [list(pair) for pair in denied]})
+
+
+def used_permissions(info: SandboxInfo) -> frozenset[str]:
+    """Permissions that calls of gpukube have needed since the sandbox was started; a reset leaves them.
+
+    Of a Kubernetes API as "VERB RESOURCE[.GROUP] [in NAMESPACE]".
+    """
+    used = call(info, "GET", "permissions")["used"]
+    return frozenset(map(str, used)) if isinstance(used, list) else frozenset()
+
+
+def deny_permissions(info: SandboxInfo, *permissions: str) -> None:
+    """Refuse these permissions, of a cloud or of all Kubernetes APIs ("create pods/eviction"); none allows everything.
+
+    Raises:
+        SandboxError: No call here needs one of them.
+    """
+    call(info, "POST", "permissions", {"denied": permissions})
+
+
+def allow_only(info: SandboxInfo, permissions: Iterable[str] | None) -> None:
+    """Allow only these permissions of clouds, patterns such as "ec2:Describe*" too; None: everything."""
+    call(info, "POST", "permissions", {"allowed": None if permissions is None else list(permissions)})
+
+
+def become(info: SandboxInfo, user: str, *groups: str, cluster: str = "") -> None:
+    """Let the bearers of a cluster's token, or of all, be a user who may do what Roles say; "": an administrator."""
+    call(info, "POST", "user", {"cluster": cluster, "user": user, "groups": groups})
 
 
 def configure(info: SandboxInfo, **settings: object) -> Json:

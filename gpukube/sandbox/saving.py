@@ -66,7 +66,7 @@ async def load_world(world: World, saved: SavedWorld) -> None:
             if key in tokens:
                 cluster.token = cluster.kube.token = tokens[key]
             await cluster.kube.start()
-            world.kube_apps[key] = make_app(cluster.kube)
+            world.kube_apps[key] = make_app(cluster.kube, world.permits)
 
 
 def _services(world: World) -> dict[str, object]:

@@ -21,17 +21,20 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from gpukube import __version__
+from gpukube.sandbox.aks import permissions as of_azure
 from gpukube.sandbox.aks.identity import identity_routes
 from gpukube.sandbox.aks.routes import ArmApp
 from gpukube.sandbox.control import control_routes
+from gpukube.sandbox.eks.permissions import AwsPermissions
 from gpukube.sandbox.eks.wire.routes import AwsApp, worded_fault
 from gpukube.sandbox.gateway import KubeGateway
+from gpukube.sandbox.gke import permissions as of_google
 from gpukube.sandbox.gke.wire.worded import as_google
 from gpukube.sandbox.guard import refuse_non_loopback
 from gpukube.sandbox.kube.repository import repository_routes
 from gpukube.sandbox.state import CLIENT_FILES, SandboxInfo, hold_life_lock, remove_credentials, remove_info, save_info
 from gpukube.sandbox.tls import TlsFiles, make_tls
-from gpukube.sandbox.traffic import TransportKeeper, Watched, only_for_loopback
+from gpukube.sandbox.traffic import Gate, TransportKeeper, Watched, only_for_loopback
 from gpukube.sandbox.world import World
 
 if TYPE_CHECKING:
@@ -83,8 +86,11 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     plain = _front(world, own=control_routes(world, info.control_token, stopping.set))
     secure = _front(world, own=[])
     gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
-    amazon = Watched(AwsApp(world.eks), "aws", world.log, world.faults, worded_fault)
-    google = Watched(world.gke.rest, "gke", world.log, world.faults, as_google)
+    needs = AwsPermissions(world.eks)
+    gate = Gate(world.permits, needs.needs, needs.answer)
+    amazon = Watched(AwsApp(world.eks), "aws", world.log, world.faults, worded_fault, gate=gate)
+    gate = Gate(world.permits, of_google.needs, of_google.answer)
+    google = Watched(world.gke.rest, "gke", world.log, world.faults, as_google, gate=gate)
     servers = [
         _Server(plain, None),
         _Server(secure, tls),
@@ -115,7 +121,8 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
 
 def _front(world: World, own: list[Route]) -> ASGIApp:
     """ARM on one port, with what else is there: the token endpoints, charts and, over http, the control API."""
-    arm = Watched(ArmApp(world.aks), "arm", world.log, world.faults)
+    gate = Gate(world.permits, of_azure.needs, of_azure.answer)
+    arm = Watched(ArmApp(world.aks), "arm", world.log, world.faults, gate=gate)
     charts = Watched(Starlette(routes=[repository_routes("")]), "charts", world.log, world.faults)
     return Starlette(routes=[*own, Mount("/charts", charts), *identity_routes(), Mount("/", arm)])
 

@@ -22,12 +22,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from gpukube.sandbox.guard import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from gpukube.sandbox.aks.answers import Json
     from gpukube.sandbox.faults import Fault, FaultBook
+    from gpukube.sandbox.permits import Need, PermitBook
 
 _BODY_LIMIT = 256 * 1024
 _SHOWN_HEADERS = frozenset({"if-match", "if-none-match", "content-type", "user-agent", "x-amz-target"})
@@ -161,8 +162,27 @@ class RequestLog:
         self.count = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What requests to a service need, and the way it says that something of it is missing.
+
+    Attributes:
+        needs: Gives what a request needs, from itself and its body.
+        answer: Words the refusal of one need.
+    """
+
+    book: PermitBook
+    needs: Callable[[Scope, bytes], Sequence[Need]]
+    answer: Callable[[Need, Scope], ASGIApp]
+
+    def refusal(self, scope: Scope, body: bytes) -> ASGIApp | None:
+        """Note what a request needs; the answer that it gets where something of it is refused."""
+        need = self.book.missing(self.needs(scope, body), scope["headers"])
+        return self.answer(need, scope) if need else None
+
+
 class Watched:
-    """An ASGI application behind the log and the faults.
+    """An ASGI application behind the log, the faults and the permissions.
 
     Args:
         app: The service.
@@ -171,17 +191,21 @@ class Watched:
         faults: What shall go wrong.
         worded: How the service words a fault of action "status": from the fault, the request and its body to headers
             and content.
+        gate: What requests need; None for a service that judges by itself, or asks for nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that stands before a service
         self,
         app: ASGIApp,
         service: str,
         log: RequestLog,
         faults: FaultBook,
         worded: Callable[[Fault, Scope, bytes], tuple[dict[str, str], bytes]] | None = None,
+        *,
+        gate: Gate | None = None,
     ) -> None:
         self._app = app
+        self._gate = gate
         self._service = service
         self._log = log
         self._faults = faults
@@ -199,11 +223,12 @@ class Watched:
         faults = self._faults.for_request(self._service, scope["method"], target)
         answer = _Sender(send, entry)
         entry.fault = "+".join(fault.action for fault in faults)
+        refusal = self._gate.refusal(scope, received.body) if self._gate else None
         await asyncio.sleep(sum(fault.seconds for fault in faults if fault.action == "delay"))
         if faults and faults[-1].action != "delay":
             await self._strike(faults[-1], scope, received, answer)
         else:
-            await self._app(scope, received, answer.pass_on)
+            await (refusal or self._app)(scope, received, answer.pass_on)
         entry.seconds = time.monotonic() - began
 
     async def _strike(self, fault: Fault, scope: Scope, received: _Received, answer: _Sender) -> None:

@@ -32,6 +32,7 @@ from gpukube.sandbox.kube.controlplane import find_assets
 from gpukube.sandbox.kube.http.app import make_app
 from gpukube.sandbox.kube.systempods import apply_system_pods
 from gpukube.sandbox.pacing import PacedClock
+from gpukube.sandbox.permits import PermitBook
 from gpukube.sandbox.traffic import RequestLog
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ class World:
         self.clock = PacedClock(speed)
         self.faults = FaultBook()
         self.log = RequestLog()
+        self.permits = PermitBook()
         self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
         self.eks = EksService(self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"))
-        self.gke = GkeDoor(self.clock, self.faults, self.log)
+        self.gke = GkeDoor(self.clock, self.faults, self.log, self.permits)
         self.kube_apps: dict[str, Starlette] = {}
         self.kube_base = ""
         self._ca_pem = ca_pem
@@ -113,7 +115,7 @@ class World:
         kube.admits_anonymous = False
         kube.tolerate_extended_resources()  # docs: azure-aks faq (admission controllers; the list cannot be changed)
         await kube.start()
-        self.kube_apps[key] = make_app(kube)
+        self.kube_apps[key] = make_app(kube, self.permits)
         document = json.loads(kube.kubeconfig(f"{self.kube_base}/clusters/{key}", self._ca_pem.decode()))
         reached = document["clusters"][0]["cluster"]
         return Cluster(
@@ -142,7 +144,7 @@ class World:
             if wanted.key in service.clusters:
                 return service.clusters[wanted.key], False
             cluster = await make_cluster(service, wanted, self.kube_base, self._ca_pem, find_assets())
-            self.kube_apps[wanted.key] = make_app(cluster.kube)
+            self.kube_apps[wanted.key] = make_app(cluster.kube, self.permits)
             return cluster, True
 
     async def ensure_eks_cluster(self, wanted: EksRequest) -> tuple[EksCluster, bool]:
@@ -152,7 +154,7 @@ class World:
                 return self.eks.clusters[wanted.key], False
             cluster = await make_eks_cluster(self.eks, wanted, self.kube_base, self._ca_pem, find_assets())
             cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
-            self.kube_apps[wanted.key] = make_app(cluster.kube)
+            self.kube_apps[wanted.key] = make_app(cluster.kube, self.permits)
             return cluster, True
 
     def buckets(self) -> list[Buckets]:
@@ -162,6 +164,7 @@ class World:
     async def reset(self) -> None:
         """Wipe everything: clusters, operations, faults, the log."""
         self.faults.clear()
+        self.permits.reset()
         self.origin.clear()
         kubes = [cluster.kube for cluster in self.aks.clusters.values()]
         kubes += [cluster.kube for cluster in self.eks.clusters.values()]

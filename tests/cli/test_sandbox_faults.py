@@ -24,7 +24,7 @@ EXERCISES = dict(re.findall(r"\*\*([^*\n]+)\.\*\*[^`]*?```console\n(.*?)```", PA
 def test_page_when_it_lists_kinds_then_all_of_them() -> None:
     table = PAGE.partition("## Faults")[2].partition("\n\n`--service`")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(KINDS)
-    assert list(EXERCISES) == ["A stock-out", "Throttling", "A lost answer"]
+    assert list(EXERCISES) == ["A stock-out", "Throttling", "A lost answer", "A missing permission"]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -41,6 +41,13 @@ def test_exercise_when_done_as_written_then_prints_what_is_shown(
         done = gpukube(*shlex.split(line)[1:], sandbox=False)
         for text in shown:
             assert text in done.out + done.err
+
+
+def test_deny_when_no_call_needs_the_permission_then_refused_with_the_nearest(gpukube: Gpukube) -> None:
+    result = gpukube("sandbox", "deny", "eks:CreateNodegrup", sandbox=False)
+
+    assert result.code == 4
+    assert "error[sandbox-permission]: no call here needs a permission 'eks:CreateNodegrup'; did you mean" in result.err
 
 
 def test_faults_when_added_listed_and_cleared_then_shown(gpukube: Gpukube) -> None:

@@ -30,6 +30,7 @@ from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube.sandbox.kube.nodes.smi import listing
 from gpukube.sandbox.kube.store.objectapi import StoreApi
 from gpukube.sandbox.kube.store.objects import meta, spec
+from gpukube.sandbox.kube.store.rbac import SANDBOX_ADMIN
 from gpukube.sandbox.kube.store.store import Store
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class KubeCluster:
         denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
             ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
         admits_anonymous: A request without a token is one of system:anonymous, who reads health and version; else 401.
+        user: Who the bearers of the token are: an administrator, unless a test makes them somebody with fewer rights.
         failures: What controllers raised; each is a mistake in the emulation.
     """
 
@@ -91,6 +93,7 @@ class KubeCluster:
         self.kubernetes_version = kubernetes_version
         self.denied: set[tuple[str, str]] = set()
         self.admits_anonymous = True
+        self.user = SANDBOX_ADMIN
         self.failures: list[Exception] = []
         self.store = Store(clock)
         self.api: ObjectApi = StoreApi(self.store)
@@ -113,6 +116,7 @@ class KubeCluster:
         twin = memo[id(self)] = KubeCluster(self.name, self.clock, self.token, self.kubernetes_version)
         twin.denied = set(self.denied)
         twin.admits_anonymous = self.admits_anonymous
+        twin.user = self.user
         twin.store = self.store.copied()
         twin.api = StoreApi(twin.store)
         twin._logs = copy.deepcopy(self._logs)

@@ -103,7 +103,7 @@ class AwsApp:
             call = _read(request, caller, raw)
             answer = self._named(service, request, call) if service in _TARGETS else self._eks(call)
         except Refusal as refusal:
-            return _refused(service, refusal, identity)
+            return refused(service, refusal, identity)
         return Response(json.dumps(answer), 200, {"x-amzn-requestid": identity}, media_type=_REST)
 
     def _query(self, service: str, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -226,7 +226,8 @@ def _not_emulated(call: _Call) -> Refusal:
     return Refusal("UnknownOperationException", message, status=501)
 
 
-def _refused(service: str, refusal: Refusal, identity: str) -> Response:
+def refused(service: str, refusal: Refusal, identity: str) -> Response:
+    """Write a refusal as a service does; the last is the request's id."""
     if service in _QUERY:
         code = refusal.code
         if code == "UnrecognizedClientException":

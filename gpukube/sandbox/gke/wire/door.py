@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gpukube.sandbox.gke.service import GkeService
     from gpukube.sandbox.gke.wire.answers import Json
     from gpukube.sandbox.gke.wire.rpc import RpcServer
+    from gpukube.sandbox.permits import PermitBook
     from gpukube.sandbox.traffic import RequestLog
 
 _TOKEN_PATH = "/token"  # noqa: S105 - a path
@@ -44,9 +45,11 @@ class GkeDoor:
         clock: The sandbox's time.
         faults: What shall go wrong.
         log: Where requests are noted.
+        permits: What may be done, for calls over gRPC.
     """
 
-    def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog) -> None:
+    def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog, permits: PermitBook) -> None:
+        self._permits = permits
         self._clock = clock
         self._faults = faults
         self._log = log
@@ -144,7 +147,7 @@ class GkeDoor:
                     raise ConnectionRefusedError(str(error)) from error
                 from gpukube.sandbox.gke.wire.rpc import RpcServer  # noqa: PLC0415 - loads grpc
 
-                self._rpc = RpcServer(self.service, self._log, self._faults, self.tunnel.cut)
+                self._rpc = RpcServer(self.service, self._log, self._faults, self._permits, self.tunnel.cut)
                 self._rpc_port = await self._rpc.start()
         return self._rpc_port
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import grpc  # type: ignore[import-untyped] # ships no types
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
+from gpukube.sandbox.gke.permissions import needs_of_call, refusal
 from gpukube.sandbox.gke.wire.answers import Refusal
 from gpukube.sandbox.gke.wire.calls import CALLS, SERVICE, Call
 from gpukube.sandbox.gke.wire.rest import request_json
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from gpukube.sandbox.faults import Fault, FaultBook
     from gpukube.sandbox.gke.service import GkeService
+    from gpukube.sandbox.permits import PermitBook
     from gpukube.sandbox.traffic import LoggedRequest, RequestLog
 
 
@@ -45,12 +47,19 @@ class RpcServer:
         service: Gives the service, which a reset may change.
         log: Where requests are noted.
         faults: What shall go wrong.
+        permits: What may be done.
         cut: Resets the connection of a peer, "ipv4:127.0.0.1:40000".
     """
 
     def __init__(
-        self, service: Callable[[], GkeService], log: RequestLog, faults: FaultBook, cut: Callable[[str], None]
+        self,
+        service: Callable[[], GkeService],
+        log: RequestLog,
+        faults: FaultBook,
+        permits: PermitBook,
+        cut: Callable[[str], None],
     ) -> None:
+        self._permits = permits
         self._service = service
         self._log = log
         self._faults = faults
@@ -111,7 +120,13 @@ class RpcServer:
         return found
 
     async def _answer(self, call: Call, request: object, context: _Context) -> object:
-        check_authorization(dict(context.invocation_metadata()).get("authorization"))
+        metadata = dict(context.invocation_metadata())
+        check_authorization(metadata.get("authorization"))
+        headers = [(name.encode(), str(value).encode()) for name, value in metadata.items()]
+        account = request.node_pool.config.service_account if call.name == "CreateNodePool" else ""  # type: ignore[attr-defined] # CreateNodePoolRequest
+        missing = self._permits.missing(needs_of_call(call.name, getattr(request, call.field), account), headers)
+        if missing:
+            raise refusal(missing)
         return call.guarded_answer(self._service(), request)
 
     async def _strike(self, fault: Fault, answer: Callable[[], Awaitable[object]], context: _Context) -> object:

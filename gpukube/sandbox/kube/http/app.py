@@ -20,12 +20,14 @@ from gpukube.sandbox.kube.http.pages import read_page
 from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
 from gpukube.sandbox.kube.http.watching import WatchQuery, watch
 from gpukube.sandbox.kube.store import problems
+from gpukube.sandbox.kube.store.escalation import check_grant
 from gpukube.sandbox.kube.store.objects import labels
 from gpukube.sandbox.kube.store.patches import patch_object
 from gpukube.sandbox.kube.store.problems import ApiProblem
-from gpukube.sandbox.kube.store.rbac import ANONYMOUS, SANDBOX_ADMIN, Access, user_named
+from gpukube.sandbox.kube.store.rbac import ANONYMOUS, Access, is_allowed, user_named
 from gpukube.sandbox.kube.store.schema import check_applied, check_sent
 from gpukube.sandbox.kube.store.selectors import field_test, label_test
+from gpukube.sandbox.permits import PermitBook, access_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -44,9 +46,9 @@ _API_PARTS, _APIS_PARTS = 2, 3
 """/api/v1 and /apis/apps/v1 are paths; what is below them are resources."""
 
 
-def make_app(cluster: KubeCluster) -> Starlette:
+def make_app(cluster: KubeCluster, permits: PermitBook | None = None) -> Starlette:
     """Make the application that serves a cluster's API (its `state.cluster`); may be mounted under any path."""
-    api = _Api(cluster)
+    api = _Api(cluster, permits or PermitBook())
     routes = [Route("/{path:path}", api.serve, methods=_METHODS), WebSocketRoute("/{path:path}", api.serve_socket)]
     app = Starlette(routes=routes)
     app.state.cluster = cluster
@@ -54,8 +56,9 @@ def make_app(cluster: KubeCluster) -> Starlette:
 
 
 class _Api:
-    def __init__(self, cluster: KubeCluster) -> None:
+    def __init__(self, cluster: KubeCluster, permits: PermitBook) -> None:
         self._cluster = cluster
+        self._permits = permits
         self._store = cluster.store
         self._lead = Lead(cluster.clock)
 
@@ -74,7 +77,7 @@ class _Api:
             target = parse_target(_parts(socket), self._store.kinds)
             if target.part not in execution.STREAMS:
                 raise problems.no_such_path()
-            self._require_allowed(user, _access("create", target))
+            self._require_allowed(user, _access("create", target), socket)
             await execution.serve(self._cluster, socket, target)
         except ApiProblem as problem:
             await socket.send_denial_response(_answer(problem.as_status(), problem.code))
@@ -88,20 +91,20 @@ class _Api:
         token = request.headers.get("authorization", "")
         if token != f"Bearer {self._cluster.token}" and (token or not self._cluster.admits_anonymous):
             raise problems.unauthorized()
-        user = SANDBOX_ADMIN if token else ANONYMOUS
+        user = self._cluster.user if token else ANONYMOUS
         name, groups = request.headers.get("impersonate-user"), request.headers.getlist("impersonate-group")
         if name is None and not groups:
             return user
         if not name:
             raise problems.bad_request("requested to impersonate groups without a user")
         for resource, meant in [("users", name), *(("groups", group) for group in groups)]:
-            self._require_allowed(user, Access("impersonate", resource, name=meant))
+            self._require_allowed(user, Access("impersonate", resource, name=meant), request)
         return user_named(name, groups)
 
     async def _route(self, request: Request, user: User) -> Response:
         parts = _parts(request)
         if len(parts) <= {"api": _API_PARTS, "apis": _APIS_PARTS}.get("".join(parts[:1]), len(parts)):
-            self._require_allowed(user, Access(request.method.lower(), path="/" + "/".join(parts)))
+            self._require_allowed(user, Access(request.method.lower(), path="/" + "/".join(parts)), request)
         about = self._about(parts, request.headers.get("accept", ""))
         if about is not None:
             return about
@@ -109,12 +112,13 @@ class _Api:
             raise problems.no_such_path()
         target = parse_target(parts, self._store.kinds)
         verb = _verb(request, target)
-        self._require_allowed(user, _access(verb, target))
+        self._require_allowed(user, _access(verb, target), request)
         if target.part:
             return await subresources.serve(self._cluster, request, target)
         if subresources.is_review(target.kind):
-            return _answer(subresources.review(self._cluster, target.kind, await read_body(request), user), 201)
-        return await self._objects(verb, request, target)
+            reviewed = subresources.review(self._cluster, target.kind, await read_body(request), user, self._may)
+            return _answer(reviewed, 201)
+        return await self._objects(verb, request, target, user)
 
     def _about(self, parts: list[str], accept: str) -> Response | None:
         if parts[:1] in (["healthz"], ["livez"], ["readyz"]):
@@ -153,15 +157,26 @@ class _Api:
             case _:
                 return {} if parts[0] == "openapi" else None
 
-    def _require_allowed(self, user: User, access: Access) -> None:
-        if not subresources.may(self._cluster, user, access):
+    def _require_allowed(self, user: User, access: Access, request: HTTPConnection) -> None:
+        """Note what is needed, but for what everybody may do: look around, and ask for their own rights."""
+        if access.resource and access.group not in subresources.REVIEWS:
+            needed = access_name(access.verb, access.resource, access.group, access.namespace)
+            self._permits.note([needed], request.scope["headers"])
+        if not self._may(user, access):
             raise problems.forbidden(user.name, access)
 
-    async def _objects(self, verb: str, request: Request, target: Target) -> Response:
+    def _may(self, user: User, access: Access) -> bool:
+        """Whether what is denied and then the roles let a user do something."""
+        denied = self._cluster.denied | self._permits.denied_accesses()
+        return not subresources.is_denied(denied, access) and is_allowed(self._store, user, access)
+
+    async def _objects(self, verb: str, request: Request, target: Target, user: User) -> Response:
         if verb in {"watch", "list", "get"}:
             return {"watch": self._watch, "list": self._list, "get": self._get}[verb](request, target)
-        writes = {"create": self._create, "update": self._replace, "patch": self._patch, "delete": self._delete}
-        return await writes.get(verb, self._delete_all)(request, target)
+        if verb in {"create", "update", "patch"}:
+            writes = {"create": self._create, "update": self._replace, "patch": self._patch}
+            return await writes[verb](request, target, user)
+        return await (self._delete if verb == "delete" else self._delete_all)(request, target)
 
     # reading
 
@@ -215,21 +230,23 @@ class _Api:
 
     # writing
 
-    async def _create(self, request: Request, target: Target) -> Response:
+    async def _create(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
         obj = require_object(await read_body(request), target)
+        check_grant(self._store, user, target.kind, obj, None)
         warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
         created = self._store.create(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
         return _answer(created, 201, warnings)
 
-    async def _replace(self, request: Request, target: Target) -> Response:
+    async def _replace(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
         obj = require_object(await read_body(request), target)
+        check_grant(self._store, user, target.kind, obj, self._store.find(target.kind, target.namespace, target.name))
         warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
         stored = self._store.update(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)
 
-    async def _patch(self, request: Request, target: Target) -> Response:
+    async def _patch(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
         body = await read_body(request)
         form = request.headers.get("content-type", "").split(";")[0]
@@ -237,12 +254,17 @@ class _Api:
         if form == _APPLY:
             config = require_object(body, target)
             check_applied(kind.group, kind.kind, config)
+            before = self._store.find(kind, target.namespace, target.name)
+            if before is None:  # kubernetes handlers/patch.go: what an apply creates may be created, too
+                self._require_allowed(user, _access("create", target), request)
+            check_grant(self._store, user, kind, {**(before or {}), **config}, before)
             obj, created = self._store.apply(
                 kind, config, manager=options.manager, force=options.force, dry_run=options.dry_run
             )
             return _answer(obj, 201 if created else 200)
         old = self._store.get(kind, target.namespace, target.name)
         new = patch_object(old, body, form, kind)
+        check_grant(self._store, user, kind, new, old)
         warnings = check_sent(kind.group, kind.kind, new, options.validation)
         stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)

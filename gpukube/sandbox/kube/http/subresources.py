@@ -15,10 +15,10 @@ from gpukube.sandbox.kube.store import problems
 from gpukube.sandbox.kube.store.eviction import evict
 from gpukube.sandbox.kube.store.objects import spec, status
 from gpukube.sandbox.kube.store.patches import patch_object
-from gpukube.sandbox.kube.store.rbac import Access, User, is_allowed, rules_of, user_named
+from gpukube.sandbox.kube.store.rbac import Access, User, rules_of, user_named
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from starlette.requests import Request
 
@@ -27,18 +27,26 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 
-def is_denied(denied: Collection[tuple[str, str]], verb: str, plural: str, group: str) -> bool:
-    """Look a request up in the deny list; resources are named "secrets" or "daemonsets.apps", "*" is any."""
-    named = f"{plural}.{group}" if group else plural
+REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
+"""Groups of types that are questions about access."""
+
+
+def is_denied(denied: Collection[tuple[str, str]], access: Access) -> bool:
+    """Look a request up in a deny list; resources are named "secrets" or "daemonsets.apps", "*" is any."""
+    if not denied or access.path:
+        return False
+    named, verb = f"{access.resource}.{access.group}" if access.group else access.resource, access.verb
     return any(item in denied for item in ((verb, named), (verb, "*"), ("*", named), ("*", "*")))
 
 
 def is_review(kind: Kind) -> bool:
     """Say whether a type is a question about access, answered and never stored."""
-    return kind.group in {"authorization.k8s.io", "authentication.k8s.io"}
+    return kind.group in REVIEWS
 
 
-def review(cluster: KubeCluster, kind: Kind, body: JsonObject, user: User) -> JsonObject:
+def review(
+    cluster: KubeCluster, kind: Kind, body: JsonObject, user: User, may: Callable[[User, Access], bool]
+) -> JsonObject:
     """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview of a user."""
     answer = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
     answer.setdefault("metadata", {"creationTimestamp": None})
@@ -53,7 +61,7 @@ def review(cluster: KubeCluster, kind: Kind, body: JsonObject, user: User) -> Js
     else:
         if kind.kind == "SubjectAccessReview":
             user = user_named(asked.get("user", ""), asked.get("groups") or ())
-        allowed = may(cluster, user, _asked_access(asked))
+        allowed = may(user, _asked_access(asked))
         answer["status"] = {"allowed": allowed} | ({} if allowed else {"reason": "no RBAC policy matched"})
     return answer
 
@@ -67,12 +75,6 @@ def _asked_access(asked: JsonObject) -> Access:
     return Access(
         wanted.get("verb", ""), resource, wanted.get("group", ""), wanted.get("namespace", ""), wanted.get("name", "")
     )
-
-
-def may(cluster: KubeCluster, user: User, access: Access) -> bool:
-    """Whether the cluster's deny list and then its roles let a user do something."""
-    denied = not access.path and is_denied(cluster.denied, access.verb, access.resource, access.group)
-    return not denied and is_allowed(cluster.store, user, access)
 
 
 async def serve(cluster: KubeCluster, request: Request, target: Target) -> Response:

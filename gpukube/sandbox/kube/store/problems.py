@@ -142,6 +142,12 @@ def forbidden(user: str, access: Access) -> ApiProblem:
     return ApiProblem(403, "Forbidden", message, details)
 
 
+def escalation(plural: str, name: str, group: str, why: str) -> ApiProblem:
+    """403: a role or a binding grants more than its writer holds."""
+    details: JsonObject = {"name": name, "group": group, "kind": plural}
+    return ApiProblem(403, "Forbidden", f'{_resource(plural, group)} "{name}" is forbidden: {why}', details)
+
+
 def unauthorized() -> ApiProblem:
     """401: no token, or not ours."""
     return ApiProblem(401, "Unauthorized", "Unauthorized")

@@ -62,7 +62,7 @@ class Access:
 
 def is_allowed(store: Store, user: User, access: Access) -> bool:
     """Judge by the bindings of the cluster and, where the access is in a namespace, of that one."""
-    return MASTERS in user.groups or any(_covers(rule, access) for rule in rules_of(store, user, access.namespace))
+    return MASTERS in user.groups or any(rule_covers(rule, access) for rule in rules_of(store, user, access.namespace))
 
 
 def rules_of(store: Store, user: User, namespace: str) -> Iterator[JsonObject]:
@@ -89,7 +89,8 @@ def _is_of(subject: JsonObject, user: User, namespace: str) -> bool:
     return bool(subject["name"] == user.name)
 
 
-def _covers(rule: JsonObject, access: Access) -> bool:
+def rule_covers(rule: JsonObject, access: Access) -> bool:
+    """Whether one rule lets somebody do something."""
     if not _has(rule.get("verbs"), access.verb):
         return False
     if access.path:

@@ -1,0 +1,127 @@
+"""Nobody grants more than they hold: the check of Roles, ClusterRoles and their bindings when they are written.
+
+Lives here: the check and its message. Must not live here: who may write them at all (`rbac`).
+
+Source: kubernetes pkg/registry/rbac (role, clusterrole, rolebinding and clusterrolebinding policybased/storage.go) and
+validation/rule.go, ConfirmNoEscalation; docs reference/access-authn-authz/rbac, privilege escalation prevention.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from gpukube.sandbox.kube.store import kinds
+from gpukube.sandbox.kube.store.problems import escalation, not_found
+from gpukube.sandbox.kube.store.rbac import MASTERS, Access, User, is_allowed, rule_covers, rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube.sandbox.kube.store.kinds import Kind
+    from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube.sandbox.kube.store.store import Store
+
+_GROUP = "rbac.authorization.k8s.io"
+_ROLES, _BINDINGS = frozenset({"roles", "clusterroles"}), frozenset({"rolebindings", "clusterrolebindings"})
+
+
+def check_grant(store: Store, user: User, kind: Kind, new: JsonObject, old: JsonObject | None) -> None:
+    """Refuse an object that grants what its writer does not hold.
+
+    Args:
+        store: Holds the roles of the user.
+        user: Who writes it.
+        kind: Its type; those of other groups grant nothing.
+        new: As it will be, with name and namespace.
+        old: As it is; None when it is created.
+
+    Raises:
+        ApiProblem: 403; 404 of a role that a binding names.
+    """
+    if kind.group != _GROUP or MASTERS in user.groups:
+        return
+    name, namespace = new["metadata"]["name"], new["metadata"].get("namespace", "")
+    if kind.plural in _ROLES:
+        granted = new.get("rules") or []
+        if old is not None and granted == (old.get("rules") or []):
+            return
+        if is_allowed(store, user, Access("escalate", kind.plural, _GROUP, namespace, name)):
+            return
+    elif kind.plural in _BINDINGS:
+        reference = new["roleRef"]
+        if old is not None and (reference, new.get("subjects")) == (old["roleRef"], old.get("subjects")):
+            return
+        of = kinds.CORE["roles" if reference["kind"] == "Role" else "clusterroles"]
+        place = namespace if reference["kind"] == "Role" else ""
+        if is_allowed(store, user, Access("bind", of.plural, _GROUP, namespace, reference["name"])):
+            return
+        role = store.find(of, place, reference["name"])
+        if role is None:
+            raise not_found(of.plural, reference["name"], of.group)
+        granted = role.get("rules") or []
+    else:
+        return
+    lacking = list(_lacking(granted, list(rules_of(store, user, namespace))))
+    if lacking:
+        raise escalation(kind.plural, name, kind.group, _message(user, lacking))
+
+
+def _lacking(granted: Iterable[JsonObject], held: list[JsonObject]) -> Iterator[JsonObject]:
+    """The single rights of rules that no rule which is held covers."""
+    for rule in granted:
+        for single in _singles(rule):
+            if not any(rule_covers(own, _as_access(single)) for own in held):
+                yield single
+
+
+def _as_access(single: JsonObject) -> Access:
+    """What one single right lets somebody do; a rule for all names of a resource needs one for all."""
+    verb, (path,) = single["verbs"][0], single.get("nonResourceURLs") or ("",)
+    (group,), (resource,) = single.get("apiGroups") or ("",), single.get("resources") or ("",)
+    (name,) = single.get("resourceNames") or ("",)
+    return Access(verb, resource, group, "", name, path)
+
+
+def _singles(rule: JsonObject) -> Iterator[JsonObject]:
+    """Break a rule down to one verb, one group and resource, or one path, and one name."""
+    for verb in rule.get("verbs") or ():
+        for path in rule.get("nonResourceURLs") or ():
+            yield {"nonResourceURLs": [path], "verbs": [verb]}
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                for name in rule.get("resourceNames") or [""]:
+                    named = {"resourceNames": [name]} if name else {}
+                    yield {"apiGroups": [group], "resources": [resource], **named, "verbs": [verb]}
+
+
+def _message(user: User, lacking: list[JsonObject]) -> str:
+    compact: dict[str, JsonObject] = {}
+    for rule in lacking:  # verbs on one resource go together, as CompactRules does it
+        key = json.dumps({**rule, "verbs": []}, sort_keys=True)
+        verbs = compact.setdefault(key, {**rule, "verbs": []})["verbs"]
+        verbs += [verb for verb in rule["verbs"] if verb not in verbs]
+    rows = sorted(_written(rule) for rule in compact.values())
+    return (
+        f'user "{user.name}" (groups={_quoted(user.groups)}) is attempting to grant RBAC permissions not currently '
+        "held:\n" + "\n".join(rows)
+    )
+
+
+_PARTS = (
+    ("APIGroups", "apiGroups"),
+    ("Resources", "resources"),
+    ("NonResourceURLs", "nonResourceURLs"),
+    ("ResourceNames", "resourceNames"),
+    ("Verbs", "verbs"),
+)
+
+
+def _written(rule: JsonObject) -> str:
+    parts = [f"{title}:{_quoted(rule[key])}" for title, key in _PARTS if rule.get(key)]
+    return "{" + ", ".join(parts) + "}"
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    """A list as Go's %q writes it."""
+    return "[" + " ".join(json.dumps(text) for text in texts) + "]"
