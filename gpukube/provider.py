@@ -272,6 +272,13 @@ class NodeUpgrades(Protocol):
     def marks(self, observed: Observed) -> NodeMarks:
         """Say how nodes are known that are made from what this pool says now."""
 
+    def unfinished(self, observed: Observed) -> str:
+        """Tell by what a failed pool shows that an upgrade stopped half-way, and that repairing it goes on with that.
+
+        Returns:
+            "" where nothing shows it, or the cloud would not go on.
+        """
+
 
 class Cloud(Protocol):
     """The live half: one cluster, thread-safe, made once and shared.

@@ -527,6 +527,8 @@ class PoolPlan:
         replacement: Of a replace: how a second pool would take its place. `observed` is the old pool.
         upgrade: What an upgrade of the live nodes brings and costs; None where nothing is newer, or nobody knows.
         leaving: What a drain of the live nodes would meet; None where nothing leaves, or it is not known.
+        resumes: Of a failed pool that its cloud repairs: how it is known that its nodes are half upgraded, and that the
+            cloud would go on with that; "" where it would not.
     """
 
     cluster: ClusterRef
@@ -545,6 +547,7 @@ class PoolPlan:
     replacement: Replacement | None = None
     upgrade: UpgradeOutlook | None = None
     leaving: Leaving | None = None
+    resumes: str = ""
 
     @property
     def where(self) -> Where:
@@ -555,6 +558,11 @@ class PoolPlan:
     def disruptive(self) -> tuple[ClassifiedChange, ...]:
         """The changes in place that running pods suffer from."""
         return tuple(c for c in self.changes if c.row.kind == "disruptive")
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether running pods suffer though their pool stays, so that it needs consent."""
+        return bool(self.resumes) or (self.action == "update" and bool(self.disruptive))
 
 
 @dataclass(frozen=True, slots=True)

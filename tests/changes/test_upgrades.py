@@ -157,6 +157,13 @@ def test_budget_when_it_blocks_then_named_and_once_gone_a_killed_run_is_complete
         assert OLD[cloud] in stage.kubelets()
 
         stage.release()
+        if cloud == "aks":  # the PUT that repairs the pool goes on with its upgrade
+            repaired = world.pools(stage.document)["infer"]
+            assert (repaired.action, repaired.changes, repaired.loss is not None) == ("create", (), True)
+            with pytest.raises(Conflict, match="repairing it goes on with an upgrade"):
+                world.apply(stage.document)
+            assert world.create(stage.document)["infer"].outcome == "differs"
+            assert OLD[cloud] in stage.kubelets()
         stage.begin_and_die()
         assert stage.kubelets() == {OLD[cloud], NEW[cloud]}
         done = stage.apply()

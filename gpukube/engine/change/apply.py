@@ -87,14 +87,15 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
         yield _needs_replace(plan)
     if plan.action == "replace" and consent.replace and plan.leaving and not consent.allow_disruption:
         yield from (consent_finding(plan, pod.pod, pod.node, pod.why) for pod in plan.leaving.needing)
-    if plan.action == "update" and plan.disruptive and not consent.allow_disruption:
+    if plan.disturbs and not consent.allow_disruption:
         fields = ", ".join(str(c.change.field) for c in plan.disruptive)
+        what = f"changing {fields}" if fields else "repairing it goes on with an upgrade, which"
         yield Finding(
             "needs-disruption",
             plan.where,
-            f"changing {fields} restarts or evicts pods: {_cost(plan)}",
+            f"{what} restarts or evicts pods: {_cost(plan)}",
             fix="add --allow-disruption, or leave this pool out with --pool",
-            why="; ".join(dict.fromkeys(c.row.sentence for c in plan.disruptive)),
+            why=plan.resumes or "; ".join(dict.fromkeys(c.row.sentence for c in plan.disruptive)),
         )
 
 

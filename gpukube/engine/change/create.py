@@ -55,7 +55,7 @@ def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
 
 
 def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
-    if plan.action in ("update", "replace"):
+    if plan.action in ("update", "replace") or plan.resumes:
         return PoolReport(
             plan.pool, plan.name, "differs", f"not changed; gpukube pool apply changes it: {plan.why}", plan.changes
         )

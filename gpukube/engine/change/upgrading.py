@@ -12,11 +12,11 @@ from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.cluster.state.snapshot import look
 from gpukube.engine.change.live_pool import observe
 from gpukube.engine.plan.blocked import blocked_finding, blocking_pods
-from gpukube.engine.plan.upgrades import renews_nodes
+from gpukube.engine.plan.upgrades import outdated_nodes, renews_nodes
 from gpukube.errors import CloudError, ClusterError, Finding, GpukubeError, WaitTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from gpukube.cluster.kube.views import NodeView
     from gpukube.core.upgrades import NodeMarks
@@ -49,14 +49,25 @@ def _blockers(plan: PoolPlan, session: Session, run: Run) -> list[Finding]:
 
 
 def require_renewed(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Wait a moment until every node of an upgraded pool runs what the pool says.
+    """Wait a moment until every node of an upgraded pool runs what the pool says; others are not looked at.
+
+    Raises:
+        ClusterError: Some do not: the cloud has left them out, or stopped.
+        Stopped: The run was stopped.
+    """
+    if renews_nodes(plan) and not run.no_wait:
+        require_current(plan, session, run)
+
+
+def require_current(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Wait a moment until every node of a pool runs what the pool says, whoever upgraded it.
 
     Raises:
         ClusterError: Some do not: the cloud has left them out, or stopped.
         Stopped: The run was stopped.
     """
     upgrades = session.provider.upgrades
-    if upgrades is None or run.no_wait or not renews_nodes(plan):
+    if upgrades is None:
         return
     end = run.clock.now() + run.pace.settle_s  # a node that was taken away may be listed for a moment
     while True:
@@ -64,21 +75,12 @@ def require_renewed(plan: PoolPlan, session: Session, run: Run) -> None:
         if observed is None:
             return
         marks = upgrades.marks(observed)
-        if not (old := _outdated(nodes_of_pool(look(session.kube()), observed), marks)):
+        if not (old := outdated_nodes(nodes_of_pool(look(session.kube()), observed), marks)):
             return
         if run.clock.now() >= end:
             raise ClusterError.of([_outdated_finding(plan, node, marks) for node in old])
         run.report("verify", f"{len(old)} nodes do not run the new version yet", plan.cluster.key, plan.pool)
         run.clock.wait(run.pace.poll_s)
-
-
-def _outdated(nodes: Sequence[NodeView], marks: NodeMarks) -> list[NodeView]:
-    return [
-        node
-        for node in nodes
-        if not node.kubelet.startswith(marks.kubelet)
-        or any(node.labels.get(name) != value for name, value in marks.labels.items())
-    ]
 
 
 def _outdated_finding(plan: PoolPlan, node: NodeView, marks: NodeMarks) -> Finding:

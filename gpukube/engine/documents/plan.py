@@ -269,8 +269,8 @@ def _needs(plan: PoolPlan) -> list[str]:
     if plan.action == "replace":
         flags = replacement_needs(plan)
         return [*flags, "--allow-disruption"] if flags and plan.leaving and plan.leaving.needing else flags
-    if plan.action == "update":
-        return ["--allow-disruption"] if plan.disruptive else []
+    if plan.action == "update" or plan.resumes:
+        return ["--allow-disruption"] if plan.disturbs else []
     if plan.action == "conflict":
         if plan.obstacle == "foreign-copy":
             return _adopt_from(plan)

@@ -35,7 +35,7 @@ def with_blockers(plan: PoolPlan, seen: Snapshot, kube: Kube, now: float) -> Poo
     Raises:
         ClusterError: The API did not answer.
     """
-    if plan.observed is None or plan.upgrade is None or not plan.disruptive or not renews_nodes(plan):
+    if plan.observed is None or plan.upgrade is None or not plan.disturbs or not renews_nodes(plan):
         return plan
     nodes = [node.name for node in nodes_of_pool(seen, plan.observed)]
     try:

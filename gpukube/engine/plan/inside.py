@@ -26,6 +26,7 @@ from gpukube.engine.plan.leaving import with_leaving
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.ownership import carries_operator, has_operator
 from gpukube.engine.plan.planning import with_pools
+from gpukube.engine.plan.upgrades import with_unfinished
 from gpukube.errors import ChartNotFound, HelmError, MissingExtra
 
 if TYPE_CHECKING:
@@ -33,12 +34,13 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.snapshot import Snapshot
-    from gpukube.core.values import Desired, Observed, PoolPlan
+    from gpukube.core.values import ClusterFacts, Desired, Observed, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan, Scope
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
     from gpukube.errors import Finding
+    from gpukube.provider import Provider
 
 
 def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
@@ -47,12 +49,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
     seen = look(kube)
     if has_operator(seen) != carries_operator(outside.live):  # the cluster knows better than the labels of pools
         outside = with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
-    pools = tuple(
-        replace(keep_living(session.provider, pool), upgrade=pool.upgrade)
-        if pool.observed and nodes_of_pool(seen, pool.observed)
-        else pool
-        for pool in outside.pools
-    )
+    pools = tuple(_by_nodes(pool, session.provider, outside.facts, seen) for pool in outside.pools)
     plan_it = partial(
         plan_release,
         outside.desired,
@@ -85,6 +82,15 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         repairs=node_repairs(pools, seen),
         diagnostics=found,
     )
+
+
+def _by_nodes(pool: PoolPlan, provider: Provider, facts: ClusterFacts | None, seen: Snapshot) -> PoolPlan:
+    """Plan a pool by the nodes that it has: one that failed may still run pods, and be half upgraded."""
+    nodes = nodes_of_pool(seen, pool.observed) if pool.observed else ()
+    if nodes:
+        kept = keep_living(provider, pool)
+        pool = kept if kept is pool else replace(kept, upgrade=pool.upgrade)
+    return with_unfinished(pool, provider.upgrades, facts, nodes) if provider.upgrades and facts else pool
 
 
 def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding, ...]]:

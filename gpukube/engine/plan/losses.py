@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def costs_something(plan: PoolPlan) -> bool:
     """Say whether running pods suffer from what is planned."""
-    return plan.observed is not None and (
-        plan.action in ("replace", "delete") or (plan.action == "update" and bool(plan.disruptive))
-    )
+    return plan.observed is not None and (plan.action in ("replace", "delete") or plan.disturbs)
 
 
 def with_costs(plans: Sequence[PoolPlan], seen: Snapshot | None, kube: Kube | None) -> tuple[PoolPlan, ...]:

@@ -14,7 +14,7 @@ from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.replacing import renamed
 from gpukube.engine.plan.ownership import carries_operator
-from gpukube.engine.plan.upgrades import follow, read_offers, with_outlook
+from gpukube.engine.plan.upgrades import follow, read_offers, with_outlook, with_unfinished
 from gpukube.errors import CloudError
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def with_pools(
     # A pool may live under its alternate name: what is declared is what the plan is about, under the name that it has.
     desired = tuple(plan.desired or expected for plan, expected in zip(pools, settled.desired, strict=True))
     if upgrades and facts:
-        pools = tuple(with_outlook(pool, upgrades, facts, offers) for pool in pools)
+        pools = tuple(with_unfinished(with_outlook(pool, upgrades, facts, offers), upgrades, facts) for pool in pools)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)

@@ -19,6 +19,8 @@ from gpukube.errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.core.upgrades import NodeMarks
     from gpukube.core.values import ClusterFacts, Desired, Observed, PoolPlan
     from gpukube.engine.run.session import Session
     from gpukube.errors import Where
@@ -80,6 +82,43 @@ def with_outlook(
         return plan
     findings = _findings(plan.where, outlook) if asked else ()
     return replace(plan, upgrade=outlook, diagnostics=(*plan.diagnostics, *findings))
+
+
+def with_unfinished(
+    plan: PoolPlan, upgrades: NodeUpgrades, facts: ClusterFacts, nodes: Sequence[NodeView] | None = None
+) -> PoolPlan:
+    """Add to the plan that repairs a failed pool the upgrade with which its cloud would go on, if there is one.
+
+    Args:
+        plan: Of one pool.
+        upgrades: What the provider knows.
+        facts: Of the cluster.
+        nodes: Those of the pool; None where the cluster was not read.
+    """
+    observed = plan.observed
+    if plan.action != "create" or observed is None or observed.state != "failed":
+        return plan
+    if nodes is not None and not nodes:
+        return replace(plan, resumes="")
+    old = outdated_nodes(nodes or (), upgrades.marks(observed))
+    by_nodes = f"nodes that do not run what the pool says: {', '.join(node.name for node in old)}" if old else ""
+    resumes = by_nodes or upgrades.unfinished(observed)
+    if not resumes or plan.resumes:
+        return replace(plan, resumes=resumes)
+    live = upgrades.system(observed)
+    outlook = UpgradeOutlook(live, NodeOffer(live.kubernetes), upgrades.terms(observed, facts))
+    asked = replace(plan.upgrade or outlook, is_asked=True)
+    return replace(plan, upgrade=asked, resumes=resumes, why=f"{plan.why}; that goes on with an upgrade")
+
+
+def outdated_nodes(nodes: Sequence[NodeView], marks: NodeMarks) -> list[NodeView]:
+    """Choose the nodes that do not run what their pool says."""
+    return [
+        node
+        for node in nodes
+        if not node.kubelet.startswith(marks.kubelet)
+        or any(node.labels.get(name) != value for name, value in marks.labels.items())
+    ]
 
 
 def _findings(where: Where, outlook: UpgradeOutlook) -> Iterable[Finding]:

@@ -9,6 +9,7 @@ spot-node-pool (no surge), aks/auto-upgrade-cluster.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,8 @@ NODE_IMAGE: Final = FieldPath("nodeImage")
 """No spec declares it: AKS takes no node image but the newest, by a call of its own."""
 UPGRADE_IMAGE: Final = "agent_pools.begin_upgrade_node_image_version"
 _IMAGE_LABEL: Final = "kubernetes.azure.com/node-image-version"
+_OF_UPGRADES: Final = re.compile("upgrade|drain", re.IGNORECASE)
+"""In an error, "UpgradeFailed: Drain node ... failed" (Azure/AKS#4783); which codes there are is not documented."""
 _SURGE, _MISSING, _MINUTES = "10%", "0", 30
 """What AKS takes where upgradeSettings say nothing (SDK, AgentPoolUpgradeSettings)."""
 
@@ -80,6 +83,14 @@ class AksUpgrades:
         """A kubelet has the version of its pool, and the node a label with its image."""
         version, image = _kubernetes(observed), _image(observed)
         return NodeMarks(f"v{version}" if version else "", {_IMAGE_LABEL: image} if image else {})
+
+    def unfinished(self, observed: Observed) -> str:
+        """A PUT of a failed pool goes on with its upgrade, which shows in its versions, or in its last error alone."""
+        properties = tree(observed.native, "properties")
+        runs, desired = (str(properties.get(f"{key}rchestratorVersion") or "") for key in ("currentO", "o"))
+        if runs and desired and not f"{runs}.".startswith(f"{desired}."):
+            return f"the pool runs {runs} and is to run {desired}"
+        return f"its last error: {observed.failure}" if _OF_UPGRADES.search(observed.failure) else ""
 
 
 def _kubernetes(observed: Observed) -> str:

@@ -89,6 +89,11 @@ class EksUpgrades:
         patch = release.partition("-")[0]
         return NodeMarks(f"v{patch}" if patch.startswith(f"{version}.") else f"v{version}.")
 
+    def unfinished(self, observed: Observed) -> str:
+        """EKS takes back an update that failed: nothing goes on in passing."""
+        del observed
+        return ""
+
 
 def release_parameter(observed: Observed, kubernetes: str) -> str:
     """Name the parameter that has the newest release of this group's image; "" when there is none."""

@@ -63,6 +63,11 @@ class GkeUpgrades:
         version = str(observed.native.get("version") or "")
         return NodeMarks(f"v{version}" if version else "")
 
+    def unfinished(self, observed: Observed) -> str:
+        """GKE repairs no failed pool: nothing goes on in passing."""
+        del observed
+        return ""
+
 
 def _replacement(observed: Observed) -> tuple[int | None, str]:
     settings = tree(observed.native, "upgradeSettings")

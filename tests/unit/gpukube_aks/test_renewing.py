@@ -80,6 +80,27 @@ def test_settings_when_az_writes_what_the_service_does_anyway_then_nobody_chose_
     assert not [path for path in chosen_fields(pool(upgradeSettings=settings)) if "upgrade" in str(path)]
 
 
+DRAIN = {"code": "UpgradeFailed", "message": "Drain node aks-0 failed when evicting pod a"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "evidence"),
+    [
+        ({}, ""),
+        ({"orchestratorVersion": "1.34"}, ""),
+        ({"orchestratorVersion": "1.35.1"}, "the pool runs 1.34.2 and is to run 1.35.1"),
+        ({"status": {"provisioningError": DRAIN}}, "its last error: UpgradeFailed"),
+        ({"status": {"provisioningError": {"code": "AllocationFailed", "message": "no machines"}}}, ""),
+    ],
+)
+def test_upgrade_when_it_failed_half_way_then_a_repair_goes_on_with_it(
+    properties: dict[str, object], evidence: str
+) -> None:
+    found = UPGRADES.unfinished(pool(provisioningState="Failed", **properties))
+    assert found.startswith(evidence)
+    assert bool(found) == bool(evidence)
+
+
 @pytest.mark.parametrize(
     ("live", "offer", "field"),
     [
