@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +17,12 @@ from lightkube.resources.core_v1 import Node, Pod
 from lightkube.resources.policy_v1 import PodDisruptionBudget
 
 from gpukube import api
+from gpukube.engine.commands import wait
 from gpukube.errors import Conflict
 from gpukube.sandbox import daemon
 from tests.changes.conftest import SPEED
-from tests.changes.world import CLOUDS, SMALL, World, differences, prepare, spec
+from tests.changes.world import CLOUDS, PACE, SMALL, World, differences, prepare, spec
+from tests.cli.harness import Cluster
 from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -169,6 +171,25 @@ def test_budget_when_it_blocks_then_named_and_once_gone_a_killed_run_is_complete
         done = stage.apply()
         assert str(done.error or "") == ""
         assert stage.kubelets() == {NEW[cloud]}
+
+
+def test_wait_when_nodes_were_left_behind_then_not_ready(world: World) -> None:
+    world.reset()
+    document = spec(
+        "team", {"train": world.make("aks", "train")}, [{"name": "infer", "nodes": {"count": 1}, **SMALL["aks"]}]
+    )
+    assert world.create(document)["infer"].outcome == "done"
+    run = replace(world.run(), pace=replace(PACE, settle_s=0.2))
+    assert wait(prepare(document), run)[0].pools[0].message == "ready"
+    inside = Cluster(world.info)
+    inside.label_nodes(
+        "infer", **{"kubernetes.azure.com/node-image-version": "AKSUbuntu-2204gen2containerd-202401.01.0"}
+    )
+    inside.close()
+    (left,) = wait(prepare(document), run)[0].pools
+    assert left.outcome == "failed"
+    assert left.error is not None
+    assert [found.code for found in left.error.diagnostics] == ["node-outdated"]
 
 
 def test_budget_when_it_blocks_on_gke_then_pods_are_deleted_in_the_end_and_a_killed_run_is_completed(

@@ -10,6 +10,7 @@ from gpukube.core.values import Operation
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, settle
 from gpukube.engine.change.proving import prove
+from gpukube.engine.change.upgrading import require_current
 from gpukube.engine.plan.lookup import is_named, no_such_pool
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict
@@ -73,6 +74,8 @@ def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         wait.for_operation(session.cloud, Operation(plan.name, "delete"))
         return PoolReport(plan.pool, plan.name, "done", "deleted")
     settle(plan, session, run)
+    if plan.desired is not None:
+        require_current(plan, session, run)  # which run began an upgrade is recorded nowhere
     if plan.replacement and plan.replacement.beside and plan.replacement.successor:
         successor = plan.replacement.successor
         settle(replace(plan, name=successor.target.name, desired=successor), session, run)
