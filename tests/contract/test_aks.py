@@ -170,7 +170,13 @@ def running(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 
 class TestAks(ProviderContract):
-    @pytest.fixture(params=[LATE, EARLY], ids=["late", "early"])
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run a test of faults with both kinds of them, and any other once."""
+        kinds = {"late": LATE, "early": EARLY} if "fault" in metafunc.fixturenames else {"late": LATE}
+        if "harness" in metafunc.fixturenames:
+            metafunc.parametrize("harness", kinds.values(), ids=kinds, indirect=True)
+
+    @pytest.fixture
     def harness(self, running: SandboxInfo, request: pytest.FixtureRequest) -> Iterator[Harness]:
         daemon.reset(running)
         daemon.add_cluster(running, CLUSTER.identity["subscription"], "ml", "train")

@@ -216,7 +216,13 @@ def running(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 
 class TestEks(ProviderContract):
-    @pytest.fixture(params=[LATE, OTHER], ids=["group", "template"])
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run a test of faults with both kinds of them, and any other once."""
+        kinds = {"group": LATE, "template": OTHER} if "fault" in metafunc.fixturenames else {"group": LATE}
+        if "harness" in metafunc.fixturenames:
+            metafunc.parametrize("harness", kinds.values(), ids=kinds, indirect=True)
+
+    @pytest.fixture
     def harness(self, running: SandboxInfo, request: pytest.FixtureRequest) -> Iterator[Harness]:
         daemon.reset(running)
         daemon.add_eks_cluster(running, ACCOUNT, REGION, "train")

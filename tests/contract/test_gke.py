@@ -205,11 +205,17 @@ def running(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 
 class TestGke(ProviderContract):
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Run a test of faults with both kinds of them, and any other once."""
+        kinds = {"late": LATE, "early": EARLY} if "fault" in metafunc.fixturenames else {"late": LATE}
+        if "harness" in metafunc.fixturenames:
+            metafunc.parametrize("harness", kinds.values(), ids=kinds, indirect=True)
+
     @pytest.fixture(params=["grpc", "rest"])
     def transport(self, request: pytest.FixtureRequest) -> str:
         return str(request.param)
 
-    @pytest.fixture(params=[LATE, EARLY], ids=["late", "early"])
+    @pytest.fixture
     def harness(self, running: SandboxInfo, transport: str, request: pytest.FixtureRequest) -> Iterator[Harness]:
         daemon.reset(running)
         daemon.add_gke_cluster(running, "ml-prod", "us-central1-a", "train")
