@@ -143,6 +143,7 @@ HICCUPS: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", HICCUPS)
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 def test_create_when_the_cloud_hiccups_then_it_still_ends_well_with_one_pool(

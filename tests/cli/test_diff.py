@@ -142,6 +142,7 @@ def test_diff_when_something_in_the_cluster_was_edited_then_two(name: str, gpuku
     assert gpukube("pool", "plan", "diff", "-f", SINGLE, "--skip-cluster").code == 0
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("change", [_delete_config_map, _delete_daemonset, _uninstall])
 def test_create_when_something_in_the_cluster_is_gone_then_mended(
     change: Callable[[Cluster], None], gpukube: Gpukube, cluster: Cluster

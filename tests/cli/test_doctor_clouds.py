@@ -340,6 +340,7 @@ USUAL = {EKS: {}, AKS: {"autoscaler-misled": "warning"}, GKE: {}}
 """AKS's autoscaler cannot be told of shares: the pool from zero is warned about also when all is well."""
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cluster", USUAL)
 def test_doctor_when_the_pools_are_as_created_then_no_more_than_a_warning(
     cluster: str, doctor: Gpukube, spec: Path
@@ -358,6 +359,7 @@ def require_usual(doctor: Gpukube, spec: Path, cluster: str) -> None:
     wait_for(is_usual, lambda: found)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_doctor_when_a_pool_is_changed_in_the_cloud_then_its_check_finds_it_and_no_other(
     name: str, doctor: Gpukube, spec: Path
@@ -541,6 +543,7 @@ HEALED: dict[str, str] = {
 """Those whose remedy is one command of the cloud's own."""
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.clients(command)) for name, command in HEALED.items()]
 )

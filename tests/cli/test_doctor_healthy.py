@@ -8,6 +8,7 @@ from tests.cli.harness import EXAMPLES, Gpukube
 from tests.waiting import wait_for
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("example", ["three-clouds", "gke-mps", "eks-bottlerocket-mig", "aks-mig-mixed"])
 def test_doctor_when_pools_were_just_created_then_nothing_is_found(example: str, gpukube: Gpukube) -> None:
     spec = EXAMPLES / f"{example}.yaml"

@@ -38,6 +38,7 @@ def cordoned(kube: Client, pool: str) -> list[bool]:
     return [bool(node["spec"].get("unschedulable")) for node in nodes]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_drain_on_a_cloud_when_asked_then_ours_only_with_consent_only_and_undone(cloud: str, gpukube: Gpukube) -> None:
     example, pool, stranger = CLOUDS[cloud]

@@ -27,6 +27,7 @@ def fresh_state(tmp_path: Path) -> Iterator[Path]:
     daemon.down(state)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", LIBRARIES)
 def test_create_when_only_its_own_sdk_is_installed_then_proven(
     cloud: str, sandbox: SandboxInfo, without: Callable[..., str]
@@ -38,6 +39,7 @@ def test_create_when_only_its_own_sdk_is_installed_then_proven(
     assert "created" in done.out
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("hidden", LIBRARIES)
 def test_create_when_one_sdk_of_three_is_missing_then_its_extra_is_named_before_any_request(
     hidden: str, sandbox: SandboxInfo, without: Callable[..., str]
@@ -57,6 +59,7 @@ def test_create_when_one_sdk_of_three_is_missing_then_its_extra_is_named_before_
     assert "plan: 4 to create" in planned.out
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("hidden", LIBRARIES)
 def test_plan_when_the_sandbox_itself_lacks_the_sdk_then_one_and_the_extra_is_named(
     hidden: str, sandbox: SandboxInfo, fresh_state: Path, without: Callable[..., str]
@@ -70,6 +73,7 @@ def test_plan_when_the_sandbox_itself_lacks_the_sdk_then_one_and_the_extra_is_na
     assert "Traceback" not in refused.err
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("hidden", LIBRARIES)
 def test_validate_when_no_sdk_of_its_cloud_is_installed_then_it_is_not_missed(
     hidden: str, sandbox: SandboxInfo, without: Callable[..., str]

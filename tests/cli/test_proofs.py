@@ -23,6 +23,7 @@ PROOFS = {
 }
 
 
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("name", PROOFS)
 def test_create_when_an_example_is_given_then_its_devices_are_on_the_nodes(
     name: str, gpukube: Gpukube, cluster: Cluster

@@ -76,6 +76,7 @@ def cluster_of(info: SandboxInfo, context: str) -> Iterator[Client]:
         client.close()
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cluster", CONTEXTS)
 def test_pod_when_the_manifest_is_the_same_then_every_cloud_places_it_on_the_pool(
     created: Gpukube, cluster: str

@@ -123,6 +123,7 @@ FAULTS: dict[str, tuple[str, Document, str]] = {
 }
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("name", FAULTS)
 def test_create_when_one_cloud_fails_then_the_others_are_proven_and_three(name: str, gpukube: Gpukube) -> None:
     failing, fault, said = FAULTS[name]
@@ -151,6 +152,7 @@ def test_create_when_real_credentials_are_around_then_no_cloud_sees_them_and_non
     assert not [request for request in requests if request["status"] == 401 or "r3alS3cret" in str(request)]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("lost", CLUSTERS)
 def test_plan_when_one_cloud_cannot_be_reached_then_the_others_are_planned_and_it_is_named(
     lost: str, gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch

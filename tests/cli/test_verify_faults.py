@@ -197,6 +197,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_verify_when_a_fault_is_in_the_cluster_then_the_step_is_named(
     name: str, gpukube: Gpukube, cluster: Cluster
@@ -286,6 +287,7 @@ OPERATOR_FAULTS: dict[str, tuple[Callable[[Cluster], object], str, str]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", OPERATOR_FAULTS)
 def test_verify_when_the_operators_work_is_disturbed_then_the_step_is_named(
     name: str, gpukube: Gpukube, operated: Cluster

@@ -126,6 +126,7 @@ LISTS: dict[str, list[Row]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", LISTS)
 def test_kubectl_when_it_asks_then_answered_as_by_a_real_server(referee: Referee, name: str) -> None:
     for file, text in FILES.items():

@@ -81,6 +81,7 @@ def autoscaler() -> Deployment:
     return made
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", PLACES)
 def test_pool_when_a_pod_needs_a_node_then_it_grows_from_zero_and_shrinks_again(
     gpukube: Gpukube, cluster: Callable[[], Cluster], tmp_path: Path, cloud: str

@@ -239,6 +239,7 @@ def charts_url(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.clients("kubectl")
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("older", VERSIONS[1:])
 def test_repository_when_helm_upgrades_from_an_older_version_then_newer_runs(
     charts_url: str, kubeconfig: Path, older: str

@@ -267,6 +267,7 @@ def test_edit_when_no_put_can_do_it_then_one_change_that_says_so(edit: Edit, sta
     assert (str(change.field), PROVIDER.update_row(change).kind) == (edit.field, kind_of(edit))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("edit", MUTABLE, ids=name_of)
 def test_edit_when_brought_about_then_one_change_and_nothing_else_moved(edit: Edit, lab: Lab) -> None:
     target = lab.fresh(edit.base)

@@ -113,6 +113,7 @@ def errors_of(kube: LightKube) -> set[str]:
     return {found.check.id for found in examine(evidence, CHECKS).found if found.finding.severity == "error"}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CASES)
 def test_doctor_when_helm_alone_was_here_then_the_trap_of_the_chart_is_found(
     name: str, live: Live, kube: LightKube, install: Callable[[Mapping[str, object]], None]

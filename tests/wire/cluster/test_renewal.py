@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.wire.cluster.conftest import Live
 
 THREADS = 8
-RENEWALS = 100
+RENEWALS = 40
 
 
 class Expiring:

@@ -314,6 +314,7 @@ def bring_about(cloud: Cloud, desired: Desired) -> list[str]:
     return sent
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
     running: SandboxInfo, cloud: Cloud, name: str

@@ -28,6 +28,7 @@ def names_of(edits: dict[str, Edit], *kinds: str) -> list[str]:
     return [name for name, edit in edits.items() if edit.kind in kinds]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", names_of(EDITS, *MUTABLE))
 def test_edit_when_brought_about_is_one_change_and_moves_nothing_else(
     edited_sandbox: SandboxInfo, living: GkeCloud, name: str
