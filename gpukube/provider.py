@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
     from gpukube.core.upgrades import NodeMarks, NodeOffer, NodeSystem, UpgradeTerms
     from gpukube.core.values import (
@@ -154,6 +155,12 @@ class Provider(Protocol):
     @property
     def upgrades(self) -> NodeUpgrades | None:
         """What it knows of newer versions for nodes of live pools; None when nothing upgrades them."""
+
+    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+        """Write the policies of this cloud that allow what gpukube does with these clusters, and nothing more.
+
+        One at least per account, subscription or project; empty where the cloud has no permissions. No call is made.
+        """
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Give the fields of a live pool that a person chose, as a spec writes them.

@@ -76,7 +76,7 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
         SpecError: The specs or the command line are wrong.
     """
     out.require_format(choices.output, kind)
-    specs, prepared = _prepared(choices, saved)
+    specs, prepared = prepare_choices(choices, saved)
     shown = [found for found in prepared.warnings if kind in _ABOUT_THE_SPEC or found.severity != "hint"]
     out.warn(shown, silenced=len(prepared.silenced))
     with progress_on(sys.stderr) as listen, logged(choices.events, listen) as listener:
@@ -95,7 +95,7 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
                 raise typer.Exit(ending.exit_code) from None
 
 
-def _prepared(choices: Choices, saved: SavedPlan | None) -> tuple[tuple[LoadedSpec, ...], Prepared]:
+def prepare_choices(choices: Choices, saved: SavedPlan | None = None) -> tuple[tuple[LoadedSpec, ...], Prepared]:
     """Take what is declared from the saved plan, from the files, or, without any, from the clusters' addresses."""
     if saved is None and not choices.files:
         addresses = [text for text in choices.clusters if is_address(text)]

@@ -17,6 +17,7 @@ Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` 
 * What its nodes are like for pods is known before there is one: room, labels, and those that choose the pool's.
 * No SDK is imported before `connect()`.
 * Requests are accepted by the SDK's own validation.
+* Its policies say of each permission what it is for and where that is documented; changes need what reading needs.
 * A cancelled wait returns a handle that resumes.
 
 * What changes in place is changed by its own calls, leaves everything else as it was, and shows no difference after.
@@ -47,6 +48,7 @@ import pytest
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, KUBERNETES_VERSION, LEAST, MOST, SCOPE, ZONES, label, tag
 from gpukube.core.owners import solve_ownership
+from gpukube.core.permissions import EXTRAS, ClusterPools, PolicyScope
 from gpukube.core.plan import plan_pool
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, RELEASED_LABEL, Change, Operation, Ownership
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.permissions import PolicyLevel
     from gpukube.core.values import Desired, Nodes, Observed, Request, Target
     from gpukube.provider import Cloud, Provider
 
@@ -525,6 +528,21 @@ class ProviderContract:
         """Requests are accepted by the SDK's own validation."""
         for kind in ("plain", "mig", "autoscaled"):
             assert harness.accepts(_desired(harness, kind).create)
+
+    def test_policies_when_written_then_each_permission_has_its_reason(self, harness: Harness) -> None:
+        """Its policies say of each permission what it is for and where that is documented."""
+        desired = _desired(harness, "plain")
+        clusters = (ClusterPools(desired.target.cluster, (desired,)),)
+        granted: dict[PolicyLevel, set[str]] = {}
+        levels: tuple[PolicyLevel, ...] = ("plan", "apply")
+        for level in levels:
+            found = harness.provider.policies(PolicyScope(level, frozenset(EXTRAS), clusters))
+            rows = [row for policy in found for row in policy.permissions]
+            assert all(row.purpose and row.source and row.calls for row in rows)
+            assert all(desired.target.cluster.key in policy.clusters and policy.documents for policy in found)
+            assert len({policy.file for policy in found}) == len(found)
+            granted[level] = {row.name for row in rows}
+        assert granted["plan"] <= granted["apply"]
 
     def test_wait_when_cancelled_then_the_handle_resumes(self, harness: Harness) -> None:
         """A cancelled wait returns a handle that resumes; so does following the pool itself."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gpukube.core.durations import CloudDurations
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
+    from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
@@ -137,6 +138,11 @@ class FakeProvider:
     @property
     def upgrades(self) -> None:
         """Nothing upgrades nodes here."""
+
+    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+        """There are no permissions here."""
+        del scope
+        return ()
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out what this cloud fills in by itself."""

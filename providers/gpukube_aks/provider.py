@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
         Ability,
@@ -152,6 +153,12 @@ class AksProvider:
         from gpukube_aks.pool.renewing import AksUpgrades
 
         return AksUpgrades()
+
+    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+        """Write role definitions for each subscription."""
+        from gpukube_aks.rules.permissions import write_policies
+
+        return write_policies(scope)
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what AKS gives to every pool."""

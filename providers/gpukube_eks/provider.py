@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
         Ability,
@@ -171,6 +172,12 @@ class EksProvider:
         from gpukube_eks.pool.renewing import EksUpgrades
 
         return EksUpgrades()
+
+    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+        """Write an IAM policy for each account."""
+        from gpukube_eks.rules.permissions import write_policies
+
+        return write_policies(scope)
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what EKS gives to every pool."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.values import (
         Ability,
@@ -154,6 +155,12 @@ class GkeProvider:
         from gpukube_gke.pool.renewing import GkeUpgrades
 
         return GkeUpgrades()
+
+    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+        """Write custom roles for each project."""
+        from gpukube_gke.rules.permissions import write_policies
+
+        return write_policies(scope)
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out of a live pool's fields what GKE gives to every pool."""

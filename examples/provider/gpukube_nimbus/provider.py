@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import InClusterFacts
     from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
+    from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.values import (
         Change,
         ClusterRef,
@@ -105,6 +106,11 @@ class NimbusProvider:
             "nimbus-name": "The name of a pool is too long for Nimbus.",
             "nimbus-native": "Nimbus has no such field.",
         }
+
+    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+        """Whoever may write the file may do everything: there is nothing to grant."""
+        del scope
+        return ()
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
         """Leave out the tag that Nimbus gives to every pool."""

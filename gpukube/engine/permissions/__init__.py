@@ -1,0 +1,1 @@
+"""What gpukube may need to do, as policies: of the clouds, and of the clusters' Kubernetes RBAC."""

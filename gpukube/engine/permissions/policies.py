@@ -1,0 +1,83 @@
+"""The policies that specs need, of all their clouds; made without a call.
+
+Lives here: gathering them, the document, the text of their files. Must not live here: what stands in them (the
+providers' `policies`).
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import yaml
+
+from gpukube.core.permissions import ClusterPools, PolicyScope
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from gpukube.core.permissions import CloudPolicy, Extra, PolicyLevel
+    from gpukube.engine.documents.shapes.permissions import PermissionPart, PermissionsDocument, PolicyPart
+    from gpukube.engine.plan.prepare import Prepared
+
+
+def describe_policies(
+    prepared: Prepared, level: PolicyLevel, extras: Collection[Extra], directory: str = ""
+) -> PermissionsDocument:
+    """Describe every policy that allows what gpukube does with these specs, and nothing more.
+
+    Args:
+        prepared: What the specs declare, or addresses of clusters alone.
+        level: For commands that only read, or for those that change something too.
+        extras: Further command lines.
+        directory: Where the files are written; "" for nowhere.
+    """
+    ordered = sorted(prepared.clusters.values(), key=lambda cluster: cluster.provider)
+    found: list[PolicyPart] = []
+    for name, group in groupby(ordered, key=lambda cluster: cluster.provider):
+        clusters = tuple(ClusterPools(cluster, prepared.desired[cluster.key]) for cluster in group)
+        scope = PolicyScope(level, frozenset(extras), clusters)
+        found += [_part(name, policy) for policy in load_provider(name).policies(scope)]
+    return {
+        "schemaVersion": 1,
+        "kind": "Permissions",
+        "level": level,
+        "extras": sorted(extras),
+        "directory": directory,
+        "policies": found,
+    }
+
+
+def file_text(name: str, documents: Sequence[Mapping[str, object]]) -> str:
+    """Write the file of a policy, as its ending says: JSON, or YAML with any number of documents."""
+    if name.endswith(".json"):
+        return json.dumps(documents[0], indent=2) + "\n"
+    return yaml.safe_dump_all(documents, sort_keys=False, width=100)
+
+
+def _part(cloud: str, policy: CloudPolicy) -> PolicyPart:
+    rows: list[PermissionPart] = [
+        {
+            "name": row.name,
+            "calls": list(row.calls),
+            "purpose": row.purpose,
+            "level": row.level,
+            "when": row.when,
+            "without": row.without,
+            "source": row.source,
+        }
+        for row in policy.permissions
+    ]
+    return {
+        "cloud": cloud,
+        "place": policy.place,
+        "title": policy.title,
+        "clusters": list(policy.clusters),
+        "file": policy.file,
+        "documents": [dict(document) for document in policy.documents],
+        "commands": list(policy.commands),
+        "permissions": rows,
+        "notes": list(policy.notes),
+    }

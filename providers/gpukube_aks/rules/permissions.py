@@ -1,0 +1,124 @@
+"""The Azure role definitions that specs need: of a subscription up to three, one for each kind of scope.
+
+Lives here: which permissions apply, and where their roles can be assigned. Must not live here: the permissions
+themselves (`facts.permissions`).
+
+A role that is assigned on a resource group allows nothing outside of it: quotas and operations belong to the
+subscription, and subnets often to another group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.permissions import CloudPolicy
+from gpukube_aks.facts.permissions import PERMISSIONS, PLACEMENT, PREFIXES, SUBNETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.permissions import ClusterPools, PolicyScope
+
+_LINKED: Final = {
+    "vnetSubnetID": SUBNETS,
+    "podSubnetID": SUBNETS,
+    "nodePublicIPPrefixID": PREFIXES,
+    "proximityPlacementGroupID": PLACEMENT,
+}
+"""Members that name resources of others -> the circumstance of the rows that they need."""
+_UNDOCUMENTED: Final = ("hostGroupID", "creationData")
+_SCOPES: Final = {"group": "", "subscription": "-subscription", "linked": "-linked"}
+"""Kind of scope -> ending of the names."""
+_WORDS: Final = {
+    "group": "the clusters' resource groups",
+    "subscription": "the subscription",
+    "linked": "resources that pools name",
+}
+
+
+def write_policies(scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+    """Write the role definitions of each subscription."""
+    places = scope.by("subscription").items()
+    return tuple(policy for place, clusters in places for policy in _policies(place, clusters, scope))
+
+
+def _subscription(item: ClusterPools) -> str:
+    return item.cluster.identity["subscription"]
+
+
+def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> Iterator[CloudPolicy]:
+    linked = _linked(clusters)
+    chosen = scope.choose(PERMISSIONS, {_LINKED[member] for member, _ in linked})
+    groups = sorted({_group_id(item) for item in clusters})
+    places = {
+        "group": groups,
+        "subscription": [f"/subscriptions/{subscription}"],
+        "linked": sorted({resource for _, resource in linked}),
+    }
+    for kind, ending in _SCOPES.items():
+        rows = tuple(row for row in chosen if row.scope == kind)
+        if not rows:
+            continue
+        name = f"gpukube {scope.level}{ending} {subscription}"
+        file = f"aks-{subscription}-{scope.level}{ending}.json"
+        yield CloudPolicy(
+            title=f"Azure role for {_WORDS[kind]} ({subscription})",
+            place=subscription,
+            clusters=tuple(item.cluster.key for item in clusters),
+            file=file,
+            documents=(
+                {
+                    "Name": name,
+                    "IsCustom": True,
+                    "Description": f"gpukube {scope.level}: {_WORDS[kind]}",
+                    "Actions": sorted({row.name for row in rows}),
+                    "NotActions": [],
+                    "DataActions": [],
+                    "NotDataActions": [],
+                    "AssignableScopes": sorted({_assignable(place) for place in places[kind]}),
+                },
+            ),
+            commands=(
+                f"az role definition create --role-definition @{file}",
+                *(f'az role assignment create --assignee IDENTITY --role "{name}" --scope {p}' for p in places[kind]),
+            ),
+            permissions=rows,
+            notes=tuple(_notes(kind, clusters, scope)),
+        )
+
+
+def _group_id(item: ClusterPools) -> str:
+    return f"/subscriptions/{_subscription(item)}/resourceGroups/{item.cluster.identity['resourceGroup']}"
+
+
+def _assignable(place: str) -> str:
+    """Return the resource group of a resource: a role definition takes no smaller scope (docs: custom-roles)."""
+    return "/".join(place.split("/")[:5])
+
+
+def _linked(clusters: Sequence[ClusterPools]) -> list[tuple[str, str]]:
+    """List the members of pools that name resources of others, with the ids."""
+    return [
+        (member, str(pool.target.native[member]))
+        for item in clusters
+        for pool in item.desired
+        for member in _LINKED
+        if pool.target.native.get(member)
+    ]
+
+
+def _notes(kind: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> Iterator[str]:
+    pools = [pool for item in clusters for pool in item.desired]
+    if kind == "subscription":
+        missing = "quotas are not checked" + ("" if scope.level == "plan" else ", and a failed change says less")
+        yield f"optional: without it {missing}"
+    if kind != "group" or scope.level != "apply":
+        return
+    if any(pool.target.capacity.reservation for pool in pools):
+        yield (
+            "a capacity reservation group is used by the cluster's own identity, which needs a role on it "
+            "(docs: aks/use-capacity-reservation-groups)"
+        )
+    for member in _UNDOCUMENTED:
+        if any(pool.target.native.get(member) for pool in pools):
+            yield f"aks.{member} may need a permission on what it names, which Azure does not document"

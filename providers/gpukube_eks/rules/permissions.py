@@ -1,0 +1,209 @@
+"""The IAM policy that specs need: one per account, in parts where IAM takes it only so.
+
+Lives here: which permissions apply, and their resources and conditions. Must not live here: the permissions
+themselves (`facts.permissions`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.permissions import CloudPolicy
+from gpukube_eks.facts.permissions import OPEN_ROLE, PERMISSIONS, RESERVED, TAGGED
+from gpukube_eks.pool.template import CLUSTER_TAG
+from gpukube_eks.pool.translate import group_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpukube.core.permissions import ClusterPools, Permission, PolicyScope
+
+_LARGEST: Final = 6144
+"""Characters of a managed policy, white space not counted (docs: IAM/reference_iam-quotas)."""
+_SERVICE: Final = "eks-nodegroup.amazonaws.com"
+_SERVICE_ROLE: Final = f"aws-service-role/{_SERVICE}/AWSServiceRoleForAmazonEKSNodegroup"
+"""docs: eks/using-service-linked-roles-eks-nodegroups."""
+_PASSED_TO: Final = ("eks.amazonaws.com", _SERVICE, "ec2.amazonaws.com")
+"""The first is the one of AWS's examples (docs: eks/security-iam-id-based-policy-examples); which of them EKS names
+when it checks CreateNodegroup is documented nowhere."""
+_LAUNCHED: Final = ("instance", "network-interface", "security-group", "subnet", "volume", "launch-template")
+"""Types of resources that RunInstances is checked on, besides the image, which is not the account's."""
+
+
+def write_policies(scope: PolicyScope) -> tuple[CloudPolicy, ...]:
+    """Write the policy of each account; several where one would be larger than IAM takes."""
+    places = scope.by("account").items()
+    return tuple(policy for place, clusters in places for policy in _policies(place, clusters, scope))
+
+
+def _account(item: ClusterPools) -> str:
+    return item.cluster.identity["account"]
+
+
+def _policies(account: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> Iterator[CloudPolicy]:
+    """Split the clusters into as few policies as hold them."""
+    parts: list[list[ClusterPools]] = [[]]
+    for item in clusters:
+        if parts[-1] and _size(_document([*parts[-1], item], scope)) > _LARGEST:
+            parts.append([])
+        parts[-1].append(item)
+    for number, part in enumerate(parts, 1):
+        suffix = f"-{number}" if len(parts) > 1 else ""
+        name = f"gpukube-{scope.level}{suffix}"
+        file = f"eks-{account}-{scope.level}{suffix}.json"
+        counted = f", part {number} of {len(parts)}" if len(parts) > 1 else ""
+        arn = f"arn:{_partition(part[0])}:iam::{account}:policy/{name}"
+        yield CloudPolicy(
+            title=f"IAM policy for account {account}{counted}",
+            place=account,
+            clusters=tuple(item.cluster.key for item in part),
+            file=file,
+            documents=(_document(part, scope),),
+            commands=(
+                f"aws iam create-policy --policy-name {name} --policy-document file://{file}",
+                f"aws iam attach-role-policy --role-name IDENTITY --policy-arn {arn}",
+            ),
+            permissions=scope.choose(PERMISSIONS, _circumstances(part)),
+            notes=tuple(_notes(part, scope, parts=len(parts))),
+        )
+
+
+def _circumstances(clusters: Sequence[ClusterPools]) -> set[str]:
+    pools = [pool for item in clusters for pool in item.desired]
+    found = {
+        RESERVED: any(pool.target.capacity.reservation for pool in pools),
+        OPEN_ROLE: any("nodeRole" not in group_of(pool) for pool in pools),
+        TAGGED: any(pool.target.tags for pool in pools),
+    }
+    return {name for name, holds in found.items() if holds}
+
+
+def _notes(clusters: Sequence[ClusterPools], scope: PolicyScope, *, parts: int) -> Iterator[str]:
+    if parts > 1:
+        yield f"IAM takes {_LARGEST:,} characters a policy: attach all {parts} parts to the identity"
+    if roles := sorted({role for item in clusters if (role := item.cluster.identity.get("roleArn", ""))}):
+        yield (
+            f"attach it to {', '.join(roles)}, which gpukube assumes; the identity that runs gpukube needs only "
+            "sts:AssumeRole on it, and what --live-prices and gpukube catalog refresh read"
+        )
+    if scope.level != "apply":
+        return
+    if OPEN_ROLE in _circumstances(clusters):
+        yield "iam:PassRole covers all roles of the account that EKS and EC2 take: write eks.nodeRole to name one"
+    yield (
+        "ec2:RunInstances and ec2:CreateLaunchTemplateVersion hold for every launch template of the region: EKS checks "
+        "that the caller itself may start such instances"
+    )
+
+
+def _size(document: dict[str, object]) -> int:
+    return len("".join(json.dumps(document).split()))
+
+
+def _document(clusters: Sequence[ClusterPools], scope: PolicyScope) -> dict[str, object]:
+    """Make the policy: one statement for all permissions that hold on the same resources."""
+    rows = scope.choose(PERMISSIONS, _circumstances(clusters))
+    chosen = {kind: [row for row in rows if row.scope == kind] for kind in _STATEMENTS}
+    statements = [_statement(kind, some, clusters) for kind, some in chosen.items() if some]
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _statement(kind: str, rows: Sequence[Permission], clusters: Sequence[ClusterPools]) -> dict[str, object]:
+    resources, condition = _resources(kind, clusters), _condition(kind, clusters)
+    return {
+        "Sid": _STATEMENTS[kind],
+        "Effect": "Allow",
+        "Action": sorted({row.name for row in rows}),
+        "Resource": resources,
+        **({"Condition": condition} if condition else {}),
+    }
+
+
+_STATEMENTS: Final = {
+    "cluster": "Clusters",
+    "nodegroup": "NodeGroups",
+    "update": "Updates",
+    "region": "Region",
+    "any": "Account",
+    "quota": "Quotas",
+    "parameter": "PublicParameters",
+    "new-template": "NewLaunchTemplates",
+    "own-template": "OwnLaunchTemplates",
+    "template": "LaunchTemplates",
+    "template-tags": "LaunchTemplateTags",
+    "machine-tags": "InstanceTags",
+    "launch": "LaunchInstances",
+    "role": "NodeRole",
+    "service-role": "ServiceLinkedRole",
+    "new-service-role": "NewServiceLinkedRole",
+}
+"""Scope of a row -> Sid of the statement that holds it, in the order of the policy."""
+
+
+def _resources(kind: str, clusters: Sequence[ClusterPools]) -> list[str]:
+    made = (arn for item in clusters for arn in _arns(kind, item))
+    return list(dict.fromkeys(made))
+
+
+def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
+    region, account, name = item.cluster.identity["region"], _account(item), item.cluster.name
+    prefix = f"arn:{_partition(item)}"
+    eks, ec2, iam = f"{prefix}:eks:{region}:{account}", f"{prefix}:ec2:{region}:{account}", f"{prefix}:iam::{account}"
+    if kind in ("cluster", "update"):
+        yield f"{eks}:cluster/{name}"
+    if kind in ("nodegroup", "update"):
+        yield f"{eks}:nodegroup/{name}/*/*"
+    elif kind in ("new-template", "own-template", "template", "template-tags"):
+        yield f"{ec2}:launch-template/*"
+    elif kind == "machine-tags":
+        yield from (f"{ec2}:{resource}/*" for resource in ("instance", "volume"))
+    elif kind == "launch":
+        yield from (f"{ec2}:{resource}/*" for resource in _LAUNCHED)
+        yield f"{prefix}:ec2:{region}::image/*"
+        for one in sorted(_reservations(item)):  # an id, or the ARN of a group of several
+            yield one if one.startswith("arn:") else f"{ec2}:capacity-reservation/{one}"
+    elif kind == "role":
+        yield from _roles(item, f"{iam}:role/*")
+    elif kind in ("service-role", "new-service-role"):
+        yield f"{iam}:role/{_SERVICE_ROLE}"
+    elif kind == "quota":
+        yield from (f"{prefix}:servicequotas:{region}:{account}:{service}/*" for service in ("ec2", "eks"))
+    elif kind == "parameter":
+        yield f"{prefix}:ssm:{region}::parameter/aws/service/*"
+    elif kind in ("region", "any"):
+        yield "*"
+
+
+def _reservations(item: ClusterPools) -> set[str]:
+    return {found.id for pool in item.desired if (found := pool.target.capacity.reservation)}
+
+
+def _roles(item: ClusterPools, every: str) -> list[str]:
+    """Name the nodes' roles; where one is left open, or a live pool may have another, any of the account."""
+    written = {str(group_of(pool).get("nodeRole", every)) for pool in item.desired}
+    return [every] if every in written or not written else sorted(written)
+
+
+def _condition(kind: str, clusters: Sequence[ClusterPools]) -> dict[str, object]:
+    regions = sorted({item.cluster.identity["region"] for item in clusters})
+    names = sorted({item.cluster.name for item in clusters})
+    conditions: dict[str, dict[str, object]] = {
+        "region": {"StringEquals": {"aws:RequestedRegion": regions}},
+        "new-template": {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": names}},
+        "own-template": {"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": names}},
+        "template-tags": {"StringEquals": {"ec2:CreateAction": "CreateLaunchTemplate"}},
+        "machine-tags": {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
+        "role": {"StringEquals": {"iam:PassedToService": list(_PASSED_TO)}},
+        "new-service-role": {"StringEquals": {"iam:AWSServiceName": _SERVICE}},
+    }
+    return conditions.get(kind, {})
+
+
+def _partition(item: ClusterPools) -> str:
+    region = item.cluster.identity["region"]
+    return next((name for start, name in _PARTITIONS if region.startswith(start)), "aws")
+
+
+_PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"))
+"""Regions -> partition of ARNs (docs: IAM/reference-arns)."""

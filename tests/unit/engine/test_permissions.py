@@ -1,0 +1,304 @@
+"""Policies: every call of the live halves has its permission, each permission its source, and clouds take the files."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from gpukube.core.permissions import EXTRAS, Extra, PolicyLevel
+from gpukube.engine.documents.schema import document_schema
+from gpukube.engine.permissions.policies import describe_policies, file_text
+from gpukube.engine.plan.prepare import prepare, prepare_addresses
+from gpukube.spec.loading.load import load_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube.core.permissions import Permission
+
+Json = Any  # a document, some keys of which a test looks at
+CLOUDS: Final = ("aks", "eks", "gke")
+EXAMPLES: Final = Path(__file__).parents[3] / "examples"
+GOLDEN: Final = Path(__file__).parents[2] / "golden" / "permissions"
+HELPERS: Final = {"hosts", "cluster_token", "close", "send_request", "token", "get_token", "as_dict"}
+"""Methods of the protocols that are no operations of a cloud."""
+ADDRESSES: Final = {
+    "aks": {
+        "{}/subscriptions/{}/providers/Microsoft.Compute/skus": "GET Microsoft.Compute/skus",
+        "{}/subscriptions/{}/providers/Microsoft.Compute/locations/{}/usages": "GET Microsoft.Compute/locations/usages",
+        "{}/api/retail/prices": "GET prices.azure.com/api/retail/prices",
+        "{}/msi/token": "",
+    },
+    "gke": {
+        "https://compute.googleapis.com/compute/v1/projects/{project}/aggregated/acceleratorTypes":
+            "GET compute/v1/aggregated/acceleratorTypes",
+        "{}/compute/v1/projects/{}/aggregated": "",
+        "{}/machineTypes": "GET compute/v1/aggregated/machineTypes",
+        "{}/acceleratorTypes": "GET compute/v1/aggregated/acceleratorTypes",
+        "/compute/v1/{}": "",
+        "/regions/{}": "GET compute/v1/regions",
+        "projects/{}": "GET compute/v1/projects",
+        "/v1/projects/{}/locations/global/services/compute.googleapis.com": "",
+        "{}/quotaInfos/{}": "GET cloudquotas/v1/quotaInfos",
+        "/v3/projects/{}/timeSeries": "GET monitoring/v3/timeSeries",
+        "{}/v1/services/{}/skus": "GET cloudbilling/v1/services/skus",
+        "{}/token": "",
+    },
+    "eks": {},
+}  # fmt: skip
+"""Addresses in the live halves -> the call; "" for parts of others, and for the sandbox's own."""
+
+
+def table(cloud: str) -> tuple[Permission, ...]:
+    found: tuple[Permission, ...] = import_module(f"gpukube_{cloud}.facts.permissions").PERMISSIONS
+    return found
+
+
+def operations(cloud: str) -> Iterator[str]:
+    """Every operation that the live half of a cloud can send: its code is checked against these protocols."""
+    sdk = import_module(f"gpukube_{cloud}.live.sdk")
+    for name, protocol in vars(sdk).items():
+        if inspect.isclass(protocol) and protocol.__module__ == sdk.__name__:
+            for method in set(inspect.getmembers(protocol, inspect.isfunction)):
+                if method[0] not in HELPERS and not method[0].startswith("_"):
+                    yield called(cloud, name, method[0])
+
+
+def called(cloud: str, protocol: str, method: str) -> str:
+    if cloud == "aks":
+        return f"{protocol}.{method}"
+    if cloud == "gke":
+        return method
+    words = "".join(word.title() for word in method.split("_"))
+    return words.replace("Aws", "AWS")
+
+
+def addresses(cloud: str) -> Iterator[str]:
+    """Every literal of the live half that looks like a path of an HTTP API."""
+    folder = Path(str(import_module(f"gpukube_{cloud}.live").__file__)).parent
+    for module in folder.glob("*.py"):
+        tree = ast.parse(module.read_text("utf-8"))
+        inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            elif isinstance(node, ast.Constant) and id(node) not in inner:
+                text = str(node.value)
+            else:
+                continue
+            if re.fullmatch(r"(https://[\w.-]+|\{\})?/?[\w{}.-]+(/[\w{}.-]+)+|(\{\})?/[\w{}./-]+|projects/\{\}", text):
+                yield text
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_tables_when_read_then_each_row_tells_why_and_where_from(cloud: str) -> None:
+    words = {
+        value for name, value in vars(import_module(f"gpukube_{cloud}.facts.permissions")).items()
+        if name.isupper() and isinstance(value, str) and not name.startswith("_")
+    }  # fmt: skip
+    for row in table(cloud):
+        assert row.source.startswith("docs: "), row.name
+        assert row.purpose.split()[0] in ("to", "so", "EKS"), row.name
+        assert row.when in {"", *EXTRAS.values(), *words}, row.name
+    keys = [(row.name, row.when, row.scope) for row in table(cloud)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_tables_when_compared_with_the_live_half_then_no_call_is_missing_or_made_up(cloud: str) -> None:
+    covered = {call for row in table(cloud) for call in row.calls}
+    free = set(import_module(f"gpukube_{cloud}.facts.permissions").WITHOUT_CALLS)
+    sent = {*operations(cloud), *filter(None, ADDRESSES[cloud].values())}
+    if cloud == "aks":
+        sent.add("GET Microsoft.ContainerService/locations/operations")  # its address comes with an answer
+    assert covered | free == sent
+
+
+@pytest.mark.parametrize("cloud", ["aks", "gke"])
+def test_addresses_when_the_live_half_calls_another_then_it_needs_a_row(cloud: str) -> None:
+    unknown = {text for text in addresses(cloud) if text not in ADDRESSES[cloud] and not _is_other(text)}
+    assert not unknown
+
+
+def _is_other(text: str) -> bool:
+    """OAuth scopes, our own name, a pool of a cluster, media types."""
+    return text.startswith(("https://www.", "gpukube/", "{}/{}", "application/")) or text.endswith("/.default")
+
+
+SPEC: Final = """
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: demo}
+clusters:
+  one: {provider: eks, account: "111122223333", region: us-east-1, name: train}
+  two: {provider: aks, subscription: 11111111-2222-3333-4444-555555555555, resourceGroup: ml, name: train}
+  three: {provider: gke, project: ml-prod, location: us-central1, name: train}
+pools:
+"""
+EKS_POOL = "  - {name: a, instanceType: p5.48xlarge, clusters: [one], nodes: {count: 1}"
+AKS_POOL = "  - {name: a, instanceType: Standard_NC24ads_A100_v4, clusters: [two], nodes: {count: 1}"
+GKE_POOL = "  - {name: a, instanceType: a3-highgpu-8g, clusters: [three], nodes: {count: 1}"
+NETWORK = "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/net/providers/Microsoft.Network"
+SUBNET = f"{NETWORK}/virtualNetworks/v/subnets/s"
+JOIN = "Microsoft.Network/virtualNetworks/subnets/join/action"
+ROLE = "arn:aws:iam::111122223333:role/n"
+
+
+def document(text: str, level: PolicyLevel = "apply", extras: tuple[Extra, ...] = ()) -> Json:
+    return describe_policies(prepare(load_specs(["-"], stdin=StringIO(text), environ={})), level, extras)
+
+
+def granted(text: str, level: PolicyLevel = "apply", extras: tuple[Extra, ...] = ()) -> set[str]:
+    return {row["name"] for policy in document(text, level, extras)["policies"] for row in policy["permissions"]}
+
+
+NEEDS: Final = {
+    "reserved capacity on EKS": (
+        EKS_POOL + ", capacity: {type: reserved, reserved: {eks: {capacityReservation: cr-0123456789abcdef0}}}}",
+        "ec2:DescribeCapacityReservations",
+    ),
+    "an open role": (EKS_POOL + "}", "iam:ListRoles"),
+    "tags": (EKS_POOL + f", eks: {{nodeRole: {ROLE}}}, tags: {{team: ml}}}}", "ec2:CreateTags"),
+    "a subnet": (AKS_POOL + f", aks: {{vnetSubnetID: {SUBNET}}}}}", JOIN),
+    "a quota by family": (GKE_POOL + "}", "cloudquotas.quotas.get"),
+    "open zones": (GKE_POOL + "}", "compute.acceleratorTypes.list"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NEEDS)
+def test_policy_when_a_spec_needs_more_then_it_has_that_and_others_do_not(case: str) -> None:
+    pool, name = NEEDS[case]
+    assert name in granted(SPEC + pool)
+    plain = {
+        "eks": EKS_POOL + f", eks: {{nodeRole: {ROLE}}}}}",
+        "aks": AKS_POOL + "}",
+        "gke": GKE_POOL.replace("a3-highgpu-8g", "a2-highgpu-1g") + ", zones: [us-central1-a]}",
+    }
+    if case != "tags":  # a launch template has tags of its own
+        assert name not in {found for other in plain.values() for found in granted(SPEC + other)}
+
+
+@pytest.mark.parametrize("extra", ["live-prices", "upgrade", "catalog"])
+def test_policy_when_an_extra_is_asked_for_then_only_it_brings_its_rows(extra: Extra) -> None:
+    pools = "\n".join(
+        pool.replace("name: a", f"name: {name}") + "}"
+        for name, pool in zip("abc", (EKS_POOL, AKS_POOL, GKE_POOL), strict=True)
+    )
+    more = granted(SPEC + pools, extras=(extra,)) - granted(SPEC + pools)
+    rows = [row for cloud in CLOUDS for row in table(cloud) if row.when == EXTRAS[extra]]
+    assert more
+    assert more <= {row.name for row in rows}
+
+
+def test_policy_when_a_plan_is_enough_then_nothing_in_it_changes_anything() -> None:
+    names = granted(SPEC + EKS_POOL + "}", "plan") | granted(SPEC + GKE_POOL + "}", "plan")
+    credential = "listClusterUserCredential/action"
+    reading = re.compile(rf"\w+:(Describe|List|Get)\w+|Microsoft\..*/(read|{credential})|[a-z]+\.\w+\.(get|list)")
+    assert not {name for name in names if not reading.fullmatch(name)}
+
+
+ACTION: Final = re.compile(r"[a-z0-9-]+:[A-Z][A-Za-z0-9]+")
+ARN: Final = re.compile(r"\*|arn:aws(-cn|-us-gov)?:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:[\w+=,.@/*-]+")
+
+
+def check_iam(policy: Json) -> None:
+    """The grammar of IAM policies, as far as these use it (docs: IAM/reference_policies_grammar)."""
+    assert policy["Version"] == "2012-10-17"
+    sids = [statement["Sid"] for statement in policy["Statement"]]
+    assert len(set(sids)) == len(sids)
+    for statement in policy["Statement"]:
+        assert set(statement) <= {"Sid", "Effect", "Action", "Resource", "Condition"}
+        assert re.fullmatch(r"[A-Za-z0-9]+", statement["Sid"])
+        assert statement["Effect"] == "Allow"
+        assert statement["Action"]
+        assert all(ACTION.fullmatch(action) for action in statement["Action"])
+        assert statement["Resource"]
+        assert all(ARN.fullmatch(resource) for resource in statement["Resource"]), statement["Resource"]
+        for values in statement.get("Condition", {}).values():
+            assert all(values.values())
+    assert len("".join(json.dumps(policy).split())) <= 6144
+
+
+def check_azure(role: Json) -> None:
+    """The form that az role definition create takes (docs: role-based-access-control/custom-roles-cli)."""
+    lists = ("Actions", "NotActions", "DataActions", "NotDataActions", "AssignableScopes")
+    assert set(role) == {"Name", "IsCustom", "Description", *lists}
+    assert all(isinstance(role[name], list) for name in lists)
+    assert all(re.fullmatch(r"Microsoft\.\w+(/\w+)+/(read|write|delete|action)", name) for name in role["Actions"])
+    scope = r"/subscriptions/[0-9a-f-]{36}(/resourceGroups/[\w.()-]+)?"
+    assert all(re.fullmatch(scope, place) for place in role["AssignableScopes"])
+    assert len(role["Name"]) <= 128
+
+
+def check_google(role: Json) -> None:
+    """The form that gcloud iam roles create --file takes (docs: iam/docs/creating-custom-roles)."""
+    assert set(role) == {"title", "description", "stage", "includedPermissions"}
+    assert len(role["title"]) <= 100
+    assert len(role["description"]) <= 256
+    assert all(re.fullmatch(r"[a-z]+\.[A-Za-z]+\.[A-Za-z]+", name) for name in role["includedPermissions"])
+
+
+CHECKS: Final = {"eks": check_iam, "aks": check_azure, "gke": check_google}
+
+
+@pytest.mark.parametrize("level", ["plan", "apply"])
+def test_files_when_written_for_the_example_then_as_expected_and_what_clouds_take(
+    level: PolicyLevel, request: pytest.FixtureRequest
+) -> None:
+    example = prepare(load_specs([str(EXAMPLES / "three-clouds.yaml")], environ={}))
+    found = describe_policies(example, level, tuple(EXTRAS))
+    Draft202012Validator(document_schema("permissions")).validate(json.loads(json.dumps(found)))
+    for policy in found["policies"]:
+        text = file_text(policy["file"], policy["documents"])
+        for read in yaml.safe_load_all(text):
+            CHECKS[policy["cloud"]](read)
+        golden = GOLDEN / policy["file"]
+        if request.config.getoption("--update"):
+            golden.write_text(text, "utf-8")
+        assert golden.read_text("utf-8") == text
+    assert len({policy["file"] for policy in found["policies"]}) == len(found["policies"])
+
+
+def test_files_when_one_policy_cannot_hold_all_clusters_then_parts_that_together_do() -> None:
+    count = 60
+    addresses = [f"eks:111122223333/eu-west-{number % 3 + 1}/a-rather-long-name-{number}" for number in range(count)]
+    policies = describe_policies(prepare_addresses(addresses), "apply", ())["policies"]
+    assert len(policies) > 1
+    for policy in policies:
+        (iam,) = policy["documents"]
+        check_iam(iam)
+        assert any("attach all" in note for note in policy["notes"])
+    assert sum(len(policy["clusters"]) for policy in policies) == count
+
+
+def test_policy_when_the_cluster_is_in_another_partition_then_its_names_are_too() -> None:
+    (policy,) = describe_policies(prepare_addresses(["eks:111122223333/cn-north-1/train"]), "plan", ())["policies"]
+    assert "arn:aws-cn:eks:cn-north-1:111122223333:cluster/train" in json.dumps(policy["documents"])
+    assert "arn:aws:" not in json.dumps(policy["documents"])
+
+
+def policies_of(cloud: str, text: str) -> list[Json]:
+    return [policy for policy in document(text)["policies"] if policy["cloud"] == cloud]
+
+
+def test_policy_when_roles_and_accounts_are_named_then_granted_on_these_alone() -> None:
+    (iam,) = policies_of("eks", SPEC + EKS_POOL + f", eks: {{nodeRole: {ROLE}}}}}")
+    (passed,) = [one for one in iam["documents"][0]["Statement"] if one["Action"] == ["iam:PassRole"]]
+    assert passed["Resource"] == [ROLE]
+    account = "nodes@ml-prod.iam.gserviceaccount.com"
+    *_, nodes = policies_of("gke", SPEC + GKE_POOL + f", gke: {{config: {{serviceAccount: {account}}}}}}}")
+    assert f"add-iam-policy-binding {account}" in nodes["commands"][1]
+    assert not nodes["notes"]
+    *_, linked = policies_of("aks", SPEC + AKS_POOL + f", aks: {{podSubnetID: {SUBNET}}}}}")
+    assert linked["documents"][0]["AssignableScopes"] == [SUBNET.partition("/providers")[0]]
+    assert linked["commands"][1].endswith(f"--scope {SUBNET}")
