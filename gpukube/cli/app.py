@@ -38,6 +38,12 @@ app = typer.Typer(
     "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, "
     "129 the terminal was closed, 130 interrupted, 143 terminated.",
 )
+_UNSUPPORTED: Final = frozenset({"win32", "cygwin"})
+_WINDOWS: Final = (
+    "gpukube: error[system]: gpukube does not run on Windows\n"
+    "    why: it needs file locks, signals and process groups of Linux or macOS\n"
+    "    fix: run it in WSL 2: https://learn.microsoft.com/windows/wsl/install\n"
+)
 MODULES: Final = {
     "doctor": "gpukube.cli.commands.doctor",
     "validate": "gpukube.cli.commands.spec",
@@ -79,6 +85,9 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code. Wrong usage is 4, never 2: 2 means drift to CI scripts.
     """
+    if sys.platform in _UNSUPPORTED:
+        tell(_WINDOWS)
+        return ExitCode.ERROR
     if VARIABLE in os.environ:
         _complete_plainly()
         with quiet_and_short():

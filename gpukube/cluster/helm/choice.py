@@ -5,8 +5,10 @@ Lives here: the choice. Must not live here: the engines themselves (cli, embedde
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
+import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.helm.engine import Engine, EngineChoice
 
+_EMBEDDED_ON: Final = "Linux on x86_64"
+"""helm-python-sdk has a wheel for it alone (pyproject.toml, extra helm)."""
 _VERSION_S: Final = 60.0
 """For a program called helm to say its version: at once, but for a machine that stalls."""
 STOP_GRACE_S: Final = 8.0
@@ -52,15 +56,25 @@ def choose_engine(
         return HelmCli(program, version, environ, stop=stop)
     if choice != "cli" and find_spec("helm_python"):
         return HelmSdk(environ, stop=stop)
+    unfit = f"; {program} is not Helm 3 or 4" if program else ""
+    here = _system()
+    elsewhere = "" if here == _EMBEDDED_ON else f"; the embedded Helm exists for {_EMBEDDED_ON}, this is {here}"
+    brew = "brew install helm, or " if sys.platform == "darwin" else ""
+    install = f"install helm 3.6 or newer: {brew}https://helm.sh/docs/intro/install"
     raise MissingExtra(
         "the helm command is not on PATH"
         if choice == "cli"
         else "neither the helm command nor the embedded Helm is installed",
         where="helm",
-        why="the device plugin is installed with Helm" + (f"; {program} is not Helm 3 or 4" if program else ""),
-        fix="pip install 'gpukube[helm]' (Linux on x86_64), or install helm 3.6 or newer: https://helm.sh/docs/intro/install",
+        why=f"the device plugin is installed with Helm{unfit}{elsewhere}",
+        fix=install if elsewhere else f"pip install 'gpukube[helm]', or {install}",
         code="missing-helm",
     )
+
+
+def _system() -> str:
+    """Name this machine's system and processor, as in the marker of the extra `helm`."""
+    return f"{'macOS' if sys.platform == 'darwin' else platform.system()} on {platform.machine()}"
 
 
 def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> str:

@@ -30,6 +30,9 @@ _GRACE_S: Final = 2.0
 _LOOK_S: Final = 0.2
 """Between two looks at whether the run was stopped; the end of the child is noticed at once."""
 
+_GONE: Final = (ProcessLookupError, PermissionError)
+"""From killpg for a group that has ended and is not yet waited for: ESRCH on Linux, EPERM on macOS."""
+
 _guard = threading.Lock()
 _living: set[subprocess.Popen[str]] = set()
 
@@ -284,13 +287,13 @@ def _follow(child: subprocess.Popen[str], stdin: str, patience: _Patience) -> tu
 
 
 def _kill(child: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
+    with suppress(*_GONE):
         os.killpg(child.pid, signal.SIGKILL)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
     for sign, grace_s in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
-        with suppress(ProcessLookupError):
+        with suppress(*_GONE):
             os.killpg(child.pid, sign)
         with suppress(subprocess.TimeoutExpired):
             child.communicate(timeout=grace_s)

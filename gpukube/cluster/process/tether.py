@@ -33,7 +33,8 @@ def main(lifeline: int, command: list[str]) -> None:
         os.close(stream)  # the starter reads until the command, not this process, has closed them
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        if -code != signal.SIGKILL:  # nobody may handle it, so that nobody may set its default either
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 

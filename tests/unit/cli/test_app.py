@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from gpukube.cli import app
@@ -75,3 +78,34 @@ def test_run_when_verbose_then_the_trace_too(
     said = capsys.readouterr().err
     assert said.startswith("gpukube: error[error]: it broke\ncaused by:\n")
     assert "ValueError: the library's own words" in said
+
+
+POSIX_ONLY = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty", "syslog")
+ON_WINDOWS = f"""
+import signal, sys
+import typer  # it looks for what Windows has
+sys.modules.update(dict.fromkeys({POSIX_ONLY!r}))
+del signal.SIGHUP, signal.SIGKILL
+sys.platform = "win32"
+from gpukube.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_windows_when_it_is_the_system_then_every_command_is_refused_in_words() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ON_WINDOWS, "pool", "create", "-f", "pools.yaml"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        ExitCode.ERROR,
+        "",
+        (
+            "gpukube: error[system]: gpukube does not run on Windows\n"
+            "    why: it needs file locks, signals and process groups of Linux or macOS\n"
+            "    fix: run it in WSL 2: https://learn.microsoft.com/windows/wsl/install\n"
+        ),
+    )

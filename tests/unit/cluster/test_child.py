@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.process import child as child_module
 from gpukube.cluster.process.child import DeadlinePassed, Ended, Server, ServerEnded, Stop, kill_all, run_child
 from tests.waiting import PATIENCE_S, wait_for
 
@@ -101,6 +103,32 @@ code = "import os, subprocess, sys; subprocess.Popen([sys.executable, '-c', %r],
     sys.argv[2], int(sys.argv[1]), sys.argv[2])
 run_child([sys.executable, "-c", code], stdin="", environ={}, deadline_s=1000, keeps=[int(sys.argv[1])])
 """
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_run_when_a_signal_ends_it_then_that_is_its_code(number: signal.Signals) -> None:
+    code = f"import os; os.kill(os.getpid(), {number.value})"  # the kernel's, when memory is short: SIGKILL
+    assert run_child(python(code), stdin="", environ={}, deadline_s=LONG_S).code == -number
+
+
+def killpg_of_macos(group: int, number: int) -> None:
+    """Send a signal as macOS does: for a group whose last process has ended and is not waited for, it is EPERM."""
+    if os.waitid(os.P_PID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+    os.kill(-group, number)
+
+
+def test_run_when_macos_refuses_a_signal_to_what_has_ended_then_it_counts_as_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "killpg", killpg_of_macos)
+    with subprocess.Popen(python(""), start_new_session=True, text=True) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(PermissionError):
+            os.killpg(ended.pid, signal.SIGTERM)
+        child_module._kill(ended)
+    with pytest.raises(DeadlinePassed):
+        run_child(ENDLESS, stdin="", environ={}, deadline_s=0.1)
 
 
 def test_run_when_its_starter_is_killed_then_it_ends_by_itself_with_what_it_started() -> None:

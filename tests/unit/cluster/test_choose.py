@@ -14,6 +14,7 @@ from gpukube.cluster.helm.servers import embedded_environ
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpukube.cluster.helm.engine import EngineChoice
@@ -55,10 +56,53 @@ def test_choose_when_the_embedded_one_is_asked_for_then_path_is_not_looked_at(
     assert isinstance(choose_engine(put_helm(tmp_path, "printf v3.6.2"), "embedded"), HelmSdk)
 
 
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, str], None]:
+    """Pretend to be another machine, whose extra `helm` brings nothing."""
+
+    def pretend(name: str, system: str, processor: str) -> None:
+        monkeypatch.setattr(helm_choice, "find_spec", lambda _name: None)
+        monkeypatch.setattr("sys.platform", name)
+        monkeypatch.setattr("platform.system", lambda: system)
+        monkeypatch.setattr("platform.machine", lambda: processor)
+
+    return pretend
+
+
+ELSEWHERE = {
+    "a Mac": (("darwin", "Darwin", "arm64"), "macOS on arm64", "newer: brew install helm, or https://helm.sh"),
+    "an old Mac": (("darwin", "Darwin", "x86_64"), "macOS on x86_64", "newer: brew install helm, or https://helm.sh"),
+    "Graviton": (("linux", "Linux", "aarch64"), "Linux on aarch64", "newer: https://helm.sh"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_choose_when_the_embedded_one_does_not_exist_there_then_only_the_command_is_named(
+    name: str, tmp_path: Path, machine: Callable[[str, str, str], None]
+) -> None:
+    system, shown, fix = ELSEWHERE[name]
+    machine(*system)
+    with pytest.raises(MissingExtra) as caught:
+        choose_engine({"PATH": str(tmp_path)})
+    (found,) = caught.value.diagnostics
+    assert found.why.endswith(f"; the embedded Helm exists for Linux on x86_64, this is {shown}")
+    assert fix in found.fix
+    assert "pip" not in found.fix
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_choose_when_helm_is_on_path_there_then_that_one(
+    name: str, tmp_path: Path, machine: Callable[[str, str, str], None]
+) -> None:
+    machine(*ELSEWHERE[name][0])
+    assert choose_engine(put_helm(tmp_path, "printf v3.19.0")).version() == "helm v3.19.0 on PATH"
+
+
 @pytest.mark.parametrize("choice", ["auto", "embedded", "cli"])
 def test_choose_when_there_is_none_then_both_ways_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, choice: EngineChoice
 ) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr(helm_choice, "find_spec", lambda _name: None)
     with pytest.raises(MissingExtra) as caught:
         choose_engine({"PATH": str(tmp_path)}, choice)
