@@ -49,7 +49,12 @@ class Machine:
         done = subprocess.run(
             [program, *words],
             cwd=self._home,
-            env={**kept, "HOME": str(self._home), "PATH": f"{self._home}/venv/bin:/usr/bin:/bin"},
+            env={
+                **kept,
+                "HOME": str(self._home),
+                "PATH": f"{self._home}/venv/bin:/usr/bin:/bin",
+                "XDG_STATE_HOME": f"{self._home}/Library/Application Support",  # as on macOS: with a blank
+            },
             capture_output=True,
             text=True,
             check=False,

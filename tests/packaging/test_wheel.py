@@ -29,8 +29,16 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 FOLDERS: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 PACKED = (
-    *("LICENSE", "README.md", "CHANGELOG.md", "constraints.txt", "pyproject.toml", ".ci/run"),
-    *(".pre-commit-hooks.yaml", "examples/three-clouds.yaml", "docs/spec.md", "tools/readme_line.py"),
+    *("LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "constraints.txt", "pyproject.toml", "Containerfile"),
+    *(
+        ".pre-commit-hooks.yaml",
+        ".ci/run",
+        ".github/workflows/release.yml",
+        ".dockerignore",
+        "examples/three-clouds.yaml",
+        "docs/spec.md",
+        "tools/readme_line.py",
+    ),
     "tests/packaging/test_wheel.py",
 )
 """Of the sdist: distributors build, test and read from it alone."""

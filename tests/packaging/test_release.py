@@ -1,0 +1,98 @@
+"""What a tag must be before it is released, and the workflow that does it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpukube import __version__
+from tools.release import main, notes
+
+ROOT = Path(__file__).parents[2]
+WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
+CHANGES = """# Changes
+
+## Unreleased
+
+- next
+
+## 0.2.0 - 2026-12-01
+
+### Added
+
+- a thing
+
+## 0.1.0 - 2026-11-01
+
+- first
+
+## 0.0.1
+
+- undated
+"""
+
+
+def test_notes_when_the_tag_is_the_version_then_its_part_of_the_changes() -> None:
+    assert notes("v0.2.0", "0.2.0", CHANGES) == "### Added\n\n- a thing"
+    assert notes("v0.1.0", "0.1.0", CHANGES) == "- first"
+
+
+@pytest.mark.parametrize(
+    ("tag", "version", "said"),
+    [
+        ("v0.3.0", "0.2.0", 'the tag is v0.3.0 and gpukube/__init__.py has __version__ = "0.2.0"'),
+        ("v0.3.0", "0.3.0", 'no text under a heading "## 0.3.0 - YYYY-MM-DD"'),
+        ("v0.0.1", "0.0.1", 'no text under a heading "## 0.0.1 - YYYY-MM-DD"'),
+        ("release-1", "0.2.0", "is no version"),
+        ("v0.2.0; rm", "0.2.0", "is no version"),
+        ("0.2.0", "0.2.0", "is no version"),
+    ],
+)
+def test_notes_when_the_tag_must_not_be_released_then_refused(tag: str, version: str, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        notes(tag, version, CHANGES)
+
+
+def test_tool_when_the_tag_is_another_version_then_says_so_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("v99.0.0") == 1
+    assert f'__version__ = "{__version__}"' in capsys.readouterr().err
+
+
+def test_workflow_when_read_then_actions_are_pinned_and_only_what_needs_it_may_write() -> None:
+    flow = yaml.safe_load(WORKFLOW.read_text("utf-8"))
+    assert flow["permissions"] == {}
+    steps = [step for job in flow["jobs"].values() for step in job["steps"]]
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
+    writing = {
+        name: {key for key, value in job["permissions"].items() if value == "write"}
+        for name, job in flow["jobs"].items()
+    }
+    assert writing == {
+        "build": set(),
+        "publish": {"id-token", "attestations", "artifact-metadata"},
+        "announce": {"contents"},
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("zizmor", "--offline", "--no-progress", "--quiet"),
+        ("check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_workflow_when_checked_by_the_tools_for_it_then_nothing_is_found(command: tuple[str, ...]) -> None:
+    program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip(f"pip install {command[0]}")
+    done = subprocess.run(
+        [program, *command[1:], str(WORKFLOW)], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
