@@ -256,6 +256,12 @@ COMMANDS: Final[dict[str, str]] = {
     "export-refused": "The tool cannot hold a pool that is to be exported.",
     "report-file": "A file for `report` cannot be read.",
     "report-document": "A file for `report` is no document that a command wrote with -o json, or was edited.",
+    "report-cut": "A file for `report` is empty or cut off: the run that wrote it did not end.",
+    "merge-kind": "Documents of this kind are not of shards.",
+    "merge-whole": "A document for `report merge` is of all clusters, not of a shard.",
+    "merge-differs": "Documents for `report merge` are of different commands, specs, filters or numbers of shards.",
+    "merge-missing": "`report merge` has no document of some shards.",
+    "merge-twice": "`report merge` is given a shard twice.",
     "report-version": "A document for `report` is of another version of gpukube.",
 }
 """The command line."""

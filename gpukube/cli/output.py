@@ -180,6 +180,10 @@ def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
 def _show_to_people(document: Document, stream: TextIO, *, verbose: bool, wide: bool = False) -> None:
     view = View(verbose, _width(stream), wide=wide)
     show_lines(renderer(str(document["kind"]))(visible_tree(document), view), stream)
+    if "shard" in document or "merged" in document:
+        from gpukube.engine.documents.shards import part_line
+
+        show_lines(filter(None, [part_line(visible_tree(document))]), stream)
 
 
 def show_lines(lines: Iterable[Line], stream: TextIO) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cli.options import Choices
+    from gpukube.engine.documents.parts import Document
 
 FOR_SEVERAL = ("table", "text", "wide", "name")
 """Formats that may follow one another; of the others a file is one document."""
@@ -40,12 +41,17 @@ def show(choices: Choices, files: Sequence[str]) -> None:
                 fix=f"choose one of {', '.join(out.FORMATS[kind])}",
                 code="output-format",
             )
+    for file, document in documents:
+        write(file, document, choices)
+
+
+def write(file: str, document: Document, choices: Choices) -> None:
+    """Write one document that was read from a file in the format that was chosen."""
     if choices.output == "terraform-json":
         tell("note: without planned_values, which infracost needs; `gpukube pool plan -o terraform-json` has them")
-    for file, document in documents:
-        try:
-            out.show(document, choices.output, verbose=choices.verbose)
-        except (LookupError, TypeError, ValueError) as error:
-            # The shape cannot require that parts agree: a resource that min has and max has not, half a pair.
-            fix = "it was edited; write it again: gpukube ... -o json > FILE"
-            raise SpecError("its parts contradict each other", where=file, fix=fix, code="report-document") from error
+    try:
+        out.show(document, choices.output, verbose=choices.verbose)
+    except (LookupError, TypeError, ValueError) as error:
+        # The shape cannot require that parts agree: a resource that min has and max has not, half a pair.
+        fix = "it was edited; write it again: gpukube ... -o json > FILE"
+        raise SpecError("its parts contradict each other", where=file, fix=fix, code="report-document") from error

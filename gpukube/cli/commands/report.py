@@ -37,3 +37,16 @@ def show(choices: Choices, files: Documents) -> None:
     from gpukube.cli.bodies import report_show as body
 
     body.show(choices, files)
+
+
+@app.command()
+@takes("output", "verbose", output=_ANY)
+def merge(choices: Choices, files: Documents) -> None:
+    """Put the documents of a run with --shard 1/N to N/N together, as one run over all clusters would have written it.
+
+    Exit codes: that of such a run; 1 when shards are missing, and the document is marked as partial; 4 the files are
+    not of the shards of one run, or one is there twice.
+    """
+    from gpukube.cli.bodies import report_merge as body
+
+    body.merge(choices, files)

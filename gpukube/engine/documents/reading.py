@@ -77,7 +77,7 @@ def _read(path: str) -> bytes:
         _refuse("report-file", path, f"it is larger than {MOST_BYTES} bytes", fix="split the run with --cluster")
     if not raw.strip():
         fix = "the run that should have written it failed: see what it reported, and run it again"
-        _refuse("report-file", path, "it is empty", fix=fix)
+        _refuse("report-cut", path, "it is empty", fix=fix)
     return raw
 
 
@@ -87,8 +87,19 @@ def _parsed(raw: bytes, path: str) -> object:
         _require_flat(document)
         json.dumps(document, ensure_ascii=False).encode()  # half a surrogate pair is no text, and nothing can write it
     except (ValueError, RecursionError) as error:
+        if _is_cut(error):
+            fix = "the run that wrote it was ended: run it again"
+            _refuse("report-cut", path, f"it is cut off: {_short(_lowered(error))}", fix=fix)
         _refuse("report-document", path, f"it is not JSON: {_short(_lowered(error))}")
     return document
+
+
+def _is_cut(error: Exception) -> bool:
+    """Tell whether it is the beginning of an object that is not JSON, and nothing that stands in it."""
+    if not isinstance(error, json.JSONDecodeError) or not error.doc.lstrip().startswith("{"):
+        return False
+    rest = error.doc[error.pos :].rstrip()  # of a word or an escape that is not complete, that
+    return error.msg.startswith("Unterminated string") or (error.msg != "Extra data" and len(rest) < len("\\u00e4"))
 
 
 def _number(text: str) -> float:

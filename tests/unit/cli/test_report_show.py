@@ -94,9 +94,11 @@ def half_a_pair() -> dict[str, Any]:
 
 
 REFUSED: Final[dict[str, tuple[object, str, str]]] = {
-    "empty": (b" \n", "report-file", "it is empty"),
+    "empty": (b" \n", "report-cut", "it is empty"),
     "not JSON": (b"kind: Diff", "report-document", "it is not JSON: expecting value"),
-    "cut off": (json.dumps(DOCUMENTS["Diff"]).encode()[:-9], "report-document", "it is not JSON: "),
+    "cut off": (json.dumps(DOCUMENTS["Diff"]).encode()[:-9], "report-cut", "it is cut off: "),
+    "cut off in a word": (b'{"kind": tru', "report-cut", "it is cut off: expecting value"),
+    "cut off in an escape": (b'{"kind": "\\u00', "report-cut", "it is cut off: "),
     "two documents": (b"{}\n{}", "report-document", "it is not JSON: extra data"),
     "not UTF-8": (b'{"kind": "\xff"}', "report-document", "it is not JSON: 'utf-8' codec"),
     "a list": ([], "report-document", "it is not a document of gpukube: it has no kind"),
