@@ -121,23 +121,24 @@ class AwsPermissions:
         yield Need(f"eks:{action}", resource)
         sent = _json(body)
         if action == "CreateNodegroup":
-            yield from self._beside_creation(caller, sent, resource)
+            yield from self._beside_creation(caller, cluster, sent, resource)
         if action == "UpdateNodegroupVersion":
             yield from self._beside_launch(caller, self._template_of(caller, cluster, parts[3], sent), action, resource)
 
-    def _beside_creation(self, caller: Caller, sent: Json, at: str) -> Iterator[Need]:
+    def _beside_creation(self, caller: Caller, cluster: str, sent: Json, at: str) -> Iterator[Need]:
         """What EKS asks of the caller's rights beyond its own, as it looks with the caller's identity.
 
-        Sources: docs: eks/latest/userguide/security-iam-troubleshoot (PassRole), list_amazonelastickubernetesservice
-        (TagResource, for requests with tags), aws-controllers-k8s/community#2164 (ListAttachedRolePolicies,
-        DescribeSubnets), terraform-aws-modules/terraform-aws-eks#823 (GetRole), XenitAB/terraform-modules#396
-        (CreateServiceLinkedRole, by the first group of an account).
+        Sources: docs: eks/latest/userguide/security-iam-troubleshoot (PassRole); aws/karpenter-provider-aws#4434
+        (TagResource on the group, for requests with tags); aws-controllers-k8s/community#2164
+        (ListAttachedRolePolicies, DescribeSubnets); terraform-aws-modules/terraform-aws-eks#823 (GetRole);
+        XenitAB/terraform-modules#396 (CreateServiceLinkedRole, by the first group of an account).
         """
         by = "eks:CreateNodegroup"
         role = str(sent.get("nodeRole", ""))
         name = f"role {role.rpartition('/')[2]}"
         if sent.get("tags"):
-            yield Need("eks:TagResource", f"arn:aws:eks:{caller.region}:{caller.account}:/createnodegroup", by, at)
+            group = f"nodegroup/{cluster}/{sent.get('nodegroupName', '')}/*"
+            yield Need("eks:TagResource", f"arn:aws:eks:{caller.region}:{caller.account}:{group}", by, at)
         yield Need("iam:PassRole", role, by, at)
         yield Need("iam:GetRole", f"role {_LINKED_ROLE}", by, at)
         if not self._has_linked_role(caller.account):

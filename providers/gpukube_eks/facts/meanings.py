@@ -137,6 +137,24 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         fix="check clusters.*.roleArn and its trust policy",
         code="assume-role",
     ),
+    # aws-samples/terraform-eks-code#13: EKS tries a start for its caller, and names no permission
+    Meaning(
+        codes="InvalidRequestException",
+        text=r"(?i)not authorized to launch instances with this launch template",
+        error=NotAllowed,
+        seen="the identity may not start instances from the launch template",
+        fix="ask for ec2:RunInstances, and for ec2:CreateTags where the pool has tags (aws sts "
+        "decode-authorization-message reads the rest of AWS's message)",
+    ),
+    # terraform-aws-modules/terraform-aws-eks#823, XenitAB/terraform-modules#396, aws-controllers-k8s/community#2164:
+    # what EKS does with its caller's permissions
+    Meaning(
+        codes="InvalidRequestException|InvalidParameterException",
+        text=r"(?i)missing permissions for '|not authorized to perform",
+        error=NotAllowed,
+        seen="the identity lacks a permission",
+        fix="ask for the action that AWS names, which EKS needs of its caller",
+    ),
     Meaning(
         codes="AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
         error=NotAllowed,

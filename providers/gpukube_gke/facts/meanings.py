@@ -140,7 +140,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         text=r"(?i)iam\.serviceAccounts\.actAs|serviceAccountUser",
         error=NotAllowed,
         seen="the identity is not allowed to use the service account of the nodes",
-        fix="ask for the role roles/iam.serviceAccountUser on it",
+        fix="ask for the role roles/iam.serviceAccountUser on it (iam.serviceAccounts.actAs)",
         code="service-account",
     ),
 )

@@ -50,6 +50,7 @@ class Case:
     means: str
 
 
+LAUNCH_DENIED = "You are not authorized to launch instances with this launch template. Encoded authorization failure"
 EARLY = (
     Case("ResourceInUseException", "NodeGroup already exists with name x", Conflict, "exists"),
     Case("ResourceInUseException", "cannot be updated as it is currently not in Active State", Busy, "busy"),
@@ -65,6 +66,9 @@ EARLY = (
     Case("InvalidRequestException", "Launch template x could not be found.", CloudError, "refused"),
     Case("AccessDeniedException", "not authorized to perform: eks:CreateNodegroup", NotAllowed, "permission"),
     Case("UnauthorizedOperation", "You are not authorized", NotAllowed, "permission"),
+    Case("InvalidRequestException", LAUNCH_DENIED, NotAllowed, "permission"),
+    Case("InvalidRequestException", "SLR: due to missing permissions for 'iam:GetRole'", NotAllowed, "permission"),
+    Case("InvalidRequestException", "You are not authorized to perform ec2:DescribeSubnets.", NotAllowed, "permission"),
     Case("AccessDenied", "not authorized to perform: sts:AssumeRole on resource", NotAllowed, "assume-role"),
     Case("UnrecognizedClientException", "The security token is invalid", AccessError, "access"),
     Case("ExpiredToken", "", AccessError, "access"),
