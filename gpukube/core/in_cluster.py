@@ -55,6 +55,25 @@ class NodePlugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KubeSubject:
+    """How whoever calls the cloud is known to the RBAC of its clusters.
+
+    Attributes:
+        kind: Of the subject of a binding: User or Group.
+        name: Its name; IDENTITY for one that has to be filled in.
+        note: What to fill in.
+        commands: What makes an identity of the cloud that user.
+
+    {level} stands for what the roles are for, other words in braces for fields of the cluster.
+    """
+
+    kind: str = "User"
+    name: str = "IDENTITY"
+    note: str = "replace IDENTITY by the name of the user in the cluster"
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InClusterFacts:
     """What a cloud puts into its clusters.
 
@@ -67,6 +86,7 @@ class InClusterFacts:
         plugin: Its device plugin; None where it brings none as a DaemonSet.
         driver_app: Value of the label k8s-app of its driver installer; "" where it has none.
         node_plugins: Device plugins of its nodes.
+        subject: How an identity of the cloud is known to Kubernetes RBAC.
     """
 
     pool_label: str = ""
@@ -77,3 +97,4 @@ class InClusterFacts:
     plugin: PluginDaemonSet | None = None
     driver_app: str = ""
     node_plugins: tuple[NodePlugin, ...] = ()
+    subject: KubeSubject = KubeSubject()

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Desired
 
 PolicyLevel = Literal["plan", "apply"]
-Extra = Literal["live-prices", "upgrade", "probe", "catalog"]
+Extra = Literal["live-prices", "upgrade", "probe", "migrate-release", "catalog"]
 
 EXTRAS: Final[Mapping[Extra, str]] = {
     "live-prices": "with --live-prices",
     "upgrade": "with --upgrade",
     "probe": "with --probe",
+    "migrate-release": "with --migrate-release",
     "catalog": "for gpukube catalog refresh",
 }
 """What only some command lines need -> the words for it in `Permission.when`."""

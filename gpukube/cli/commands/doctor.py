@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from gpukube.cli.completion import one_of
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
+
+EXTRAS: Final = ("live-prices", "upgrade", "probe", "migrate-release", "catalog")
+"""Those of core.permissions, without importing it: help and completion need the words alone."""
 
 app = typer.Typer()
 
@@ -22,8 +25,8 @@ class Policy:
         help="Print the permissions that the spec needs, as policies of its clouds and clusters; makes no call.",
     )  # fmt: skip
     extras: tuple[str, ...] = option(
-        "--with", default=(), metavar="EXTRA", autocompletion=one_of("live-prices", "upgrade", "probe", "catalog"),
-        help="With --print-policy: also what live-prices, upgrade, probe or catalog needs; may be repeated.",
+        "--with", default=(), metavar="EXTRA", autocompletion=one_of(*EXTRAS),
+        help=f"With --print-policy: also what one of {', '.join(EXTRAS)} needs; may be repeated.",
     )  # fmt: skip
     directory: str = option(
         "--out", default="", metavar="DIR", help="With --print-policy: write each policy to a file in this directory."

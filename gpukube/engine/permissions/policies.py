@@ -1,7 +1,7 @@
 """The policies that specs need, of all their clouds; made without a call.
 
 Lives here: gathering them, the document, the text of their files. Must not live here: what stands in them (the
-providers' `policies`).
+providers' `policies`, and `in_cluster`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from gpukube.core.permissions import ClusterPools, PolicyScope
+from gpukube.engine.permissions.in_cluster import cluster_policy
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -36,17 +37,20 @@ def describe_policies(
     """
     ordered = sorted(prepared.clusters.values(), key=lambda cluster: cluster.provider)
     found: list[PolicyPart] = []
+    inside: list[PolicyPart] = []
     for name, group in groupby(ordered, key=lambda cluster: cluster.provider):
         clusters = tuple(ClusterPools(cluster, prepared.desired[cluster.key]) for cluster in group)
         scope = PolicyScope(level, frozenset(extras), clusters)
-        found += [_part(name, policy) for policy in load_provider(name).policies(scope)]
+        provider = load_provider(name)
+        found += [_part(name, policy) for policy in provider.policies(scope)]
+        inside += [_part("kubernetes", cluster_policy(item, scope, provider.in_cluster.subject)) for item in clusters]
     return {
         "schemaVersion": 1,
         "kind": "Permissions",
         "level": level,
         "extras": sorted(extras),
         "directory": directory,
-        "policies": found,
+        "policies": [*found, *inside],
     }
 
 
@@ -54,7 +58,7 @@ def file_text(name: str, documents: Sequence[Mapping[str, object]]) -> str:
     """Write the file of a policy, as its ending says: JSON, or YAML with any number of documents."""
     if name.endswith(".json"):
         return json.dumps(documents[0], indent=2) + "\n"
-    return yaml.safe_dump_all(documents, sort_keys=False, width=100)
+    return yaml.safe_dump_all(documents, sort_keys=False, default_flow_style=None, width=100)
 
 
 def _part(cloud: str, policy: CloudPolicy) -> PolicyPart:

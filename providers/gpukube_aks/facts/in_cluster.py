@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpukube.core.in_cluster import InClusterFacts, NodePlugin
+from gpukube.core.in_cluster import InClusterFacts, KubeSubject, NodePlugin
 
 _UNHEALTHY: Final = "UnhealthyNvidiaDevicePlugin"
 
@@ -26,6 +26,10 @@ IN_CLUSTER: Final = InClusterFacts(
             keep="let AKS advertise: write devicePlugin.owner: cloud",
             remove="create a new pool without gpuProfile.nvidia.managementMode: Managed (it cannot be changed)",
         ),
+    ),
+    subject=KubeSubject(
+        note="replace IDENTITY by the object id of the user or service principal in Entra (az ad sp show --id APP "
+        "--query id); on clusters without Entra every kubeconfig is the administrator's, and no role limits it",
     ),
 )
 """The label_keys are older names of the same."""

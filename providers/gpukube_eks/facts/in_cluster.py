@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpukube.core.in_cluster import InClusterFacts, NodePlugin
+from gpukube.core.in_cluster import InClusterFacts, KubeSubject, NodePlugin
 
+_ENTRY: Final = (
+    "aws eks create-access-entry --cluster-name {name} --region {region} --principal-arn IDENTITY "
+    "--kubernetes-groups gpukube-{level}"
+)
 IN_CLUSTER: Final = InClusterFacts(
     pool_label="eks.amazonaws.com/nodegroup",
     label_domains=("eks.amazonaws.com/", "alpha.eksctl.io/"),
@@ -20,5 +24,11 @@ IN_CLUSTER: Final = InClusterFacts(
             keep="let Bottlerocket advertise: write devicePlugin.owner: cloud",
             remove="create a new pool with another node image",
         ),
+    ),
+    subject=KubeSubject(
+        kind="Group",
+        name="gpukube-{level}",
+        note="IDENTITY is the ARN of the role or user; where access entries are off, map it to the group in aws-auth",
+        commands=(_ENTRY,),
     ),
 )

@@ -62,9 +62,9 @@ PERMISSIONS: Final = (
     ),
     Permission(
         name="ec2:DescribeSubnets",
-        calls=("DescribeSubnets",),
+        calls=("DescribeSubnets", "CreateNodegroup"),
         purpose="to learn the zones of subnets, and their free addresses",
-        source=_EC2,
+        source=f"{_EC2}; aws-controllers-k8s/community#2164 (EKS looks in its caller's name)",
         scope="region",
     ),
     Permission(
@@ -184,7 +184,7 @@ PERMISSIONS: Final = (
         source=f"{_EKS}; aws/karpenter-provider-aws#4434",
         level="apply",
         without="the copy is left out: labels that are lost stay lost",
-        scope="nodegroup",
+        scope="tags",
     ),
     Permission(
         name="eks:UntagResource",
@@ -299,6 +299,14 @@ PERMISSIONS: Final = (
         source=f"{_IAM}; terraform-aws-modules/terraform-aws-eks#823",
         level="apply",
         scope="service-role",
+    ),
+    Permission(
+        name="iam:ListAttachedRolePolicies",
+        calls=("CreateNodegroup",),
+        purpose="EKS checks in its caller's name that the nodes' role has the policies that nodes need",
+        source=f"{_IAM}; aws-controllers-k8s/community#2164",
+        level="apply",
+        scope="read-role",
     ),
     Permission(
         name="iam:CreateServiceLinkedRole",

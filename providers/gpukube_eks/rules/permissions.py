@@ -124,6 +124,7 @@ _STATEMENTS: Final = {
     "cluster": "Clusters",
     "nodegroup": "NodeGroups",
     "update": "Updates",
+    "tags": "NodeGroupTags",
     "region": "Region",
     "any": "Account",
     "quota": "Quotas",
@@ -135,6 +136,7 @@ _STATEMENTS: Final = {
     "machine-tags": "InstanceTags",
     "launch": "LaunchInstances",
     "role": "NodeRole",
+    "read-role": "NodeRolePolicies",
     "service-role": "ServiceLinkedRole",
     "new-service-role": "NewServiceLinkedRole",
 }
@@ -152,9 +154,11 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
     eks, ec2, iam = f"{prefix}:eks:{region}:{account}", f"{prefix}:ec2:{region}:{account}", f"{prefix}:iam::{account}"
     if kind in ("cluster", "update"):
         yield f"{eks}:cluster/{name}"
-    if kind in ("nodegroup", "update"):
+    if kind in ("nodegroup", "update", "tags"):
         yield f"{eks}:nodegroup/{name}/*/*"
-    elif kind in ("new-template", "own-template", "template", "template-tags"):
+    if kind == "tags":  # what EKS calls a resource that is not there yet (as reported of CreateAddon)
+        yield f"{eks}:/createnodegroup"
+    if kind in ("new-template", "own-template", "template", "template-tags"):
         yield f"{ec2}:launch-template/*"
     elif kind == "machine-tags":
         yield from (f"{ec2}:{resource}/*" for resource in ("instance", "volume"))
@@ -163,7 +167,7 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
         yield f"{prefix}:ec2:{region}::image/*"
         for one in sorted(_reservations(item)):  # an id, or the ARN of a group of several
             yield one if one.startswith("arn:") else f"{ec2}:capacity-reservation/{one}"
-    elif kind == "role":
+    elif kind in ("role", "read-role"):
         yield from _roles(item, f"{iam}:role/*")
     elif kind in ("service-role", "new-service-role"):
         yield f"{iam}:role/{_SERVICE_ROLE}"

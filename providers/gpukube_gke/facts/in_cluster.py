@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpukube.core.in_cluster import InClusterFacts, PluginDaemonSet
+from gpukube.core.in_cluster import InClusterFacts, KubeSubject, PluginDaemonSet
 
 IN_CLUSTER: Final = InClusterFacts(
     pool_label="cloud.google.com/gke-nodepool",
@@ -21,4 +21,7 @@ IN_CLUSTER: Final = InClusterFacts(
         remove='disable it: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
     ),
     driver_app="nvidia-driver-installer",
+    subject=KubeSubject(
+        note="replace IDENTITY by the e-mail of the user or service account",
+    ),
 )

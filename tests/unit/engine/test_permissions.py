@@ -15,14 +15,24 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from gpukube.cli.commands.doctor import EXTRAS as OPTIONS
+from gpukube.cluster.names import NAMESPACE
 from gpukube.core.permissions import EXTRAS, Extra, PolicyLevel
+from gpukube.engine.change.probing import _NEEDED as PROBING
+from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
 from gpukube.engine.documents.schema import document_schema
+from gpukube.engine.permissions.chart_roles import (
+    OPERATOR_EVERYWHERE,
+    OPERATOR_OURS,
+    PLUGIN_EVERYWHERE,
+    PLUGIN_OURS,
+)
 from gpukube.engine.permissions.policies import describe_policies, file_text
 from gpukube.engine.plan.prepare import prepare, prepare_addresses
 from gpukube.spec.loading.load import load_specs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpukube.core.permissions import Permission
 
@@ -202,6 +212,9 @@ def test_policy_when_an_extra_is_asked_for_then_only_it_brings_its_rows(extra: E
 
 def test_policy_when_a_plan_is_enough_then_nothing_in_it_changes_anything() -> None:
     names = granted(SPEC + EKS_POOL + "}", "plan") | granted(SPEC + GKE_POOL + "}", "plan")
+    inside = {name for name in names if " " in name}
+    assert all(re.match(r"(get, )?list |get ", name) for name in inside)
+    names -= inside
     credential = "listClusterUserCredential/action"
     reading = re.compile(rf"\w+:(Describe|List|Get)\w+|Microsoft\..*/(read|{credential})|[a-z]+\.\w+\.(get|list)")
     assert not {name for name in names if not reading.fullmatch(name)}
@@ -248,7 +261,26 @@ def check_google(role: Json) -> None:
     assert all(re.fullmatch(r"[a-z]+\.[A-Za-z]+\.[A-Za-z]+", name) for name in role["includedPermissions"])
 
 
-CHECKS: Final = {"eks": check_iam, "aks": check_azure, "gke": check_google}
+VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use")
+
+
+def check_kubernetes(document: Json) -> None:
+    """As far as the API checks roles and bindings (docs: kubernetes.io/docs/reference/access-authn-authz/rbac)."""
+    kind, name = document["kind"], document["metadata"]["name"]
+    if kind == "Namespace":
+        assert name == NAMESPACE
+    elif kind.endswith("Binding"):
+        assert document["roleRef"]["name"] == name
+        assert document["roleRef"]["kind"] == kind.removesuffix("Binding")
+        assert all(subject["name"] and "{" not in subject["name"] for subject in document["subjects"])
+    else:
+        assert (kind == "Role") == ("namespace" in document["metadata"])
+        verbs = {verb for rule in document["rules"] for verb in rule["verbs"]}
+        assert verbs <= set(VERBS)
+        assert not any("*" in value for rule in document["rules"] for values in rule.values() for value in values)
+
+
+CHECKS: Final = {"eks": check_iam, "aks": check_azure, "gke": check_google, "kubernetes": check_kubernetes}
 
 
 @pytest.mark.parametrize("level", ["plan", "apply"])
@@ -272,7 +304,8 @@ def test_files_when_written_for_the_example_then_as_expected_and_what_clouds_tak
 def test_files_when_one_policy_cannot_hold_all_clusters_then_parts_that_together_do() -> None:
     count = 60
     addresses = [f"eks:111122223333/eu-west-{number % 3 + 1}/a-rather-long-name-{number}" for number in range(count)]
-    policies = describe_policies(prepare_addresses(addresses), "apply", ())["policies"]
+    found = describe_policies(prepare_addresses(addresses), "apply", ())["policies"]
+    policies = [policy for policy in found if policy["cloud"] == "eks"]
     assert len(policies) > 1
     for policy in policies:
         (iam,) = policy["documents"]
@@ -282,7 +315,7 @@ def test_files_when_one_policy_cannot_hold_all_clusters_then_parts_that_together
 
 
 def test_policy_when_the_cluster_is_in_another_partition_then_its_names_are_too() -> None:
-    (policy,) = describe_policies(prepare_addresses(["eks:111122223333/cn-north-1/train"]), "plan", ())["policies"]
+    policy, _ = describe_policies(prepare_addresses(["eks:111122223333/cn-north-1/train"]), "plan", ())["policies"]
     assert "arn:aws-cn:eks:cn-north-1:111122223333:cluster/train" in json.dumps(policy["documents"])
     assert "arn:aws:" not in json.dumps(policy["documents"])
 
@@ -302,3 +335,55 @@ def test_policy_when_roles_and_accounts_are_named_then_granted_on_these_alone() 
     *_, linked = policies_of("aks", SPEC + AKS_POOL + f", aks: {{podSubnetID: {SUBNET}}}}}")
     assert linked["documents"][0]["AssignableScopes"] == [SUBNET.partition("/providers")[0]]
     assert linked["commands"][1].endswith(f"--scope {SUBNET}")
+
+
+def rights(text: str, *extras: Extra) -> set[str]:
+    """What the roles of the clusters allow, as kubectl auth can-i takes it."""
+    found = [policy for policy in document(text, extras=extras)["policies"] if policy["cloud"] == "kubernetes"]
+    return {call for policy in found for row in policy["permissions"] for call in row["calls"]}
+
+
+def asked(rows: Iterable[tuple[str, str, str]]) -> set[str]:
+    """The rights that gpukube checks before it changes anything, all in its namespace or in the whole cluster."""
+    return {f"{verb} {resource}.{group}" if group else f"{verb} {resource}" for verb, resource, group in rows}
+
+
+HELM = EKS_POOL.replace("p5.48xlarge", "g4dn.xlarge")
+OPERATOR = HELM + ", devicePlugin: {owner: operator}}"
+
+
+def test_roles_when_compared_with_what_gpukube_checks_first_then_each_check_passes() -> None:
+    plain = {right.removesuffix(f" in {NAMESPACE}") for right in rights(SPEC + HELM + "}", "probe")}
+    assert asked(NEEDED) <= plain
+    assert asked(PROBING) <= plain
+    operator = {right.removesuffix(f" in {NAMESPACE}") for right in rights(SPEC + OPERATOR)}
+    assert asked((*NEEDED, *NEEDED_BESIDES["gpu-operator"])) <= operator
+    assert "create clusterpolicies.nvidia.com" not in plain
+
+
+def test_roles_when_clusters_have_no_release_then_nothing_of_helm_is_in_them() -> None:
+    bare = SPEC + GKE_POOL + ", devicePlugin: {owner: cloud}}"
+    changing = {right for right in rights(bare) if right.split()[0] not in ("get", "list")}
+    assert changing == {"patch nodes", "create pods/eviction"}
+    assert "create daemonsets.apps in gpukube-system" in rights(bare, "migrate-release")
+
+
+def test_roles_when_written_then_what_charts_create_allows_nothing_more() -> None:
+    """The escalation check: each right of a role that Helm creates has to be held by whoever creates it."""
+    for text, everywhere, ours in (
+        (SPEC + HELM + "}", PLUGIN_EVERYWHERE, PLUGIN_OURS),
+        (SPEC + OPERATOR, OPERATOR_EVERYWHERE, OPERATOR_OURS),
+    ):
+        held = rights(text)
+        for rule in everywhere:
+            assert (
+                asked((verb, res, rule.group) for verb in rule.verbs.split() for res in rule.resources.split()) <= held
+            )
+        for rule in ours:
+            wanted = asked((verb, res, rule.group) for verb in rule.verbs.split() for res in rule.resources.split())
+            assert wanted <= {right.removesuffix(f" in {NAMESPACE}") for right in held}
+        assert not {right for right in held if right.split()[0] in ("escalate", "bind", "impersonate")}
+
+
+def test_options_when_listed_for_help_then_those_that_tables_know() -> None:
+    assert set(OPTIONS) == set(EXTRAS)

@@ -57,7 +57,7 @@ class PermissionsDocument(TypedDict):
     level: Literal["plan", "apply"]
     """plan: commands that only read; apply: those that change something too."""
     extras: list[str]
-    """Further command lines that are allowed: live-prices, upgrade, probe, catalog."""
+    """Further command lines that are allowed: live-prices, upgrade, probe, migrate-release, catalog."""
     directory: str
     """Where --out wrote the files; empty for nowhere."""
     policies: list[PolicyPart]

@@ -1,0 +1,385 @@
+"""The Kubernetes RBAC that gpukube and the Helm in it need inside a cluster.
+
+Lives here: the table, and the roles that are made of it. Must not live here: what the charts' own roles allow
+(`chart_roles`), how a cloud's identity becomes a user of its clusters (`Provider.in_cluster`).
+
+The verbs are those of the calls of `cluster.kube`, and of Helm's own: of its storage of releases in Secrets
+(helm.sh/helm pkg/storage/driver/secrets.go), of server-side apply, and of its waiting for hooks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
+from gpukube.core.permissions import EXTRAS, CloudPolicy, Permission
+from gpukube.engine.permissions.chart_roles import (
+    OPERATOR_EVERYWHERE,
+    OPERATOR_OURS,
+    PLUGIN_EVERYWHERE,
+    PLUGIN_OURS,
+    RoleRule,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gpukube.core.in_cluster import KubeSubject
+    from gpukube.core.permissions import ClusterPools, PolicyScope
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_API: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/authorization, request verbs"
+_HELM: Final = "helm.sh/helm pkg/storage/driver/secrets.go"
+_CHARTS: Final = "objects of the rendered charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0"
+_ESCALATION: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/rbac, privilege escalation prevention"
+
+PLUGIN: Final = "for pools with the device-plugin chart"
+OPERATOR: Final = "for pools with the GPU Operator"
+RELEASE: Final = "for pools with a Helm release of gpukube's"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeRule:
+    """One rule, and why it is needed; the attributes of Permission mean the same here.
+
+    Attributes:
+        rule: What it allows.
+        ours: Whether it holds in gpukube's namespace only; else in the whole cluster.
+    """
+
+    rule: RoleRule
+    purpose: str
+    source: str
+    ours: bool = False
+    level: str = "plan"
+    when: str = ""
+    without: str = ""
+
+
+def _row(verbs: str, resources: str, group: str = "") -> RoleRule:
+    return RoleRule(verbs, resources, group)
+
+
+RULES: Final = (
+    KubeRule(
+        rule=_row("list", "nodes"),
+        purpose="to compare nodes with their pools",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("list", "daemonsets deployments", "apps"),
+        purpose="to find drivers and device plugins, also those of others",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("list", "pods"),
+        purpose="to find the pods of nodes that are replaced or drained, and pods that wait for GPUs",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("list", "clusterpolicies", "nvidia.com"),
+        purpose="to find a GPU Operator",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("list", "deviceclasses resourceslices", "resource.k8s.io"),
+        purpose="to find DRA drivers that hand out the same GPUs",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("get list", "clusterroles clusterrolebindings", _RBAC),
+        purpose="to compare the objects of gpukube's release with what it was installed with",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("list", "poddisruptionbudgets", "policy"),
+        purpose="to say which pods cannot leave nodes that are replaced or drained",
+        source=_API,
+    ),
+    KubeRule(
+        rule=_row("list", "statefulsets", "apps"),
+        purpose="to find what names a pool that is replaced",
+        source=_API,
+        without="the plan says what it could not read",
+    ),
+    KubeRule(
+        rule=_row("list", "jobs cronjobs", "batch"),
+        purpose="to find what names a pool that is replaced",
+        source=_API,
+        without="the plan says what it could not read",
+    ),
+    KubeRule(
+        rule=_row("list", "jobsets", "jobset.x-k8s.io"),
+        purpose="to find what names a pool that is replaced",
+        source=_API,
+        without="the plan says what it could not read",
+    ),
+    KubeRule(
+        rule=_row("list", "rayclusters", "ray.io"),
+        purpose="to find what names a pool that is replaced",
+        source=_API,
+        without="the plan says what it could not read",
+    ),
+    KubeRule(
+        rule=_row("list", "resourceflavors", "kueue.x-k8s.io"),
+        purpose="to find what names a pool that is replaced",
+        source=_API,
+        without="the plan says what it could not read",
+    ),
+    KubeRule(
+        rule=_row("list", "resourcequotas"),
+        purpose="to find quotas that keep GPU pods away",
+        source=_API,
+        without="the doctor skips checks of quotas",
+    ),
+    KubeRule(
+        rule=_row("list", "namespaces"),
+        purpose="to see which namespaces pods may select: gpukube workload fit on live clusters",
+        source=_API,
+        without="only that command fails",
+    ),
+    KubeRule(
+        rule=_row("get", "namespaces"),
+        purpose="to look for gpukube's namespace and its labels",
+        source=_API,
+        ours=True,
+    ),
+    KubeRule(
+        rule=_row("list", "secrets"),
+        purpose="to read the state of gpukube's release, which Helm keeps there",
+        source=_HELM,
+        ours=True,
+    ),
+    KubeRule(
+        rule=_row("get list", "configmaps serviceaccounts services resourcequotas pods"),
+        purpose="to compare the objects of gpukube's release with what it was installed with",
+        source=_API,
+        ours=True,
+    ),
+    KubeRule(
+        rule=_row("get list", "daemonsets deployments", "apps"),
+        purpose="to compare the objects of gpukube's release with what it was installed with",
+        source=_API,
+        ours=True,
+    ),
+    KubeRule(
+        rule=_row("get list", "roles rolebindings", _RBAC),
+        purpose="to compare the objects of gpukube's release with what it was installed with",
+        source=_API,
+        ours=True,
+    ),
+    KubeRule(
+        rule=_row("get patch", "nodes"),
+        purpose="to restore labels that nodes have lost, and to cordon nodes",
+        source=_API,
+        level="apply",
+    ),
+    KubeRule(
+        rule=_row("create", "pods/eviction"),
+        purpose="to drain nodes: pool drain, delete, --replace surge",
+        source="docs: kubernetes.io/docs/concepts/scheduling-eviction/api-eviction",
+        level="apply",
+    ),
+    KubeRule(
+        rule=_row("get create update delete", "secrets"),
+        purpose="to record what was installed, which Helm keeps there",
+        source=_HELM,
+        ours=True,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("create patch delete watch", "configmaps serviceaccounts services resourcequotas"),
+        purpose="to install, change and remove the chart",
+        source=_CHARTS,
+        ours=True,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("create patch delete", "daemonsets deployments", "apps"),
+        purpose="to install, change and remove the chart, and to restart the plugin",
+        source=_CHARTS,
+        ours=True,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("create patch delete", "roles rolebindings", _RBAC),
+        purpose="to install, change and remove the chart",
+        source=_CHARTS,
+        ours=True,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("create patch delete watch", "clusterroles clusterrolebindings", _RBAC),
+        purpose="to install, change and remove the chart; they cannot allow more than these rules",
+        source=f"{_CHARTS}; {_ESCALATION}",
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
+        purpose="to install the types of node-feature-discovery and of the GPU Operator",
+        source=_CHARTS,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("get list watch create patch delete", "jobs", "batch"),
+        purpose="to run the charts' own clean-up and upgrade jobs, and to wait for them",
+        source=_CHARTS,
+        ours=True,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("get create patch delete", "clusterpolicies", "nvidia.com"),
+        purpose="to tell the GPU Operator what to run",
+        source=_CHARTS,
+        level="apply",
+        when=OPERATOR,
+    ),
+    KubeRule(
+        rule=_row("list create delete", "jobs", "batch"),
+        purpose="to run a probe, and to remove it",
+        source=_API,
+        ours=True,
+        when=EXTRAS["probe"],
+    ),
+    KubeRule(
+        rule=_row("get", "pods/log"),
+        purpose="to read what a probe has seen",
+        source=_API,
+        ours=True,
+        when=EXTRAS["probe"],
+    ),
+)
+
+
+def _chart_rows(rules: Iterable[RoleRule], title: str, when: str, *, ours: bool) -> Iterator[KubeRule]:
+    for rule in rules:
+        yield KubeRule(
+            rule=rule,
+            purpose=f"the roles that {title} creates allow it",
+            source=f"{_CHARTS}; {_ESCALATION}",
+            ours=ours,
+            level="apply",
+            when=when,
+        )
+
+
+TABLE: Final = (
+    *RULES,
+    *_chart_rows(PLUGIN_EVERYWHERE, DEVICE_PLUGIN.title, PLUGIN, ours=False),
+    *_chart_rows(PLUGIN_OURS, DEVICE_PLUGIN.title, PLUGIN, ours=True),
+    *_chart_rows(OPERATOR_EVERYWHERE, GPU_OPERATOR.title, OPERATOR, ours=False),
+    *_chart_rows(OPERATOR_OURS, GPU_OPERATOR.title, OPERATOR, ours=True),
+)
+
+
+def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject) -> CloudPolicy:
+    """Write the roles of one cluster, their bindings, and gpukube's namespace, without which a role cannot be there."""
+    rows = tuple(_chosen(item, scope))
+    name, file = f"gpukube-{scope.level}", f"kubernetes-{item.cluster.key}-{scope.level}.yaml"
+    everywhere, ours = ([row.rule for row in rows if row.ours is ours] for ours in (False, True))
+    words = {**item.cluster.identity, "name": item.cluster.name, "level": scope.level}
+    who = {"kind": subject.kind, "name": subject.name.format_map(words), "apiGroup": _RBAC}
+    namespace: dict[str, object] = {"name": NAMESPACE, "labels": dict(NAMESPACE_LABELS)}
+    documents = (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace},
+        _role("ClusterRole", {"name": name}, everywhere),
+        _binding("ClusterRole", {"name": name}, who),
+        _role("Role", {"name": name, "namespace": NAMESPACE}, ours),
+        _binding("Role", {"name": name, "namespace": NAMESPACE}, who),
+    )
+    return CloudPolicy(
+        title=f"Kubernetes RBAC of cluster {item.cluster.key}",
+        place=item.cluster.key,
+        clusters=(item.cluster.key,),
+        file=file,
+        documents=documents,
+        commands=(f"kubectl apply -f {file}", *(command.format_map(words) for command in subject.commands)),
+        permissions=tuple(_permission(row) for row in rows),
+        notes=tuple(_notes(item, scope, subject)),
+    )
+
+
+def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
+    advertisers = {pool.ownership.advertiser for pool in item.desired}
+    moves = "migrate-release" in scope.extras
+    holding = {"", *(EXTRAS[extra] for extra in scope.extras)}
+    holding |= {PLUGIN} if moves or "chart" in advertisers else set()
+    holding |= {OPERATOR} if moves or "operator" in advertisers else set()
+    holding |= {RELEASE} if holding & {PLUGIN, OPERATOR} else set()
+    for row in TABLE:
+        if row.when in holding and (scope.level == "apply" or row.level == "plan"):
+            yield row
+
+
+def _permission(row: KubeRule) -> Permission:
+    rule, where = row.rule, f" in {NAMESPACE}" if row.ours else ""
+    kinds = [f"{resource}.{rule.group}" if rule.group else resource for resource in rule.resources.split()]
+    return Permission(
+        name=f"{', '.join(rule.verbs.split())} {', '.join(kinds)}{where}",
+        calls=tuple(f"{verb} {kind}{where}" for verb in rule.verbs.split() for kind in kinds),
+        purpose=row.purpose,
+        source=row.source,
+        level="apply" if row.level == "apply" else "plan",
+        when=row.when,
+        without=row.without,
+    )
+
+
+def _role(kind: str, metadata: Mapping[str, str], rules: Sequence[RoleRule]) -> dict[str, object]:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": kind,
+        "metadata": dict(metadata),
+        "rules": [_rule(group, resources, names, verbs) for (group, resources, names), verbs in _merged(rules)],
+    }
+
+
+def _merged(rules: Sequence[RoleRule]) -> list[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[str, ...]]]:
+    """Join the verbs of each resource, and then the resources of a group that have the same verbs."""
+    verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
+    for rule in rules:
+        for resource in rule.resources.split():
+            verbs.setdefault((rule.group, resource, rule.names), set()).update(rule.verbs.split())
+    resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (group, resource, names), some in verbs.items():
+        resources.setdefault((group, names, tuple(sorted(some))), []).append(resource)
+    return sorted(((group, tuple(sorted(some)), names), found) for (group, names, found), some in resources.items())
+
+
+def _rule(group: str, resources: Sequence[str], names: Sequence[str], verbs: Sequence[str]) -> dict[str, list[str]]:
+    named = {"resourceNames": list(names)} if names else {}
+    return {"apiGroups": [group], "resources": list(resources), **named, "verbs": list(verbs)}
+
+
+def _binding(kind: str, metadata: Mapping[str, str], who: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": dict(metadata),
+        "subjects": [dict(who)],
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]},
+    }
+
+
+def _notes(item: ClusterPools, scope: PolicyScope, subject: KubeSubject) -> Iterator[str]:
+    if subject.note:
+        yield subject.note
+    if scope.level != "apply":
+        return
+    if not item.desired:
+        yield "no pool is declared here: what a Helm release of gpukube's needs is not included"
+    if versions := sorted({pool.target.chart_version for pool in item.desired if pool.target.chart_version}):
+        yield (
+            f"the rules for the charts' own roles are those of {DEVICE_PLUGIN.version} and {GPU_OPERATOR.version}: "
+            f"compare them with chart {', '.join(versions)}"
+        )
+    if any(pool.ownership.advertiser == "operator" for pool in item.desired):
+        yield "whoever installs the GPU Operator may do almost everything in the cluster, as its own role does"
