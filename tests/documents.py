@@ -76,6 +76,7 @@ FOUND = (
     Finding("sharing-isolation", Where("more.yaml", 12, 1), "shared", severity="hint"),
     Finding("set-path", Where("--set pools.x"), "no pool", fix="check -f"),
 )
+FILES = ("pools.yaml", "more.yaml", "fine.yaml")
 ACCEPTED = Silenced(replace(FOUND[1], where=Where("more.yaml", 3, 1)), "known")
 MANIFEST = (
     "apiVersion: v1\nkind: Pod\nmetadata: {name: one}\nspec:\n  containers:\n"
@@ -126,6 +127,41 @@ DOCTOR: Final[Mapping[str, object]] = {
     ],
 }
 
+FIT: Final[Mapping[str, object]] = {
+    "schemaVersion": 1,
+    "kind": "Fit",
+    "exitCode": 1,
+    "live": False,
+    "fits": False,
+    "workloads": [
+        {
+            "object": "Deployment/web",
+            "group": group,
+            "namespace": "",
+            "role": "replica",
+            "position": {"file": "web.yaml", "line": line, "column": 5},
+            "cluster": "train-aks",
+            "requests": {"cpu": "1", "memory": "1Gi", "devices": {GPU: 1}},
+            "least": 3,
+            "most": 3,
+            "state": "never" if never else "now",
+            "now": 3 - never,
+            "afterScaleUp": 0,
+            "never": never,
+            "elsewhere": 0,
+            "places": [{"node": "n1", "pods": 1}],
+            "reasons": [{"pool": "train-aks/t4", "why": ["its 1 node is full", "its maximum is 1"]}] if never else [],
+            "edit": {"where": "train-aks/t4", "text": "write nodes.autoscaling.max: 3"} if never else None,
+            "rollOut": None if never else {"pods": 1, "places": 0, "blocked": True, "fix": "write maxSurge: 0"},
+        }
+        for group, line, never in (("", 7, 2), ("small", 30, 0))
+    ],
+    "nodes": [],
+    "usdPerHour": None,
+    "prices": [],
+    "price": plan_document([], [])["summary"]["price"],
+}
+
 MADE: Final[Mapping[str, Mapping[str, Any]]] = {
     "Plan": plan_document(PLANS, WARNINGS),
     "Diff": plan_document(PLANS, WARNINGS, kind="Diff"),
@@ -135,7 +171,8 @@ MADE: Final[Mapping[str, Mapping[str, Any]]] = {
     "Apply": report_document(REPORTS, kind="Apply"),
     "Verify": report_document(PROVEN, kind="Verify"),
     "Doctor": DOCTOR,
-    "Validation": validation_document(Validation(1, 2, FOUND, (ACCEPTED,), {})),
+    "Validation": validation_document(Validation(1, 2, FOUND, (ACCEPTED,), {}, FILES)),
+    "Fit": FIT,
     "Lint": lint_document(lint([Source("pod.yaml", MANIFEST)])),
 }
 DOCUMENTS: Final[Mapping[str, dict[str, Any]]] = {name: json.loads(json.dumps(made)) for name, made in MADE.items()}

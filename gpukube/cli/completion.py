@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer  # noqa: TC002 - typer reads annotations when it runs
 
+from gpukube.cli.kinds import FORMATS, KINDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -32,34 +34,6 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 REPLACE: Final = ("surge", "recreate")
 EXPORT_TARGETS: Final = ("aws", "az", "gcloud", "terraform", "eksctl", "karpenter")
-KINDS: Final = {
-    "doctor": "Doctor",
-    "validate": "Validation",
-    "pool plan": "Plan",
-    "pool plan diff": "Diff",
-    "pool create": "Create",
-    "pool apply": "Apply",
-    "pool scale": "Scale",
-    "pool wait": "Wait",
-    "pool list": "PoolList",
-    "pool get": "Pool",
-    "pool delete": "Delete",
-    "pool release": "Release",
-    "pool drain": "Drain",
-    "pool verify": "Verify",
-    "workload lint": "Lint",
-    "workload fit": "Fit",
-    "catalog list": "CatalogList",
-    "catalog find": "CatalogFind",
-    "catalog show": "CatalogType",
-    "catalog mig": "CatalogMig",
-    "catalog refresh": "CatalogRefresh",
-    "sandbox status": "Sandbox",
-    "sandbox fault list": "SandboxFaults",
-    "explain field": "FieldExplanation",
-    "explain owner": "OwnerExplanation",
-}
-"""Command with -o -> kind of the document that it shows; a test compares this with what the commands refuse."""
 
 
 @contextmanager
@@ -171,8 +145,6 @@ def _one_level(fields: tuple[str, ...] | list[str], incomplete: str) -> list[str
 
 def complete_format(context: typer.Context, incomplete: str) -> list[str]:
     """Offer the formats of the command that is on the line; all where any document can be shown (`report`)."""
-    from gpukube.cli.output import FORMATS
-
     path = context.command_path.removeprefix("gpukube ")
     every = dict.fromkeys(name for names in FORMATS.values() for name in names)
     possible = every if path.startswith("report ") else FORMATS.get(KINDS.get(path, ""), ())

@@ -12,6 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 import typer
+from typer.core import TyperOption
+
+from gpukube.cli.kinds import FORMATS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -79,4 +82,16 @@ def _imported(name: str, module: str) -> Command:
     app.rich_markup_mode = None  # plain help: half the start-up
     group = typer.main.get_group(app)
     group.name = name
-    return group.commands.get(name, group)
+    command = group.commands.get(name, group)
+    _name_formats(command, name)
+    return command
+
+
+def _name_formats(command: Command, path: str) -> None:
+    """Put the formats of each command into its help, from the one table of them."""
+    for parameter in command.params if path in KINDS else ():
+        if isinstance(parameter, TyperOption) and parameter.name == "output":
+            first, *others = FORMATS[KINDS[path]]
+            parameter.help = f"{first} (default), {', '.join(others)}."
+    for name, below in getattr(command, "commands", {}).items():
+        _name_formats(below, f"{path} {name}")

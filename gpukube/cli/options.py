@@ -166,7 +166,7 @@ class Choices:
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
     output: str = option(
         "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
-        help="table (default), json, yaml; by command also wide, name, markdown, github, junit, terraform-json.",
+        help="table (default), json, yaml; those of the command stand in its own help.",  # see cli.lazy
     )  # fmt: skip
     events: str = option(
         "--events", default="", envvar="GPUKUBE_EVENTS", metavar="FILE",

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 from gpukube.cli.formats.data import quoted_json, write_data
+from gpukube.cli.kinds import FORMATS
 from gpukube.cli.rendering.text import Table, record
 from gpukube.cli.rendering.view import View
 from gpukube.cli.stderr import tell
@@ -21,46 +22,11 @@ from gpukube.errors import SpecError, Where, render_diagnostics
 from gpukube.visible import visible_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from gpukube.cli.rendering.text import Line
     from gpukube.engine.documents.parts import Document
     from gpukube.errors import Finding
-
-_DATA: Final = ("table", "json", "yaml")
-_WIDE: Final = ("table", "wide", "json", "yaml")
-_LISTED: Final = ("table", "wide", "json", "yaml", "name", "markdown")
-_REPORTED: Final = (*_DATA, "markdown")
-FORMATS: Final[Mapping[str, Sequence[str]]] = {
-    "Plan": (*_DATA, "markdown", "terraform-json"),
-    "Diff": (*_DATA, "markdown", "github"),
-    "PoolList": _LISTED,
-    "Pool": ("table", "wide", "json", "yaml", "name"),
-    "Create": _REPORTED,
-    "Apply": _REPORTED,
-    "Scale": _REPORTED,
-    "Delete": _REPORTED,
-    "Release": _REPORTED,
-    "Drain": _REPORTED,
-    "Wait": _REPORTED,
-    "Verify": (*_REPORTED, "junit"),
-    "Doctor": _REPORTED,
-    "Permissions": _DATA,
-    "Validation": ("table", "text", "json", "yaml", "sarif", "github"),
-    "Lint": ("table", "text", "json", "yaml", "sarif", "github"),
-    "OwnerExplanation": _DATA,
-    "FieldExplanation": _DATA,
-    "Sandbox": _DATA,
-    "SandboxFaults": _DATA,
-    "CatalogList": _WIDE,
-    "CatalogFind": _WIDE,
-    "CatalogSlices": _WIDE,
-    "CatalogType": _WIDE,
-    "CatalogMig": _WIDE,
-    "CatalogRefresh": _DATA,
-    "Fit": _WIDE,
-}
-"""Kind of document -> formats it can be had in, the default first."""
 
 RENDERERS: Final[Mapping[str, str]] = {
     "Plan": "plan:render_plan",
@@ -94,15 +60,18 @@ RENDERERS: Final[Mapping[str, str]] = {
 TEXTS: Final[Mapping[str, str]] = {
     "name": "rendering.listing:list_names",
     "markdown": "formats.markdown:markdown",
+    "comment": "formats.markdown:comment",
     "github": "formats.github:github_lines",
     "junit": "formats.junit:junit_lines",
+    "codequality": "formats.codequality:codequality_lines",
+    "gitlab-terraform": "formats.terraform:gitlab_lines",
     "sarif": "formats.sarif:sarif_lines",
     "terraform-json": "formats.terraform:terraform_lines",
 }
 """Formats that are lines of text, whatever the stream: module of `cli`, and its function."""
 
 
-_QUOTED: Final = ("sarif", "terraform-json")
+_QUOTED: Final = ("sarif", "terraform-json", "gitlab-terraform")
 """Those that are JSON, which quotes by itself."""
 _COLOURED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Variables by which rich is asked for colour in a pipe; it knows their values."""

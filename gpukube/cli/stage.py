@@ -130,9 +130,14 @@ def _shard(choices: Choices) -> Shard | None:
     return parse_shard(choices.shard)
 
 
-def note_shard(document: Shardable, job: Job, code: ExitCode) -> None:
-    """Write into the document of a run with --shard which part of a fleet it is of."""
-    if job.prepared.filters.shard is None:
+def note_run(document: Shardable, job: Job, code: ExitCode) -> None:
+    """Write into a document what the run was of, and with --shard which part of a fleet."""
+    filters = job.prepared.filters
+    document["scope"] = {
+        "owners": list(dict.fromkeys(loaded.spec.metadata.name for loaded in job.specs)),
+        "filters": [f"--cluster={glob}" for glob in filters.clusters] + [f"--pool={glob}" for glob in filters.pools],
+    }
+    if filters.shard is None:
         return
     from gpukube.engine.documents.shards import shard_part  # for this option alone
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cli import app
-from gpukube.cli.output import FORMATS
+from gpukube.cli.kinds import FORMATS
 from tests.fuzz.mutations import ROOT, mangled
 
 if TYPE_CHECKING:

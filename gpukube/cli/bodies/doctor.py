@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.stage import confirm, note_shard, open_job
+from gpukube.cli.stage import confirm, note_run, open_job
 from gpukube.cli.stderr import tell
 from gpukube.doctor.diagnose import diagnose, doctor_exit_code
 from gpukube.doctor.document import doctor_document
@@ -31,7 +31,7 @@ def visit(choices: Choices, *, fix: bool) -> None:
         found = diagnose(job.prepared, job.run, mend=ask if fix else None)
     document = doctor_document(found)
     code = ExitCode.INTERRUPTED if job.run.clock.stopped else doctor_exit_code(found)
-    note_shard(document, job, code)
+    note_run(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
     if job.run.clock.stopped:
         tell(f"stopped; to continue: {job.run.resume}")

@@ -18,7 +18,7 @@ from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.bodies.plan_prices import plan_prices
 from gpukube.cli.options import Choices
 from gpukube.cli.rendering.leaving import leaving_lines
-from gpukube.cli.stage import confirm, note_shard, open_job
+from gpukube.cli.stage import confirm, note_run, open_job
 from gpukube.cli.stderr import tell
 from gpukube.engine import commands, looking
 from gpukube.engine.change.apply import Consent
@@ -63,7 +63,7 @@ def plan(choices: Choices) -> None:
         prices=prices,
     )
     code = looking.plan_exit_code(plans)
-    note_shard(document, job, code)
+    note_run(document, job, code)
     out.show(_as_shown(document, plans, choices.output), choices.output, verbose=choices.verbose)
     if choices.out:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
@@ -323,7 +323,7 @@ def _report(
     run = job.run
     if run.clock.stopped:
         document["exitCode"] = int(job.ending.exit_code)
-    note_shard(document, job, ExitCode(document["exitCode"]))
+    note_run(document, job, ExitCode(document["exitCode"]))
     if job.ending.is_hangup and sys.stdout.isatty():
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)

@@ -8,7 +8,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.bodies.plan_prices import plan_prices
-from gpukube.cli.stage import note_shard, open_job
+from gpukube.cli.stage import note_run, open_job
 from gpukube.engine import looking
 from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
@@ -33,7 +33,7 @@ def diff(choices: Choices) -> None:
         prices=prices,
     )
     code = looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster)
-    note_shard(document, job, code)
+    note_run(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(code)
 
@@ -43,7 +43,7 @@ def list_pools(choices: Choices) -> None:
     with open_job(choices, "PoolList") as job:
         plans, usage = looking.survey(job.prepared, job.run, skip_cluster=choices.skip_cluster)
     document, code = list_document(plans, usage), looking.survey_exit_code(plans)
-    note_shard(document, job, code)
+    note_run(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(code)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.cli import output as out
+from gpukube.cli.kinds import FORMATS
 from gpukube.cli.stderr import tell
 from gpukube.engine.documents.reading import read_document
 from gpukube.errors import SpecError, Where
@@ -34,11 +35,11 @@ def show(choices: Choices, files: Sequence[str]) -> None:
         if kind not in out.RENDERERS:
             fix = "show the document of another command"
             raise SpecError(f"a {kind} has no other formats", where=file, fix=fix, code="report-document")
-        if choices.output not in out.FORMATS[kind]:
+        if choices.output not in FORMATS[kind]:
             raise SpecError(
                 f'"{choices.output}" is not a format of a {kind}',
                 where=file,
-                fix=f"choose one of {', '.join(out.FORMATS[kind])}",
+                fix=f"choose one of {', '.join(FORMATS[kind])}",
                 code="output-format",
             )
     for file, document in documents:

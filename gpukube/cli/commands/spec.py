@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from gpukube.cli.completion import complete_format
-from gpukube.cli.options import SPEC, Choices, option, takes
+from gpukube.cli.options import SPEC, Choices, takes
 
 app = typer.Typer()
 
-_FINDINGS = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
-    help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
-)  # fmt: skip
-
 
 @app.command()
-@takes(*SPEC, "strict", "output", output=_FINDINGS)
+@takes(*SPEC, "strict", "output")
 def validate(choices: Choices) -> None:
     """Check specs offline: syntax, fields, GPU rules and the rules of each cloud they name.
 

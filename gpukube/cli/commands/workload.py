@@ -7,20 +7,10 @@ from typing import Annotated
 
 import typer
 
-from gpukube.cli.completion import complete_cluster, complete_format, complete_lint_rule, complete_pool, one_of
+from gpukube.cli.completion import complete_cluster, complete_lint_rule, complete_pool, one_of
 from gpukube.cli.options import SPEC, Choices, option, takes
 
 app = typer.Typer(help="Write, check and fit workloads of the pools: Pods, KubeRay.", no_args_is_help=True)
-
-_FINDINGS = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
-    help="text (default), json, yaml, sarif (code scanning), github (annotations of a workflow).",
-)  # fmt: skip
-
-_PLACES = option(
-    "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
-    help="table (default), wide, json, yaml.",
-)  # fmt: skip
 
 Manifests = Annotated[
     list[str] | None,
@@ -46,7 +36,7 @@ class LintOptions:
 
 
 @app.command()
-@takes(*SPEC, "clusters", "strict", "output", output=_FINDINGS)
+@takes(*SPEC, "clusters", "strict", "output")
 def lint(
     choices: Choices,
     manifests: Manifests = None,
@@ -68,7 +58,7 @@ def lint(
 
 
 @app.command()
-@takes(*SPEC, "clusters", "live_prices", "output", "parallelism", "sandbox", output=_PLACES)
+@takes(*SPEC, "clusters", "live_prices", "output", "parallelism", "sandbox")
 def fit(
     choices: Choices,
     manifests: Manifests = None,

@@ -1,46 +1,73 @@
-"""Reports as JUnit XML, which CI systems show test by test: a suite per cluster, a case per pool, node and probe.
+"""Documents as JUnit XML, which CI systems show test by test.
 
-The dialect is the one that Jenkins and GitLab read: testsuites, testsuite, testcase with failure, error or skipped, and
-system-out. Must not live here: what a report says (engine.documents),
-or cleaning: the document has no character that XML cannot hold (gpukube.visible).
+A suite per cluster, a case per pool, node and probe; of findings in files a suite per file. What a command ends badly
+for is a failure, what could not be read an error, what was not tried is skipped; warnings pass, with what they say.
+There is always a case: readers take a report without any for a broken one.
+
+The dialect is the one that Jenkins and GitLab read: jenkinsci/xunit-plugin, types/model/xsd/junit-10.xsd. Must not
+live here: what a report says (engine.documents), or cleaning: the document has no character that XML cannot hold
+(gpukube.visible).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
+from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, workload_name
+from gpukube.cli.rendering.lines import difference_lines, plural
+from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
+from gpukube.engine.documents.shards import part_line
 from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from gpukube.engine.documents.shapes.parts import Diagnostic
+    from gpukube.engine.documents.shapes.doctor import DoctorDocument, PatientPart
+    from gpukube.engine.documents.shapes.fit import FitDocument, FittedPart
+    from gpukube.engine.documents.shapes.parts import Change, Diagnostic
+    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
     from gpukube.engine.documents.shapes.report import (
         ClusterOutcome,
         Finding,
+        LintDocument,
         NodeProof,
         PoolOutcome,
         Probe,
         Proof,
         ReportDocument,
+        ValidationDocument,
     )
+
+    Suites = Iterator[tuple[str, Iterable[ET.Element]]]
 
 _RESULTS: Final = ("failure", "error", "skipped")
 
 
-def junit_lines(document: ReportDocument) -> Iterator[str]:
-    """Write a report as the lines of one XML document."""
+def junit_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """Write a document as the lines of one XML document."""
     command = f"gpukube {document['kind'].lower()}"
     root = ET.Element("testsuites", {"name": command})
-    for cluster in document["clusters"]:
-        suite = ET.SubElement(root, "testsuite", {"name": f"{command} {cluster['cluster']}"})
-        suite.extend(_cases(cluster))
-        _count(suite, list(suite))
+    for name, cases in _MAKERS[document["kind"]](document):
+        _add_suite(root, f"{command} {name}", [*cases] or [_case(name, "nothing to do")])
+    if document.get("merged") and (line := part_line(document)):
+        _add_suite(root, f"{command} shards", [_with(_case("shards", "all there"), "error", line, "shards-missing")])
+    if not len(root):
+        case = _case(command, "nothing to do")
+        _output(case, sum_lines(document))
+        _add_suite(root, command, [case])
     _count(root, [case for suite in root for case in suite])
+    del root.attrib["skipped"]  # which the schema has on suites alone
     ET.indent(root)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield from ET.tostring(root, encoding="unicode").splitlines()
+
+
+def _add_suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
+    suite = ET.SubElement(root, "testsuite", {"name": name})
+    suite.extend(cases)
+    _count(suite, cases)
 
 
 def _count(element: ET.Element, cases: list[ET.Element]) -> None:
@@ -50,12 +77,140 @@ def _count(element: ET.Element, cases: list[ET.Element]) -> None:
         element.set(name, str(sum(case.find(result) is not None for case in cases)))
 
 
-def _cases(cluster: ClusterOutcome) -> Iterator[ET.Element]:
+def _planned(document: PlanDocument) -> Suites:
+    diff = document["kind"] == "Diff"
+    for cluster in document["clusters"]:
+        yield cluster["cluster"], list(_planned_cluster(cluster, diff=diff))
+    if document["warnings"]:
+        yield "spec", [_finding_case("spec", found) for found in document["warnings"]]
+
+
+def _planned_cluster(cluster: ClusterPart, *, diff: bool) -> Iterator[ET.Element]:
+    """Make the cases of a cluster; in a diff every difference is a failure, in a plan only what cannot be done."""
     name = cluster["cluster"]
-    if cluster["error"]:
-        case = _case(name, "cluster")
-        _result(case, "error", cluster["error"][0]["message"], cluster["error"][0]["code"], _told(cluster["error"]))
+    yield from _unreadable(name, cluster["error"])
+    yield from (_finding_case(name, found) for found in cluster["diagnostics"])
+    if cluster["unknown"]:
+        yield _with(_case(name, "inside the cluster"), "skipped", cluster["unknown"])
+    yield from (_planned_pool(name, pool, diff=diff) for pool in cluster["pools"])
+    for unplanned in cluster["unplanned"]:
+        yield _with(_case(name, unplanned["pool"]), "error", "the cluster could not be read")
+    if (release := cluster["release"]) and release["action"] != "none":
+        case = _case(name, f"release {release['namespace']}/{release['name']}")
+        lines = [f"{release['action']}: {release['why']}", *map(drift_words, release["drift"])]
+        if release["action"] == "unknown":
+            _result(case, "skipped", lines[0])
+        elif release["action"] == "conflict" or (diff and release_acts(release)):
+            _result(case, "failure", lines[0], "release", "\n".join(lines))
+        else:
+            _output(case, lines)
         yield case
+    for repair in cluster["nodeRepairs"]:
+        case = _case(f"{name}.{repair['pool']}", f"{repair['node']}: {repair['field']}")
+        yield _with(case, "failure", repair_words(repair), "node-repair") if diff else case
+    for extra in cluster["undeclared"]:
+        case, text = _case(name, extra["pool"]), f'belongs to "{extra["owner"]}", and the spec does not declare it'
+        yield _with(case, "failure", text, "undeclared") if diff else case
+
+
+def _planned_pool(cluster: str, pool: PoolPart, *, diff: bool) -> ET.Element:
+    case, action = _case(cluster, pool["pool"]), pool["action"]
+    errors = [found for found in pool["diagnostics"] if found["severity"] == "error"]
+    others = [found for found in pool["diagnostics"] if found["severity"] != "error"]
+    changes = [line for change in pool["changes"] for line in _change_lines(change)]
+    costs = [f"costs {cost_words(pool['loss'])}"] if pool["loss"] else []
+    lines = [f"{action}: {pool['why']}", *changes, *costs]
+    if errors or action == "conflict" or (diff and action != "no-op"):
+        message = errors[0]["message"] if errors else lines[0]
+        kind = errors[0]["code"] if errors else f"pool-{action}"
+        _result(case, "failure", message, kind, "\n".join([*lines, *_told(errors)]))
+        lines = []
+    _output(case, [*lines, *_told(others)])
+    return case
+
+
+def _change_lines(change: Change) -> Iterator[str]:
+    first, *items = difference_lines(change["field"], change["old"], change["new"])
+    yield f"{first} [{change['kind']}]: {change['sentence']}"
+    yield from items
+
+
+def _found(document: ValidationDocument | LintDocument) -> Suites:
+    """Make a suite per file: a case per finding, or one that passes."""
+    by_file: dict[str, list[Diagnostic]] = defaultdict(list, {file: [] for file in document["files"]})
+    for found in (*document["errors"], *document["warnings"], *document["hints"]):
+        by_file[found["position"]["file"] if found["position"] else found["where"]].append(found)
+    for file, findings in by_file.items():
+        yield file, [_finding_case(file, one) for one in findings] or [_case(file, "no findings")]
+
+
+def _finding_case(group: str, found: Diagnostic) -> ET.Element:
+    place = found["position"]
+    where = f"{place['line']}:{place['column']}" if place else found["where"]
+    case = _case(group, f"{where} {rule_label(found['code'])}")
+    if found["severity"] == "error":
+        return _with(case, "failure", found["message"], found["code"], "\n".join(_told([found])))
+    _output(case, _told([found]))
+    return case
+
+
+def _examined(document: DoctorDocument) -> Suites:
+    for cluster in document["clusters"]:
+        yield cluster["cluster"], list(_examined_cluster(cluster))
+
+
+def _examined_cluster(cluster: PatientPart) -> Iterator[ET.Element]:
+    """Make a case per problem and per check that could not be made; the checks that found nothing are one case."""
+    name = cluster["cluster"]
+    yield from _unreadable(name, cluster["errors"])
+    yield from _unreadable(name, cluster["unmended"], "fix")
+    if cluster["made"]:
+        case = _case(name, "checks")
+        _output(case, [f"{plural(cluster['made'], 'check')} made", *(f"fixed: {line}" for line in cluster["mended"])])
+        yield case
+    for found in cluster["ailments"]:
+        case = _case(f"{name}.{found['check']}", found["where"])
+        lines = [found["seen"], *found["evidence"], f"why: {found['consequence']}", f"fix: {found['remedy']}"]
+        if found["severity"] == "error":
+            _result(case, "failure", found["seen"], found["check"], "\n".join(lines))
+        else:
+            _output(case, [f"warning: {lines[0]}", *lines[1:]])
+        yield case
+    for skipped in cluster["skipped"]:
+        yield _with(_case(name, skipped["check"]), "skipped", f"not read: {skipped['reading']}")
+
+
+def _fitted(document: FitDocument) -> Suites:
+    by_cluster: dict[str, list[ET.Element]] = defaultdict(list)
+    for part in document["workloads"]:
+        by_cluster[part["cluster"]].append(_workload(part))
+    yield from by_cluster.items()
+
+
+def _workload(part: FittedPart) -> ET.Element:
+    case = _case(part["cluster"], workload_name(part))
+    lines = [f"{part['now']} now, {part['afterScaleUp']} after scale-up, {part['never']} never", *fit_lines(part)]
+    if part["never"]:
+        message = f"{plural(part['never'], 'pod')} never have a place"
+        return _with(case, "failure", message, "never-fits", "\n".join(lines))
+    _output(case, lines)
+    return case
+
+
+def _unreadable(group: str, errors: Iterable[Diagnostic] | None, name: str = "cluster") -> Iterator[ET.Element]:
+    if found := list(errors or ()):
+        text = "\n".join(_told(found))
+        yield _with(_case(group, name), "error", found[0]["message"], found[0]["code"], text)
+
+
+def _reported(document: ReportDocument) -> Suites:
+    for cluster in document["clusters"]:
+        yield cluster["cluster"], list(_reported_cluster(cluster))
+
+
+def _reported_cluster(cluster: ClusterOutcome) -> Iterator[ET.Element]:
+    name = cluster["cluster"]
+    yield from _unreadable(name, cluster["error"])
     for pool in cluster["pools"]:
         yield _pool(name, pool)
         if pool["proof"]:
@@ -70,14 +225,17 @@ def _pool(cluster: str, pool: PoolOutcome) -> ET.Element:
     proof, error = pool["proof"], pool["error"] or []
     if pool["outcome"] == "not-attempted":
         _result(case, "skipped", pool["message"])
-    elif pool["outcome"] in ("failed", "differs"):
+    elif pool["outcome"] in ("failed", "differs", "unknown"):
         first = error[0] if error else None
         message = first["message"] if first else pool["message"]
-        _result(
-            case, "failure" if proof or not error else "error", message, first["code"] if first else "", _told(error)
-        )
+        wrong = bool(proof or not error) and pool["outcome"] != "unknown"
+        resume = [f"to resume: {pool['resume']}"] if pool["resume"] else []
+        text = "\n".join([*_told(error), *resume])
+        _result(case, "failure" if wrong else "error", message, first["code"] if first else "", text)
     if proof:
         _output(case, _proof_lines(pool["message"], proof))
+    elif pool["outcome"] in ("done", "unchanged", "started"):
+        _output(case, [f"{pool['outcome']}: {pool['message']}"])
     return case
 
 
@@ -92,7 +250,7 @@ def _node(pool: str, node: NodeProof) -> ET.Element:
     case = _case(pool, node["node"])
     hard = [finding for finding in node["findings"] if finding["weight"] != "note"]
     if hard:
-        _result(case, "failure", hard[0]["seen"], f"step-{hard[0]['step']}", _found(hard))
+        _result(case, "failure", hard[0]["seen"], f"step-{hard[0]['step']}", _steps(hard))
     _output(case, _node_lines(node))
     return case
 
@@ -113,7 +271,7 @@ def _probe(pool: str, probe: Probe) -> ET.Element:
     if probe["status"] == "skipped":
         _result(case, "skipped", probe["says"])
     elif probe["status"] == "failed":
-        _result(case, "failure", probe["says"], "step-probe", _found(probe["findings"]))
+        _result(case, "failure", probe["says"], "step-probe", _steps(probe["findings"]))
     _output(case, [f"{probe['resource']}, {probe['image']}", probe["says"], *probe["output"]])
     return case
 
@@ -127,22 +285,23 @@ def _result(case: ET.Element, result: str, message: str, kind: str = "", text: s
     found.text = text or None
 
 
+def _with(case: ET.Element, result: str, message: str, kind: str = "", text: str = "") -> ET.Element:
+    _result(case, result, message, kind, text)
+    return case
+
+
 def _output(case: ET.Element, lines: Iterable[str]) -> None:
-    ET.SubElement(case, "system-out").text = "\n".join(lines)
+    if text := "\n".join(lines):
+        ET.SubElement(case, "system-out").text = text
 
 
-def _told(found: Iterable[Diagnostic]) -> str:
-    return "\n".join(
-        line
-        for item in found
-        for line in (
-            f"{item['where']}: {item['severity']}[{rule_label(item['code'])}]: {item['message']}",
-            *(f"    {word}: {text}" for word, text in (("why", item["why"]), ("fix", item["fix"])) if text),
-        )
-    )
+def _told(found: Iterable[Diagnostic]) -> Iterator[str]:
+    for item in found:
+        yield f"{item['where']}: {item['severity']}[{rule_label(item['code'])}]: {item['message']}"
+        yield from (f"    {line}" for line in reason_lines(item))
 
 
-def _found(findings: Iterable[Finding]) -> str:
+def _steps(findings: Iterable[Finding]) -> str:
     return "\n".join(
         line
         for item in findings
@@ -151,3 +310,14 @@ def _found(findings: Iterable[Finding]) -> str:
             *(f"    {word}: {text}" for word, text in (("why", item["means"]), ("fix", item["fix"])) if text),
         )
     )
+
+
+_MAKERS: Final[Mapping[str, Callable[..., Suites]]] = {  # each takes the shape of its own kind
+    "Plan": _planned,
+    "Diff": _planned,
+    **dict.fromkeys(("Create", "Apply", "Scale", "Delete", "Release", "Drain", "Wait", "Verify"), _reported),
+    "Doctor": _examined,
+    "Validation": _found,
+    "Lint": _found,
+    "Fit": _fitted,
+}

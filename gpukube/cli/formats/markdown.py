@@ -1,19 +1,24 @@
-"""Plans, diffs, lists and reports as GitHub-flavoured Markdown: made to be posted on a pull request.
+"""Documents as GitHub-flavoured Markdown: for a comment on a pull or merge request, and for the summary of a job.
 
 Values stand in code spans, so that they neither format nor mention anybody; prose is escaped. What is long is folded
-into <details>. A comment of GitHub holds 65,536 characters: what would not fit is left out, and the text says so.
+into <details>. What does not fit is left out whole, the least important first, and the text says how much that is.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from gpukube.cli.formats.cutting import TIER, Block, Frame, fitted
+from gpukube.cli.formats.notes import fit_lines, sum_lines, workload_name
 from gpukube.cli.rendering.doctor import doctor_words
-from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, value_words
+from gpukube.cli.rendering.leaving import few, leaving_facts, leaving_words
+from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
 from gpukube.cli.rendering.prices import price_change, price_line
+from gpukube.cli.rendering.replacement import surge_facts
 from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.words import (
     cost_words,
@@ -28,22 +33,36 @@ from gpukube.cli.rendering.words import (
     toleration_lines,
     unread_line,
 )
-from gpukube.engine.documents.summary import plan_summary
+from gpukube.engine.documents.shards import part_line
+from gpukube.engine.documents.summary import plan_summary, validation_summary
 from gpukube.rule_ids import rule_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
+    from gpukube.engine.documents.shapes.fit import FitDocument, FittedPart
     from gpukube.engine.documents.shapes.listing import ListDocument
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, Toleration
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, UnplannedPool
-    from gpukube.engine.documents.shapes.report import NodeProof, PoolOutcome, Proof, ReportDocument
+    from gpukube.engine.documents.shapes.report import (
+        ClusterOutcome,
+        LintDocument,
+        NodeProof,
+        PoolOutcome,
+        Proof,
+        ReportDocument,
+        ValidationDocument,
+    )
 
-ROOM: Final = 60_000
-"""Characters a comment may have, with room left for what others put around it."""
+COMMENT: Final = 65_536
+"""Characters of a comment (GitHub: "body is too long (maximum is 65536 characters)"; GitLab takes 1,000,000). Counted
+in UTF-16, in which an emoji is two: never fewer than whoever counts."""
+SUMMARY: Final = 1_048_576
+"""Bytes of a step's summary: more are not shown at all (actions/runner FileCommandManager.cs, AttachmentSizeLimit)."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~#])")
+_LINK: Final = re.compile(r"https://[\w./?=&#%~:@+,-]+", re.ASCII)
 _SIGNS: Final = {
     "create": "🟢",
     "update": "🟡",
@@ -62,35 +81,67 @@ _OUTCOMES: Final = {
     "failed": "❌",
     "not-attempted": "⏸️",
 }
+_ACTION_RANKS: Final = {
+    "delete": 0,
+    "replace": 1,
+    "conflict": 2,
+    "update": 5,
+    "create": 6,
+    "adopt": 7,
+    "no-op": 9,
+}
+"""What is kept where not all fits: the lowest. Errors stand at 3, warnings at 4, hints at 8."""
+_OUTCOME_RANKS: Final = {
+    "failed": 0,
+    "unknown": 1,
+    "differs": 2,
+    "not-attempted": 4,
+    "started": 5,
+    "done": 6,
+    "unchanged": 7,
+}
+_SEVERITY_RANKS: Final = {"error": 3, "warning": 4, "hint": 8}
+_LONGEST: Final = 1000
+"""Characters of a sum that names clusters."""
 
 
 def markdown(document: Mapping[str, Any]) -> Iterator[str]:
-    """Render a document; without its folded parts, then cut, where it would be too long for a comment."""
-    make = _MAKERS[document["kind"]]
-    lines = list(make(document, whole=True))
-    if _length(lines) > ROOM:
-        lines = list(make(document, whole=False))
-        message = "The details are too long for a comment; `-o json` has them."
-        if _length(lines) > ROOM:
-            lines = _first(lines, ROOM)
-            message = "The rest is too long for a comment; `-o json` has all of it."
-        lines += ["", message]
-    yield from lines
+    """Render a document for the summary of a job."""
+
+    def size(line: str) -> int:
+        return len(line.encode()) + 1
+
+    return fitted(_blocks(document), SUMMARY, size, "`-o json` has all of it.")
 
 
-def _length(lines: Sequence[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
+def comment(document: Mapping[str, Any]) -> Iterator[str]:
+    """Render a document for one comment, whose first line is by what the next run finds it."""
+    marker = f"<!-- gpukube:{_marker(document)} -->"
+
+    def size(line: str) -> int:
+        return len(line.encode("utf-16-le")) // 2 + 1
+
+    yield marker
+    elsewhere = "`-o markdown`, for the summary of a job, has more, and `-o json` all of it."
+    yield from fitted(_blocks(document), COMMENT - size(marker), size, elsewhere)
 
 
-def _first(lines: Sequence[str], room: int) -> list[str]:
-    """Keep the lines that fit; nothing is folded any more, so each may be the last."""
-    kept: list[str] = []
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return kept
+def _blocks(document: Mapping[str, Any]) -> Iterator[Block]:
+    """Make the blocks of a document; below its title stands of which part of a fleet it is."""
+    title, *others = _MAKERS[document["kind"]](document)
+    yield title
+    if line := part_line(document):
+        yield Block((f"**{prose(line)}**", ""))
+    yield from others
+
+
+def _marker(document: Mapping[str, Any]) -> str:
+    """Name what a document is of: runs of the same name update one comment."""
+    scope, shard = document.get("scope") or {"owners": [], "filters": []}, document.get("shard")
+    part = [f"shard={shard['index']}/{shard['total']}"] if shard else []
+    words = [",".join(scope["owners"]) or document["kind"].lower(), *scope["filters"], *part]
+    # Nothing in it may end the comment of HTML.
+    return re.sub(r"-{2,}|[^\w .,:/=*?-]", "-", " ".join(words).replace(" --", " "), flags=re.ASCII)[:_LONGEST]
 
 
 def code(value: str, *, cell: bool = False) -> str:
@@ -114,20 +165,22 @@ def prose(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("@", "@\u200b").replace("&", "&amp;")
 
 
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(titles) + " |"
-    yield "|" + " --- |" * len(titles)
+def _table(titles: Sequence[str]) -> Frame:
+    return Frame(("| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)))
+
+
+def _row(cells: Sequence[str]) -> tuple[str, ...]:
+    return ("| " + " | ".join(cell or " " for cell in cells) + " |",)
+
+
+def _table_lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield from _table(titles).head
     for row in rows:
-        yield "| " + " | ".join(cell or " " for cell in row) + " |"
+        yield from _row(row)
 
 
-def _folded(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f"<details><summary>{title}</summary>"
-    yield ""
-    yield from lines
-    yield ""
-    yield "</details>"
-    yield ""
+def _folded(title: str, lines: Iterable[str]) -> tuple[str, ...]:
+    return (f"<details><summary>{title}</summary>", "", *lines, "", "</details>", "")
 
 
 def _fenced(value: object) -> Iterator[str]:
@@ -138,55 +191,54 @@ def _fenced(value: object) -> Iterator[str]:
     yield fence
 
 
-def _plan(document: PlanDocument, *, whole: bool) -> Iterator[str]:
+def _plan(document: PlanDocument) -> Iterator[Block]:
     diff = document["kind"] == "Diff"
-    yield f"### gpukube {'diff: ' + outcome_of_diff(document) if diff else 'plan: ' + plan_summary(document)}"
-    yield ""
-    yield prose(f"{plan_summary(document)}. {gpu_line(document)}." if diff else f"{gpu_line(document)}.")
-    yield ""
+    title = f"### gpukube {'diff: ' + outcome_of_diff(document) if diff else 'plan: ' + plan_summary(document)}"
+    gpus = _clipped(gpu_line(document))
+    yield Block((title, "", prose(f"{plan_summary(document)}. {gpus}." if diff else f"{gpus}."), ""))
     if any(cluster["pools"] for cluster in document["clusters"]):
-        yield prose(f"{price_line(document['summary']['price'])}.")
-        yield from (f"- {prose(note)}" for note in document["summary"]["price"]["notes"])
-        yield ""
+        price = document["summary"]["price"]
+        notes = Frame()
+        yield Block((prose(f"{price_line(price)}."),) if price["notes"] else (prose(f"{price_line(price)}."), ""))
+        yield from (Block((f"- {prose(note)}",), "note", 9, notes) for note in price["notes"])
     yield from _costs(document)
-    shown = [
-        (c, pool)
-        for c in document["clusters"]
-        for pool in c["pools"]
-        if pool["action"] != "no-op" or (whole and not diff)
-    ]
-    rows = [_pool_row(*each) for each in shown]
-    rows += [_unplanned_row(c["cluster"], pool) for c in document["clusters"] for pool in c["unplanned"] if not diff]
-    if rows:
-        yield from _table(
-            ("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "USD/h now → after", "Why"), rows
-        )
-        yield ""
+    table = _table(_PLAN_TITLES)
     for cluster in document["clusters"]:
-        yield from _cluster(cluster, whole=whole)
-    yield from _diagnostics(document["warnings"])
+        for pool in cluster["pools"]:
+            if pool["action"] != "no-op" or not diff:
+                yield Block(_row(_pool_row(cluster, pool)), "pool", _ACTION_RANKS[pool["action"]], table)
+    for cluster in document["clusters"] if not diff else ():
+        for unplanned in cluster["unplanned"]:
+            yield Block(_row(_unplanned_row(cluster["cluster"], unplanned)), "pool", 3, table)
+    for cluster in document["clusters"]:
+        yield from _cluster(cluster)
+    yield from _diagnostics(document["warnings"], Frame())
     if unread := unread_line(document):
-        yield prose(f"{unread}.")
+        yield Block((prose(f"{unread}."), ""), "line", 3)
     if needs := needs_line(document):
-        yield ""
-        yield prose(needs.partition(": ")[0]) + ": " + code(needs.partition(": ")[2])
+        yield Block((prose(needs.partition(": ")[0]) + ": " + code(needs.partition(": ")[2]), ""))
     if stuck := stuck_line(document):
-        yield ""
-        yield prose(stuck)
+        yield Block((prose(stuck), ""), "line", 3)
 
 
-def _costs(document: PlanDocument) -> Iterator[str]:
+_PLAN_TITLES: Final = (
+    *("", "Cluster", "Pool", "Action", "Type", "Nodes", "Devices now → after", "USD/h now → after", "Why"),
+)
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rpartition(', ')[0]} and others"
+
+
+def _costs(document: PlanDocument) -> Iterator[Block]:
     """Put what is destroyed before everything else."""
-    lost = [
-        f"> - {code(cluster['cluster'] + '/' + pool['pool'])} {pool['action']}: {prose(cost_words(pool['loss']))}"
-        for cluster in document["clusters"]
-        for pool in cluster["pools"]
-        if pool["loss"] and pool["action"] in _GRAVE
-    ]
-    if lost:
-        yield "> [!CAUTION]"
-        yield from lost
-        yield ""
+    quote = Frame(("> [!CAUTION]",))
+    for cluster in document["clusters"]:
+        for pool in cluster["pools"]:
+            if pool["loss"] and pool["action"] in _GRAVE:
+                name = code(cluster["cluster"] + "/" + pool["pool"])
+                line = f"> - {name} {pool['action']}: {prose(cost_words(pool['loss']))}"
+                yield Block((line,), "loss", _ACTION_RANKS[pool["action"]], quote)
 
 
 def _pool_row(cluster: ClusterPart, pool: PoolPart) -> tuple[str, ...]:
@@ -210,29 +262,46 @@ def _unplanned_row(cluster: str, pool: UnplannedPool) -> tuple[str, ...]:
     return ("❓", code(cluster, cell=True), name, "unknown", machine, size, prose(devices), "?", why)
 
 
-def _cluster(cluster: ClusterPart, *, whole: bool) -> Iterator[str]:
-    key = code(cluster["cluster"])
+def _cluster(cluster: ClusterPart) -> Iterator[Block]:
+    key, items = code(cluster["cluster"]), Frame()
+    drifted = partial(Block, what="difference", rank=5, frame=items)
     if cluster["unknown"]:
-        yield f"- {key}: inside the cluster: unknown: {prose(cluster['unknown'])}"
+        line = f"- {key}: inside the cluster: unknown: {prose(cluster['unknown'])}"
+        yield Block((line,), "finding", 4, items)
     release = cluster["release"]
     if release and release_acts(release):
         name = code(f"{release['namespace']}/{release['name']}")
-        yield f"- {key}: {release['action']} release {name}: {prose(release['why'])}"
-        yield from (f"  - {prose(drift_words(drift))}" for drift in release["drift"])
+        drifts = (f"  - {prose(drift_words(drift))}" for drift in release["drift"])
+        yield drifted((f"- {key}: {release['action']} release {name}: {prose(release['why'])}", *drifts))
     for repair in cluster["nodeRepairs"]:
-        yield f"- {key}: node {code(repair['node'])}: {prose(repair_words(repair))}"
+        yield drifted((f"- {key}: node {code(repair['node'])}: {prose(repair_words(repair))}",))
     for extra in cluster["undeclared"]:
-        yield f"- {key}: {code(extra['name'])} belongs to {code(extra['owner'])}, and the spec does not declare it"
-    yield from _diagnostics((*(cluster["error"] or ()), *cluster["diagnostics"]))
-    yield ""
+        whose = f"{code(extra['name'])} belongs to {code(extra['owner'])}"
+        yield drifted((f"- {key}: {whose}, and the spec does not declare it",))
+    yield from _diagnostics(cluster["error"] or (), items, rank=0)
+    yield from _diagnostics(cluster["diagnostics"], items)
     for pool in cluster["pools"]:
-        yield from _diagnostics(pool["diagnostics"])
-        if whole and (pool["changes"] or pool["requests"]):
-            count = len(pool["changes"])
-            changes = f", {count} change{'' if count == 1 else 's'}" if count else ""
-            yield from _folded(
-                f"{_html(cluster['cluster'])}/{_html(pool['name'])}: {pool['action']}{changes}", _pool_details(pool)
-            )
+        if way := tuple(_replacement(cluster["cluster"], pool)):
+            yield Block(way, "replacement", _ACTION_RANKS[pool["action"]], items)
+        yield from _diagnostics(pool["diagnostics"], items)
+    for pool in cluster["pools"]:
+        if pool["changes"] or pool["requests"]:
+            changes = f", {plural(len(pool['changes']), 'change')}" if pool["changes"] else ""
+            title = f"{_html(cluster['cluster'])}/{_html(pool['name'])}: {pool['action']}{changes}"
+            rank = _ACTION_RANKS[pool["action"]] + TIER
+            yield Block(_folded(title, _pool_details(pool)), "folded part", rank)
+
+
+def _replacement(cluster: str, pool: PoolPart) -> Iterator[str]:
+    """Say what a surge would do, or what stands against it, and which pods would not leave."""
+    name, found, leaving = code(f"{cluster}/{pool['pool']}"), pool["replacement"], pool["leaving"]
+    if found:
+        yield from (f"- {name} surge: {prose(text)}" for text in surge_facts(found))
+        yield from (f"  - not known: {prose(text)}" for text in found["unknown"])
+    if leaving and leaving["pods"]:
+        yield f"- {name} drain: {prose(leaving_words(leaving))}"
+        for texts, _ in leaving_facts(leaving):
+            yield from (f"  - {prose(text)}" for text in few(texts, whole=False, more="(-o json)"))
 
 
 def _html(text: str) -> str:
@@ -251,7 +320,7 @@ def _values(change: Change) -> tuple[str, str]:
 
 def _pool_details(pool: PoolPart) -> Iterator[str]:
     if pool["changes"]:
-        yield from _table(
+        yield from _table_lines(
             ("Field", "Live", "Declared", "Effect", ""),
             (
                 (
@@ -279,61 +348,101 @@ def _pool_details(pool: PoolPart) -> Iterator[str]:
         yield from _fenced(request["params"])
 
 
-def _diagnostics(found: Iterable[Diagnostic]) -> Iterator[str]:
+def _diagnostics(found: Iterable[Diagnostic], frame: Frame, *, rank: int | None = None) -> Iterator[Block]:
     for one in found:
         label = f"{one['severity']}[{rule_label(one['code'])}]"
-        yield f"- {code(one['where'])} **{prose(label)}**: {prose(one['message'])}"
-        for name, text in (("why", one["why"]), ("fix", one["fix"])):
-            if text:
-                yield f"  - {name}: {prose(text)}"
-
-
-def _list(document: ListDocument, *, whole: bool) -> Iterator[str]:  # noqa: ARG001 - lists are short
-    pools = list_rows(document)
-    yield f"### gpukube pools: {len(pools)}"
-    yield ""
-    if pools:
-        yield from _table(
-            [title for title, _ in LIST_COLUMNS], ([prose(cell(pool)) for _, cell in LIST_COLUMNS] for pool in pools)
+        reasons = [(name, text) for name, text in (("why", one["why"]), ("fix", one["fix"])) if text]
+        lines = (
+            f"- {code(one['where'])} **{prose(label)}**: {prose(one['message'])}",
+            *(f"  - {name}: {prose(text)}" for name, text in reasons),
         )
-        yield ""
-    for cluster in document["clusters"]:
-        yield from _diagnostics(cluster["error"] or ())
+        yield Block(lines, "finding", _SEVERITY_RANKS[one["severity"]] if rank is None else rank, frame)
 
 
-def _report(document: ReportDocument, *, whole: bool) -> Iterator[str]:
-    yield f"### gpukube {document['kind'].lower()}: {outcome_words(document)}"
-    yield ""
-    rows = [(c["cluster"], pool) for c in document["clusters"] for pool in c["pools"]]
-    if rows:
-        yield from _table(("", "Cluster", "Pool", "Outcome", ""), (_outcome_row(*row) for row in rows))
-        yield ""
+def _found(document: ValidationDocument | LintDocument) -> Iterator[Block]:
+    command = "validate" if document["kind"] == "Validation" else "workload lint"
+    yield Block((f"### gpukube {command}: {validation_summary(document)}", ""))
+    yield from _diagnostics((*document["errors"], *document["warnings"], *document["hints"]), Frame())
+    silenced = Frame((f"<details><summary>{plural(len(document['silenced']), 'finding')} silenced</summary>", ""),
+                     ("", "</details>", ""))  # fmt: skip
+    for one in document["silenced"]:
+        found = one["finding"]
+        line = f"- {code(found['where'])} {prose(rule_label(found['code']))}: {prose(one['reason'])}"
+        yield Block((line,), "silenced finding", TIER, silenced)
+
+
+def _fit(document: FitDocument) -> Iterator[Block]:
+    words = next(sum_lines(document))
+    yield Block((f"### gpukube {words}", ""))
+    table = _table(("", "Workload", "Cluster", "Now", "After scale-up", "Never"))
+    for part in document["workloads"]:
+        sign = {"now": "✅", "after-scale-up": "🟢", "never": "❌", "elsewhere": "❔"}[part["state"]]
+        name, key = code(workload_name(part), cell=True), code(part["cluster"], cell=True)
+        counts = (str(part["now"]), str(part["afterScaleUp"]), str(part["never"]))
+        yield Block(_row((sign, name, key, *counts)), "workload", 0 if part["never"] else 6, table)
+    items = Frame()
+    for part in document["workloads"]:
+        if part["never"]:
+            yield Block(tuple(_misfit(part)), "finding", 3, items)
+
+
+def _misfit(part: FittedPart) -> Iterator[str]:
+    position = part["position"]
+    where = code(f"{position['file']}:{position['line']}") + " " if position else ""
+    yield f"- {where}{code(workload_name(part))}: {plural(part['never'], 'pod')} never have a place"
+    yield from (f"  - {prose(line)}" for line in fit_lines(part))
+
+
+def _list(document: ListDocument) -> Iterator[Block]:
+    pools = list_rows(document)
+    yield Block((f"### gpukube pools: {len(pools)}", ""))
+    table = _table([title for title, _ in LIST_COLUMNS])
+    for pool in pools:
+        yield Block(_row([prose(cell(pool)) for _, cell in LIST_COLUMNS]), "pool", 5, table)
     for cluster in document["clusters"]:
-        if cluster["release"]:
-            yield f"- {code(cluster['cluster'])}: {prose(cluster['release'])}"
-        yield from _diagnostics(cluster["error"] or ())
+        yield from _diagnostics(cluster["error"] or (), Frame())
+
+
+def _report(document: ReportDocument) -> Iterator[Block]:
+    yield Block((f"### gpukube {document['kind'].lower()}: {outcome_words(document)}", ""))
+    table = _table(("", "Cluster", "Pool", "Outcome", ""))
+    for cluster in document["clusters"]:
         for pool in cluster["pools"]:
-            yield from _diagnostics(pool["error"] or ())
-            name = f"{cluster['cluster']}/{pool['pool']}"
-            if pool["tolerations"] and whole:
-                yield from _tolerations(f"Pods of {code(name)}", pool["tolerations"])
-            if pool["resume"]:
-                yield f"- {code(name)} to resume: {code(pool['resume'])}"
-            if pool["proof"] and whole:
-                yield from _proof(name, pool["proof"])
+            yield Block(_row(_outcome_row(cluster["cluster"], pool)), "pool", _OUTCOME_RANKS[pool["outcome"]], table)
+    for cluster in document["clusters"]:
+        yield from _cluster_outcome(cluster)
 
 
-def _proof(name: str, proof: Proof) -> Iterator[str]:
+def _cluster_outcome(cluster: ClusterOutcome) -> Iterator[Block]:
+    items = Frame()
+    if cluster["release"]:
+        yield Block((f"- {code(cluster['cluster'])}: {prose(cluster['release'])}",), "release", 6, items)
+    yield from _diagnostics(cluster["error"] or (), items, rank=0)
+    for pool in cluster["pools"]:
+        yield from _diagnostics(pool["error"] or (), items)
+        if pool["resume"]:
+            name = code(f"{cluster['cluster']}/{pool['pool']}")
+            yield Block((f"- {name} to resume: {code(pool['resume'])}",), "command to resume", 3, items)
+    for pool in cluster["pools"]:
+        name, rank = f"{cluster['cluster']}/{pool['pool']}", _OUTCOME_RANKS[pool["outcome"]] + TIER
+        if pool["tolerations"]:
+            lines = tuple(_tolerations(f"Pods of {code(name)}", pool["tolerations"]))
+            yield Block(lines, "list of tolerations", 9)
+        if pool["proof"]:
+            yield from _proof(name, pool["proof"], rank)
+
+
+def _proof(name: str, proof: Proof, rank: int) -> Iterator[Block]:
     """Show what a probe saw, and every node as promised and as seen, folded."""
     probe = proof["probe"]
     if probe:
-        yield f"- {_PROBES[probe['status']]} {code(name)} probe {probe['status']}: {prose(probe['says'])}"
-        yield ""
+        line = f"- {_PROBES[probe['status']]} {code(name)} probe {probe['status']}: {prose(probe['says'])}"
+        yield Block((line, ""), "probe", 3 if probe["status"] == "failed" else 7)
         if probe["output"]:
-            yield from _folded(f"{_html(name)}: nvidia-smi -L", _fenced_text(probe["output"]))
+            yield Block(_folded(f"{_html(name)}: nvidia-smi -L", _fenced_text(probe["output"])), "folded part", rank)
     if proof["nodes"]:
         rows = [row for node in proof["nodes"] for row in _node_rows(node, due=proof["status"] != "unmanaged")]
-        yield from _folded(f"{_html(name)}: nodes", _table(_NODE_TITLES, rows))
+        yield Block(_folded(f"{_html(name)}: nodes", _table_lines(_NODE_TITLES, rows)), "folded part", rank)
 
 
 _NODE_TITLES: Final = ("", "Node", "What", "Promised", "Seen")
@@ -374,39 +483,35 @@ def _outcome_row(cluster: str, pool: PoolOutcome) -> tuple[str, ...]:
     return (_OUTCOMES[outcome], code(cluster, cell=True), code(pool["pool"], cell=True), outcome, prose(message))
 
 
-def _doctor(document: DoctorDocument, *, whole: bool) -> Iterator[str]:
-    yield f"### gpukube doctor: {doctor_words(document)}"
-    yield ""
+def _doctor(document: DoctorDocument) -> Iterator[Block]:
+    yield Block((f"### gpukube doctor: {doctor_words(document)}", ""))
     for cluster in document["clusters"]:
-        yield f"**{code(cluster['cluster'])}**: {cluster['made']} checks made"
-        yield ""
-        yield from (f"- ✅ fixed: {prose(line)}" for line in cluster["mended"])
-        yield from _diagnostics(cluster["unmended"])
+        items = Frame()
+        yield Block((f"**{code(cluster['cluster'])}**: {cluster['made']} checks made", ""), "cluster", 2)
+        yield from (Block((f"- ✅ fixed: {prose(line)}",), "fix", 6, items) for line in cluster["mended"])
+        yield from _diagnostics(cluster["unmended"], items)
         for finding in cluster["ailments"]:
-            yield from _finding(finding, whole=whole)
-        yield from _diagnostics(() if cluster["made"] else cluster["errors"])  # told by the checks of access
-        yield ""
+            yield Block(tuple(_finding(finding)), "finding", _SEVERITY_RANKS[finding["severity"]], items)
+        yield from _diagnostics(() if cluster["made"] else cluster["errors"], items)  # told by the checks of access
 
 
-def _finding(finding: AilmentPart, *, whole: bool) -> Iterator[str]:
+def _finding(finding: AilmentPart) -> Iterator[str]:
     sign = "❌" if finding["severity"] == "error" else "⚠️"
-    yield f"- {sign} {code(finding['where'])}: {prose(finding['seen'])} ([{finding['check']}]({finding['link']}))"
-    if whole:
-        yield from (f"  - seen: {prose(line)}" for line in finding["evidence"])
+    check = prose(finding["check"])
+    link = f"[{check}]({finding['link']})" if _LINK.fullmatch(finding["link"]) else check
+    yield f"- {sign} {code(finding['where'])}: {prose(finding['seen'])} ({link})"
+    yield from (f"  - seen: {prose(line)}" for line in finding["evidence"])
     yield f"  - {prose(finding['consequence'])}"
     yield f"  - fix: {code(finding['remedy'])}"
 
 
-_MAKERS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {  # each takes the shape of its own kind
+_MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each takes the shape of its own kind
     "Plan": _plan,
     "Diff": _plan,
     "PoolList": _list,
-    "Create": _report,
-    "Apply": _report,
-    "Scale": _report,
-    "Delete": _report,
-    "Release": _report,
-    "Wait": _report,
-    "Verify": _report,
+    **dict.fromkeys(("Create", "Apply", "Scale", "Delete", "Release", "Drain", "Wait", "Verify"), _report),
     "Doctor": _doctor,
+    "Validation": _found,
+    "Lint": _found,
+    "Fit": _fit,
 }

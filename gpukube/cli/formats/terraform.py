@@ -9,7 +9,7 @@ time of its own, so that the same plan is the same text.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from gpukube.cli.formats.data import quoted_json
 from gpukube.core.hcl import resource_name
@@ -54,7 +54,6 @@ def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | No
     clusters = plan["clusters"]
     failed = any(one["error"] or one["unplanned"] for one in clusters)
     refused = any(pool["action"] == "conflict" for one in clusters for pool in one["pools"])
-    changes = [change for one in clusters for change in _changes(one)]
     return {
         "format_version": _FORMAT,
         "terraform_version": _TERRAFORM,
@@ -62,7 +61,7 @@ def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | No
         "complete": not failed,
         "errored": failed or refused,
         **({} if resources is None else {"planned_values": _values(resources)}),
-        "resource_changes": changes,
+        "resource_changes": _all_changes(plan),
         "output_changes": {},
         "prior_state": {"format_version": "1.0"},
         "configuration": {
@@ -70,6 +69,19 @@ def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | No
             "root_module": {"resources": [_configured(one) for one in resources or ()]},
         },
     }
+
+
+def gitlab_lines(document: PlanDocument) -> Iterator[str]:
+    """Write the three numbers of GitLab's terraform report, which a merge request shows; a replacement counts twice.
+
+    Source: docs.gitlab.com/user/infrastructure/iac/mr_integration, whose jq makes them of resource_changes.
+    """
+    actions = [action for change in _all_changes(document) for action in change["change"]["actions"]]
+    yield quoted_json({name: actions.count(name) for name in ("create", "update", "delete")})
+
+
+def _all_changes(plan: PlanDocument) -> list[dict[str, Any]]:
+    return [change for cluster in plan["clusters"] for change in _changes(cluster)]
 
 
 def _values(resources: Sequence[PlannedResource]) -> dict[str, object]:

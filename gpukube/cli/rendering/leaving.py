@@ -26,9 +26,20 @@ def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Li
     """
     if not part["pods"]:
         return
+    yield fact("drain", leaving_words(part), indent=indent)
+    for lines, style in leaving_facts(part):
+        yield from (fact("", line, style, indent=indent) for line in few(lines, whole=whole, more="(--verbose)"))
+
+
+def leaving_words(part: LeavingPart) -> str:
+    """Say how many pods leave, and how long disruption budgets make that."""
     minutes = round(part["seconds"] / 60)
     budgets = f"; budgets make that take about {minutes} min" if minutes else ""
-    yield fact("drain", f"{part['pods']} pod{'' if part['pods'] == 1 else 's'} leave{budgets}", indent=indent)
+    return f"{part['pods']} pod{'' if part['pods'] == 1 else 's'} leave{budgets}"
+
+
+def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
+    """List what keeps pods, by kind, the worst first, each kind with its style."""
     blocked = [f"{pod['pod']} on {pod['node']} never leaves: {pod['why']}; {pod['fix']}" for pod in part["blocked"]]
     homeless = [f"{pod['pod']} cannot run on the new pool: {pod['why']}" for pod in part["homeless"]]
     needing = [f"{pod['pod']} leaves only with --allow-disruption: {pod['why']}" for pod in part["needing"]]
@@ -47,15 +58,15 @@ def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Li
         for queue in part["queues"]
     ]
     unread = [f"not read, something may be missing: {what}" for what in part["unread"]]
-    for lines, style in (
+    return [
         (blocked, "bold red"), (homeless, "bold red"), (needing, "yellow"), (pins, "yellow"), (waiting, "yellow"),
         (turns, ""), (gangs, ""), (queues, ""), (unread, "yellow"),
-    ):  # fmt: skip
-        yield from _few(lines, style, indent=indent, whole=whole)
+    ]  # fmt: skip
 
 
-def _few(lines: Sequence[str], style: str, *, indent: str, whole: bool) -> Iterator[Line]:
+def few(lines: Sequence[str], *, whole: bool, more: str) -> Iterator[str]:
+    """Give the first lines of a kind, and say how many more there are, and where."""
     shown = lines if whole else lines[:_SHOWN]
-    yield from (fact("", line, style, indent=indent) for line in shown)
+    yield from shown
     if len(lines) > len(shown):
-        yield fact("", f"... and {len(lines) - len(shown)} more like it (--verbose)", style, indent=indent)
+        yield f"... and {len(lines) - len(shown)} more like it {more}"

@@ -30,15 +30,15 @@ def needs_words(pool: PoolPart) -> str:
 
 def replacement_lines(pool: PoolPart, *, indent: str) -> Iterator[Line]:
     """Say what a surge would do, in which order, or why there can be none."""
-    found = pool["replacement"]
-    if found is None:
-        return
-    yield from (
-        fact("surge", f"impossible: {obstacle['message']}", "yellow", indent=indent) for obstacle in found["obstacles"]
-    )
-    if not found["obstacles"]:
-        yield fact("surge", surge_words(found), indent=indent)
-    yield from (fact("", f"not known: {text}", indent=indent) for text in found["unknown"])
+    if found := pool["replacement"]:
+        style = "yellow" if found["obstacles"] else ""
+        yield from (fact("surge", text, style, indent=indent) for text in surge_facts(found))
+        yield from (fact("", f"not known: {text}", indent=indent) for text in found["unknown"])
+
+
+def surge_facts(found: ReplacementPart) -> list[str]:
+    """Say what is left to do of a surge, or everything that makes it impossible."""
+    return [f"impossible: {obstacle['message']}" for obstacle in found["obstacles"]] or [surge_words(found)]
 
 
 def surge_words(found: ReplacementPart) -> str:

@@ -30,4 +30,5 @@ def lint_document(found: Linted) -> LintDocument:
         "silenced": [
             {"finding": diagnostic_document(one.finding, found.fields), "reason": one.reason} for one in found.ignored
         ],
+        "files": list(found.files),
     }

@@ -28,4 +28,5 @@ def validation_document(found: Validation) -> ValidationDocument:
         "warnings": reported["warning"],
         "hints": reported["hint"],
         "silenced": silenced_part(found.silenced, found.fields),
+        "files": list(found.files),
     }

@@ -122,6 +122,7 @@ class Validation:
         findings: Errors, warnings and hints, in the order in which they are shown.
         silenced: What the specs accept.
         fields: By place of a finding, the path of the field that stands there.
+        files: Those that have documents, as they were named.
     """
 
     clusters: int
@@ -129,6 +130,7 @@ class Validation:
     findings: tuple[Finding, ...]
     silenced: tuple[Silenced, ...]
     fields: Mapping[Where, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
     @property
     def is_right(self) -> bool:
@@ -156,6 +158,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         findings=tuple(in_order(_strictly(one) if strict else one for one in found)),
         silenced=judged.silenced,
         fields=reading.fields_at(one.where for one in (*found, *(silenced.finding for silenced in judged.silenced))),
+        files=tuple(dict.fromkeys(document.at().source for document in reading.documents)),
     )
 
 

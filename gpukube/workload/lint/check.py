@@ -40,6 +40,7 @@ class Linted:
         templates: How many pod templates they have.
         fields: By place of a finding, the path of the field that stands there.
         edits: By finding, what --fix would do.
+        files: Names of the texts.
     """
 
     findings: tuple[Finding, ...]
@@ -48,6 +49,7 @@ class Linted:
     templates: int = 0
     fields: Mapping[Where, str] = field(default_factory=dict)
     edits: Mapping[Finding, tuple[Edit, ...]] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
     @property
     def is_right(self) -> bool:
@@ -97,6 +99,7 @@ def lint(
         templates=len(world.pods),
         fields=_fields(manifests, {finding.where for finding in (*kept, *(one.finding for one in ignored))}),
         edits={finding: hits[finding] for finding in kept if hits.get(finding)},
+        files=tuple(source.name for source in sources),
     )
 
 

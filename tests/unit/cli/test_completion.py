@@ -14,9 +14,9 @@ import pytest
 
 from gpukube.__main__ import main
 from gpukube.cli.app import command_line
-from gpukube.cli.completion import EXPORT_TARGETS, KINDS
+from gpukube.cli.completion import EXPORT_TARGETS
 from gpukube.cli.field_names import FIELD_NAMES
-from gpukube.cli.output import FORMATS
+from gpukube.cli.kinds import FORMATS, KINDS
 from gpukube.engine.exporting import targets
 from gpukube.rule_ids import rule_id
 from gpukube.spec.reference.fieldguide import field_names
@@ -167,12 +167,13 @@ def test_formats_when_offered_then_those_that_the_command_takes(
         if path[:1] != ("report",) and any(parameter.name == "output" for parameter in command.params)
     }
     assert set(with_output) == set(KINDS)
-    for path, command in with_output.items():
+    for path, kind in KINDS.items():
+        command = with_output[path]
         required = ["pools" if p.name == "field" else "a100slices" for p in command.params if p.required]
         sizes = ["--nodes", "1"] if path == "pool scale" else []
         assert main([*path.split(), *required, *sizes, "-o", "nonsense"]) == 4
         said = capsys.readouterr().err
-        assert f"choose one of {', '.join(FORMATS[KINDS[path]])}\n" in said, path
+        assert f"choose one of {', '.join(FORMATS[kind])}\n" in said, path
 
 
 def test_lists_when_compared_then_they_are_those_of_the_code(tab: Tab) -> None:

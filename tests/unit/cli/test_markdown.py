@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.cli.formats.markdown import ROOM, code, markdown, prose
-from gpukube.engine.documents.plan import plan_document
-from tests.screens.scenes import PLANS
-
-if TYPE_CHECKING:
-    from gpukube.engine.documents.shapes.plan import PlanDocument
+from gpukube.cli.formats.markdown import code, comment, markdown, prose
+from tests.big import copied
 
 CODE = {
     "plain": ("v1", "`v1`", "`v1`"),
@@ -56,32 +52,93 @@ def test_cell_when_anything_is_in_it_then_one_line_and_no_bare_pipe(value: str) 
         assert "|" not in cell.replace("\\|", "")
 
 
-def big(count: int) -> PlanDocument:
-    document = plan_document(PLANS, ())
-    (cluster, *_) = document["clusters"]
-    return {**document, "clusters": [{**cluster, "pools": cluster["pools"] * count}]}
-
-
-def test_plan_when_too_long_for_a_comment_then_without_details_and_it_says_so() -> None:
-    small, large = "\n".join(markdown(big(1))), "\n".join(markdown(big(20)))
-    assert "<details>" in small
-    assert "<details>" not in large
-    assert "no-op" not in large
-    assert large.endswith("The details are too long for a comment; `-o json` has them.")
-    assert len(large) < ROOM
-
-
 def test_plan_when_requests_hold_backticks_then_their_fence_is_longer() -> None:
-    document = big(1)
+    document = copied("Plan")
     document["clusters"][0]["pools"][1]["requests"][0]["params"] = {"x": "```\n</details>"}
     lines = list(markdown(document))
     assert lines.count("````json") == 1
     assert lines.count("````") == 1
 
 
-def test_plan_when_even_its_table_is_too_long_then_cut_between_lines() -> None:
-    lines = list(markdown(big(400)))
-    assert sum(len(line) + 1 for line in lines) < ROOM + 100
-    assert lines[-1] == "The rest is too long for a comment; `-o json` has all of it."
-    assert any(line.startswith("> [!CAUTION]") for line in lines)
-    assert all(line.endswith(" |") for line in lines if line.startswith("| "))
+LEAVING: dict[str, Any] = {
+    "pods": 9,
+    "seconds": 180.0,
+    "blocked": [
+        {"pod": f"research/train-{n}", "node": "n1", "why": "budget a/b allows none", "fix": "raise it", "budgets": []}
+        for n in range(7)
+    ],
+    "waiting": [],
+    "needing": [],
+    "turns": [{"budget": "web/b", "pods": 3, "allowed": 1, "seconds": 60.0}],
+    "gangs": [],
+    "queues": [],
+    "homeless": [],
+    "pins": [],
+    "unread": ["jobs"],
+}
+
+
+def test_plan_when_a_pool_is_replaced_then_how_and_which_pods_do_not_leave() -> None:
+    document = copied("Plan")
+    (pool,) = [pool for pool in document["clusters"][0]["pools"] if pool["action"] == "replace"]
+    pool["leaving"] = LEAVING
+    pool["replacement"]["unknown"] = ["whether there is room"]
+    text = "\n".join(markdown(document))
+    assert (
+        "- `train-aks/a100cut` surge: a100cutb is created and its GPUs are verified; then a100cut is drained and "
+        "deleted (both pools run, and cost, meanwhile)\n"
+        "  - not known: whether there is room\n"
+        "- `train-aks/a100cut` drain: 9 pods leave; budgets make that take about 3 min\n"
+        "  - research/train-0 on n1 never leaves: budget a/b allows none; raise it\n"
+    ) in text
+    assert "  - ... and 2 more like it (-o json)\n  - budget web/b: 3 pods, 1 at a time\n  - not read" in text
+    obstacle = {**document["warnings"][0], "message": "quota is too small"}
+    pool["replacement"] = {**pool["replacement"], "obstacles": [obstacle], "unknown": []}
+    assert "- `train-aks/a100cut` surge: impossible: quota is too small\n" in "\n".join(markdown(document))
+
+
+@pytest.mark.parametrize(
+    ("scope", "shard", "marker"),
+    [
+        ({"owners": ["ml-platform"], "filters": []}, None, "gpukube:ml-platform"),
+        ({"owners": ["a", "b"], "filters": ["--cluster=eu-*"]}, None, "gpukube:a,b cluster=eu-*"),
+        (
+            {"owners": ["a"], "filters": []},
+            {"index": 3, "total": 16, "clusters": {}, "of": 300},
+            "gpukube:a shard=3/16",
+        ),
+        ({"owners": [], "filters": []}, None, "gpukube:plan"),
+        (None, None, "gpukube:plan"),
+        ({"owners": ["x --> <b>@me"], "filters": []}, None, "gpukube:x - -b--me"),
+    ],
+)
+def test_comment_when_written_then_its_first_line_says_whose_it_is(scope: object, shard: object, marker: str) -> None:
+    document = copied("Plan") | ({"scope": scope} if scope else {}) | ({"shard": shard} if shard else {})
+    first, second, *_ = comment(document)
+    assert (first, second.partition(":")[0]) == (f"<!-- {marker} -->", "### gpukube plan")
+
+
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("https://example.org/a?b=1#c", "([no-plugin](https://example.org/a?b=1#c))"),
+        ("javascript:x", "(no-plugin)"),
+        ("https://example.org) [x](y", "(no-plugin)"),
+    ],
+)
+def test_doctor_when_the_link_is_none_then_not_linked(link: str, shown: str) -> None:
+    document = copied("Doctor")
+    document["clusters"][0]["ailments"][0]["link"] = link
+    assert any(shown in line for line in markdown(document))
+
+
+def test_validation_when_written_then_each_finding_with_its_place_and_what_the_spec_accepts() -> None:
+    text = "\n".join(markdown(copied("Validation")))
+    assert text.startswith("### gpukube validate: 2 errors, 1 warning, 1 hint, 1 finding silenced\n")
+    first = "- `pools.yaml:4:2` **error\\[GPK120 type\\]**: pools\\[0\\].x is 1\n"
+    assert f"{first}  - why: because\n  - fix: write y" in text
+    assert "<details><summary>1 finding silenced</summary>\n\n- `more.yaml:3:1` GPK502 aks-name-length: known\n" in text
+
+
+def test_drain_when_written_then_as_any_report() -> None:
+    assert next(iter(markdown(copied("Apply") | {"kind": "Drain"}))).startswith("### gpukube drain: ")

@@ -11,8 +11,8 @@ import yaml
 from rich.console import Console
 
 from gpukube.cli.console import PIPE_WIDTH, clean, draw, write_lines
+from gpukube.cli.kinds import FORMATS
 from gpukube.cli.output import (
-    FORMATS,
     RENDERERS,
     TEXTS,
     renderer,

@@ -15,6 +15,7 @@ import yaml
 from gpukube.__main__ import main
 from gpukube.cli import output
 from gpukube.cli.bodies.report_show import FOR_SEVERAL
+from gpukube.cli.kinds import FORMATS
 from gpukube.engine.documents import reading
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_shape
 from tests.documents import DOCUMENTS
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 EVIL: Final = "\x1b]0;owned\x07\n::error::x\r\u202e\u200b\x9b31m##vso[task.setvariable variable=PATH]x|`</details>"
 UNSEEN: Final = ("\x1b", "\x07", "\r", "\u202e", "\x9b", "##vso[")
-FORMS: Final = [(name, form) for name, made in DOCUMENTS.items() for form in output.FORMATS[made["kind"]]]
+FORMS: Final = [(name, form) for name, made in DOCUMENTS.items() for form in FORMATS[made["kind"]]]
 
 
 def shown(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -200,7 +201,7 @@ def test_document_when_edited_anyhow_then_shown_or_refused_and_nothing_hostile_c
 ) -> None:
     """Each edit keeps the type of what stood there or not; what the shape allows is shown in every format."""
     dice = random.Random(name)  # noqa: S311 - repeatable, which is the point
-    forms = output.FORMATS[DOCUMENTS[name]["kind"]]
+    forms = FORMATS[DOCUMENTS[name]["kind"]]
     ends = {0: 0, 4: 0}
     for number in range(30):
         document = json.loads(json.dumps(DOCUMENTS[name]))

@@ -11,6 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from gpukube.cli.app import run
+from gpukube.cli.kinds import FORMATS
 from gpukube.engine.documents.schema import document_schema
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ def test_github_when_more_is_wrong_than_it_shows_then_capped_and_the_rest_in_the
 
 
 def test_format_when_unknown_then_says_which_there_are(validate: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, err = validate("-o", "junit")
+    code, out, err = validate("-o", "name")
     assert (code, out) == (4, "")
-    assert "choose one of table, text, json, yaml, sarif, github" in err
+    assert f"choose one of {', '.join(FORMATS['Validation'])}" in err
 
 
 FIELDS = {

@@ -7,6 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Diagnostic,
     GpuModel,
+    ScopePart,
 )
 from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
@@ -78,6 +79,8 @@ class ListDocument(TypedDict):
     """Which part of a fleet this is; only of a run with --shard."""
     merged: NotRequired[MergedPart]
     """Of which shards this was put together; only of what `report merge` writes."""
+    scope: NotRequired[ScopePart]
+    """What the run was of."""
 
 
 class LiveNode(TypedDict):

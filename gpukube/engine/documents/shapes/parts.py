@@ -39,6 +39,15 @@ class Diagnostic(TypedDict):
     """What to write or run."""
 
 
+class ScopePart(TypedDict):
+    """What a run was of: with it a comment on a pull request is found again, and each run has its own."""
+
+    owners: list[str]
+    """metadata.name of its specs; empty without a spec."""
+    filters: list[str]
+    """--cluster and --pool of the run; empty when it was of the whole spec."""
+
+
 class SilencedPart(TypedDict):
     """A finding that the spec accepts."""
 

@@ -15,6 +15,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
     NodeRange,
     Position,
     Request,
+    ScopePart,
     SilencedPart,
     Toleration,
 )
@@ -364,3 +365,5 @@ class PlanDocument(TypedDict):
     """Which part of a fleet this is; only of a run with --shard."""
     merged: NotRequired[MergedPart]
     """Of which shards this was put together; only of what `report merge` writes."""
+    scope: NotRequired[ScopePart]
+    """What the run was of."""

@@ -7,6 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
     Diagnostic,
+    ScopePart,
     SilencedPart,
     Toleration,
 )
@@ -154,6 +155,8 @@ class ReportDocument(TypedDict):
     """Which part of a fleet this is; only of a run with --shard."""
     merged: NotRequired[MergedPart]
     """Of which shards this was put together; only of what `report merge` writes."""
+    scope: NotRequired[ScopePart]
+    """What the run was of."""
 
 
 class ValidationDocument(TypedDict):
@@ -177,6 +180,8 @@ class ValidationDocument(TypedDict):
     """What works and costs more than it has to."""
     silenced: list[SilencedPart]
     """Warnings and hints that the spec accepts."""
+    files: list[str]
+    """Files that were read, as they were named; - for standard input."""
 
 
 class LintDocument(TypedDict):
@@ -200,6 +205,8 @@ class LintDocument(TypedDict):
     """What works and could be better."""
     silenced: list[SilencedPart]
     """What comments and annotations of the manifests accept."""
+    files: list[str]
+    """Files that were read, as they were named; - for standard input."""
 
 
 class EventDocument(TypedDict):
