@@ -8,7 +8,7 @@ devices verified, old entry dropped. Killed between any two of these and run aga
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.core.values import PoolPlan, ReplaceHow
+    from gpukube.engine.change.live_pool import Proof
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -174,7 +175,9 @@ def _apply_on_cluster(consent: Consent, plan: ClusterPlan, session: Session, run
     return ClusterReport(plan.cluster, tuple(reports), release)
 
 
-def _apply_pool(cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+def _apply_pool(
+    cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session: Session, run: Run
+) -> PoolReport | Proof:
     restore_entry(cluster, plan, session, run)
     if plan.action == "update":
         _refresh(plan, session, run)
@@ -182,18 +185,16 @@ def _apply_pool(cluster: ClusterPlan, consent: Consent, plan: PoolPlan, session:
             update_pool(plan, session, run)
             if not run.no_wait:
                 settle(plan, session, run)
-        require_renewed(plan, session, run)
-        return _proven(plan, session, run, "updated")
+        return _to_prove(plan, session, run, "updated")
     if plan.action == "replace" and consent.replace == "surge":
         proof = surge_pool(plan, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
         name = plan.replacement.name if plan.replacement else plan.name
         return PoolReport(plan.pool, name, "done", f"replaced: {name} for {plan.name}", plan.changes, proof)
     if plan.action == "replace":
         _recreate(plan, session, run, consent)
-        return _proven(plan, session, run, "replaced")
-    report = bring_up(plan, session, run)
-    require_renewed(plan, session, run)
-    return report
+        return _to_prove(plan, session, run, "replaced")
+    brought = bring_up(plan, session, run)
+    return brought if isinstance(brought, PoolReport) else partial(_renewed, plan, session, run, brought)
 
 
 def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
@@ -218,9 +219,15 @@ def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> N
     make_pool(plan_pool(session.provider, desired, ()), session, run)
 
 
-def _proven(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport:
+def _to_prove(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport | Proof:
     desired = plan.desired
     assert desired is not None  # noqa: S101 - only declared pools are updated
     if run.no_wait:
         return started(plan, run, "requested")
-    return PoolReport(plan.pool, plan.name, "done", done, plan.changes, prove(desired, session, run))
+    unproven = PoolReport(plan.pool, plan.name, "done", done, plan.changes)
+    return partial(_renewed, plan, session, run, lambda: replace(unproven, proof=prove(desired, session, run)))
+
+
+def _renewed(plan: PoolPlan, session: Session, run: Run, proof: Proof) -> PoolReport:
+    require_renewed(plan, session, run)
+    return proof()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import Desired, PoolPlan
+    from gpukube.engine.change.live_pool import Proof
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -54,7 +55,7 @@ def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
     return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work), release)
 
 
-def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport:
+def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
     if plan.action in ("update", "replace") or plan.resumes:
         return PoolReport(
             plan.pool, plan.name, "differs", f"not changed; gpukube pool apply changes it: {plan.why}", plan.changes
@@ -63,12 +64,12 @@ def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
     return bring_up(plan, session, run)
 
 
-def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
-    """Make, adopt or wait for one pool, and prove it.
+def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
+    """Make, adopt or wait for one pool; what is left is to prove it.
 
     Raises:
         Conflict: The pool is in the way and not ours.
-        GpukubeError: As make_pool, settle and prove.
+        GpukubeError: As make_pool and settle.
     """
     desired = plan.desired
     if plan.action == "conflict" or desired is None:
@@ -82,10 +83,10 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         return PoolReport(plan.pool, plan.name, "done", message, left, tolerations=tolerations)
     if run.no_wait and done:
         return replace(started(plan, run, done), tolerations=tolerations)
-    proof = prove(desired, session, run)
-    if not done:
-        return PoolReport(plan.pool, plan.name, "unchanged", plan.why, proof=proof)
-    return PoolReport(plan.pool, plan.name, "done", done, proof=proof, tolerations=tolerations)
+    unproven = PoolReport(plan.pool, plan.name, "unchanged", plan.why)
+    if done:
+        unproven = PoolReport(plan.pool, plan.name, "done", done, tolerations=tolerations)
+    return lambda: replace(unproven, proof=prove(desired, session, run))
 
 
 def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:

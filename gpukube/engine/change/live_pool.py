@@ -8,6 +8,8 @@ look says how far things are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -22,7 +24,8 @@ from gpukube.engine.run.report import PoolReport
 from gpukube.errors import CloudError, Conflict, DrainTimeout, GpukubeError, Moved, WaitTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan, Request
@@ -40,6 +43,12 @@ REPEATS = 5
 """Looks and calls beyond one per change that an update may take, when others change the pool at the same time."""
 
 
+Proof = Callable[[], PoolReport]
+"""The rest of a pool's work once its cloud has finished with it: calls of the cluster, and reads of the cloud."""
+Work = Callable[["PoolPlan", "Session", "Run"], PoolReport | Proof]
+"""What is done to one pool."""
+
+
 def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
     """Refuse, before anything is changed, to adopt pools that cannot be adopted now.
 
@@ -51,10 +60,11 @@ def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
         raise Conflict.of(found)
 
 
-def attempt(
-    plan: PoolPlan, session: Session, run: Run, work: Callable[[PoolPlan, Session, Run], PoolReport]
-) -> PoolReport:
-    """Do one pool's work; a failure becomes a report, and with fail-fast the end of what has not begun."""
+def attempt(plan: PoolPlan, session: Session, run: Run, work: Work) -> PoolReport | Proof:
+    """Do one pool's work up to its proof; a failure becomes a report, and with fail-fast the end of what has not begun.
+
+    A failure of the proof becomes one too.
+    """
     key = plan.cluster.key
     if run.given_up:
         run.report("failed", "not attempted: another pool failed", key, plan.pool)
@@ -62,8 +72,13 @@ def attempt(
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
     if run.clock.stopped:  # pools that queue: a call made now would not be waited for
         return _cut_short(plan, run)
+    return _guarded(plan, run, partial(work, plan, session, run))
+
+
+def _guarded(plan: PoolPlan, run: Run, step: Callable[[], PoolReport | Proof]) -> PoolReport | Proof:
+    key = plan.cluster.key
     try:
-        report = work(plan, session, run)
+        report = step()
     except GpukubeError as error:
         run.note_failure()
         run.report("failed", str(error), key, plan.pool)
@@ -76,23 +91,45 @@ def attempt(
     except Stopped:
         run.report("failed", "interrupted", key, plan.pool)
         return _cut_short(plan, run)
+    if not isinstance(report, PoolReport):
+        return partial(_proven, plan, run, report)
     text = f"{report.message}; {summarise(report.proof)}" if report.proof else str(report.error or report.message)
     run.report("failed" if report.outcome in ("differs", "failed") else "done", text, key, plan.pool)
     return report
 
 
+def _proven(plan: PoolPlan, run: Run, proof: Proof) -> PoolReport:
+    report = _guarded(plan, run, proof)
+    assert isinstance(report, PoolReport)  # noqa: S101 - a proof is the last step
+    return report
+
+
 def attempt_all(
-    pools: Iterable[PoolPlan],
-    session: Session,
-    run: Run,
-    work: Callable[[PoolPlan, Session, Run], PoolReport],
-    *,
-    at_once: int = 0,
+    pools: Iterable[PoolPlan], session: Session, run: Run, work: Work, *, at_once: int = 0
 ) -> tuple[PoolReport, ...]:
-    """Do the work of pools of one cluster, as many at a time as its cloud changes unless told otherwise."""
+    """Do the work of pools of one cluster, as many at a time as its cloud changes unless told otherwise.
+
+    Where that is one, the next one begins as soon as the cloud has finished with the one before, whose nodes may take
+    minutes more until their GPUs are there. With fail-fast it waits for the proof: what that finds stops the rest.
+    """
+    together = at_once or session.provider.pools_at_once
     tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
-    reports = run_all(tasks, at_once or session.provider.pools_at_once)
-    return tuple(report for report in reports.values() if isinstance(report, PoolReport))
+    if together > 1 or run.fail_fast:
+        reports = run_all({name: partial(_to_end, task) for name, task in tasks.items()}, together)
+        return tuple(report for report in reports.values() if isinstance(report, PoolReport))
+    with ThreadPoolExecutor(max_workers=max(run.parallelism, 1), thread_name_prefix="gpukube") as proofs:
+        begun = [_with_proof(task, proofs) for task in tasks.values()]
+        return tuple(report if isinstance(report, PoolReport) else report.result() for report in begun)
+
+
+def _to_end(task: Callable[[], PoolReport | Proof]) -> PoolReport:
+    report = task()
+    return report if isinstance(report, PoolReport) else report()
+
+
+def _with_proof(task: Callable[[], PoolReport | Proof], proofs: ThreadPoolExecutor) -> PoolReport | Future[PoolReport]:
+    report = task()
+    return report if isinstance(report, PoolReport) else proofs.submit(report)
 
 
 def _unfinished(plan: PoolPlan) -> str:

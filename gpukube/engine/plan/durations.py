@@ -6,7 +6,7 @@ the seconds of a cloud (providers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.durations import Span
@@ -24,10 +24,17 @@ _LEAVING: Final = Span(30, 3600, "docs/replace.md: --drain-timeout is 60 minutes
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One part of a duration."""
+    """One part of a duration.
+
+    Attributes:
+        name: What happens.
+        span: How long it takes.
+        is_proof: Whether it is what the nodes do at the end, while the cloud may change another pool.
+    """
 
     name: str
     span: Span
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,9 @@ def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
         leaving = [Term("pods leaving", _LEAVING)] if plan.loss is None or plan.loss.pods != () else []
         made = list(_made(plan, known))
         surge = plan.replacement is not None and plan.replacement.requests == plan.requests
-        return Duration(tuple([*made, *leaving, *gone] if surge else [*leaving, *gone, *made]))
+        if surge:  # the first pool goes once the second one is proven
+            return Duration((*(replace(term, is_proof=False) for term in made), *leaving, *gone))
+        return Duration((*leaving, *gone, *made))
     if plan.action in ("update", "adopt") and plan.requests:
         return Duration(tuple(_changed(plan, known)))
     return None
@@ -81,9 +90,9 @@ def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
         return
     yield Term("nodes starting", known.create)
     if plan.desired and plan.desired.managed:
-        yield Term("GPUs becoming allocatable", known.gpus)
+        yield Term("GPUs becoming allocatable", known.gpus, is_proof=True)
         if target.sharing.mig and known.reboot:
-            yield Term("nodes restarting to cut their GPUs", known.reboot)
+            yield Term("nodes restarting to cut their GPUs", known.reboot, is_proof=True)
 
 
 def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
@@ -103,9 +112,9 @@ def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
     if grows:
         yield Term("nodes starting", known.create)
     if grows or labels:  # a label decides which plugin a node has, and by which configuration: it begins again
-        yield Term("GPUs becoming allocatable", known.gpus)
+        yield Term("GPUs becoming allocatable", known.gpus, is_proof=True)
     if label(MIG_CONFIG_LABEL) in labels and known.reboot:
-        yield Term("nodes restarting to cut their GPUs", known.reboot)
+        yield Term("nodes restarting to cut their GPUs", known.reboot, is_proof=True)
 
 
 def _grows(old: object, new: object) -> bool:
@@ -115,12 +124,20 @@ def _grows(old: object, new: object) -> bool:
 def cluster_duration(pools: Sequence[tuple[str, Duration]], at_once: int) -> Duration | None:
     """Estimate a cluster, so many of whose pools change at the same time; None where nothing happens.
 
-    The longest chain of pools that wait for each other, begun in their order as the engine does.
+    The longest chain of pools that wait for each other, begun in their order as the engine does. Where one changes at a
+    time, it does not wait for the proof of the one before.
     """
     if not pools:
         return None
     chains: list[list[Term]] = [[] for _ in range(min(at_once, len(pools)))]
+    ends = []
     for name, duration in pools:
-        first = min(chains, key=lambda chain: sum(term.span.most_s for term in chain))
-        first += [Term(f"{name}: {term.name}", term.span) for term in duration.terms]
-    return Duration(tuple(max(chains, key=lambda chain: sum(term.span.most_s for term in chain))))
+        first = min(chains, key=_most)
+        terms = [replace(term, name=f"{name}: {term.name}") for term in duration.terms]
+        ends.append([*first, *terms])
+        first += terms if at_once > 1 else [term for term in terms if not term.is_proof]
+    return Duration(tuple(max(ends, key=_most)))
+
+
+def _most(chain: Iterable[Term]) -> float:
+    return sum(term.span.most_s for term in chain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,12 +16,14 @@ from gpukube.engine.documents.plan import plan_document
 from gpukube.errors import CloudError, Conflict, GpukubeError, Moved
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
-from tests.unit.cluster.builders import SINGLE, desire
+from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
 from tests.unit.engine.stage import RESUME, Stage
+from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Operation, Request
 
 CUT = desire(sharing=SINGLE)
@@ -59,6 +62,37 @@ def test_apply_when_the_pool_is_missing_then_created() -> None:
     stage = Stage([CUT])
     (pool,) = stage.apply().pools
     assert (pool.outcome, pool.message, stage.sent()) == ("done", "created", ["create"])
+
+
+@pytest.mark.parametrize("order", [["create", "create", "done", "done"], ["create", "done", "create", "done"]])
+def test_apply_when_a_cloud_changes_one_pool_at_a_time_then_calls_wait_for_a_proof_with_fail_fast_only(
+    order: list[str],
+) -> None:
+    stage = Stage([CUT, PLAIN])
+    stage.provider.pools_at_once = 1  # as AKS and GKE
+
+    def seen_at(_now: float) -> Snapshot:
+        if order[1] == "create" and current_thread() is not main_thread():  # a proof, as slow as the next call
+            wait_for(lambda: len(stage.sent()) == 2)
+        return installed(stage.pools, *(node_of(pool, pool.target.name) for pool in stage.pools))
+
+    stage.seen_at = seen_at
+    stage.session, stage.run = stage.open_session(), replace(stage.run, fail_fast=order[1] == "done")
+    report = stage.apply()
+    assert [pool.message for pool in report.pools] == ["created", "created"]
+    said = dict.fromkeys((event.pool, event.phase) for event in stage.said if event.pool)
+    assert [phase for _, phase in said if phase in ("create", "done")] == order
+
+
+def test_apply_when_a_proof_fails_beside_the_next_call_then_only_its_pool_fails() -> None:
+    stage = Stage([CUT, PLAIN])
+    stage.provider.pools_at_once = 1  # as AKS and GKE
+    stage.seen_at = lambda _now: installed(stage.pools, node_of(PLAIN, "node"))
+    stage.session = stage.open_session()
+    report = stage.apply()
+    assert [pool.outcome for pool in report.pools] == ["failed", "done"]
+    assert report.pools[0].error is not None
+    assert stage.sent() == ["create", "create"]
 
 
 def test_apply_when_fields_differ_then_one_call_per_group_and_quiet_after(stage: Stage) -> None:

@@ -93,6 +93,20 @@ def test_cluster_when_pools_wait_for_each_other_then_the_longest_chain() -> None
     assert cluster_duration([], 1) is None
 
 
+def test_cluster_when_one_pool_changes_at_a_time_then_proofs_run_beside_the_next_change() -> None:
+    proven = Duration((Term("made", Span(10, 100, "")), Term("proof", Span(10, 150, ""), is_proof=True)))
+    quick = Duration((Term("made", Span(1, 10, "")),))
+    (one, two) = (cluster_duration([("a", proven), ("b", quick), ("c", proven)], at_once) for at_once in (1, 2))
+    assert one is not None
+    assert [term.name for term in one.terms] == ["a: made", "b: made", "c: made", "c: proof"]
+    assert one.most_s == 360
+    assert two is not None
+    assert two.most_s == 260
+    last = cluster_duration([("a", proven), ("b", quick)], 1)
+    assert last is not None
+    assert [term.name for term in last.terms] == ["a: made", "a: proof"]
+
+
 def test_document_when_a_diff_then_no_durations() -> None:
     plans = [ClusterPlan(CLUSTER, FACTS, pools=(NEW,))]
     document = plan_document(plans, ())
