@@ -27,23 +27,17 @@ _ATTEMPTS: Final = 5
 
 
 def pool_nodes(kube: Kube, pool: Observed, pool_label: str, *, thorough: bool = True) -> tuple[Tree, ...]:
-    """List the nodes of a live pool.
+    """List the nodes of a live pool, by the rule of `belongs_to_pool`, as the objects that a cordon changes.
 
     Args:
         kube: Its cluster.
         pool: The live pool.
-        pool_label: Node label with the cloud's name of the pool, which tells apart an old and a new pool of one mark;
-            "" where the cloud has none.
+        pool_label: Node label with the cloud's name of the pool; "" where the cloud has none.
         thorough: Read all nodes of the cluster, so that one counts too that only our marks tell.
     """
     labels = {pool_label: pool.name} if pool_label and not thorough else None
     nodes = kube.objects(NODES, labels=labels) or ()
-    return tuple(node for node in nodes if _is_of_pool(node, pool, pool_label))
-
-
-def _is_of_pool(node: Tree, pool: Observed, pool_label: str) -> bool:
-    named = text(node, "metadata", "labels", pool_label) if pool_label else ""
-    return named == pool.name if named else belongs_to_pool(node_view(node), pool)
+    return tuple(node for node in nodes if belongs_to_pool(node_view(node), pool, pool_label))
 
 
 def is_cordoned(node: Tree) -> bool:

@@ -109,10 +109,17 @@ def without_nodes_of(seen: Snapshot, pool: Observed) -> Snapshot:
     return replace(seen, nodes=tuple(node for node in seen.nodes if node.name not in names))
 
 
-def belongs_to_pool(node: NodeView, pool: Observed) -> bool:
-    """Return whether a node is of a live pool: by the cloud's own label, else by our marks."""
-    # The label finds a node that has lost our marks. A cloud without one is matched by our marks alone.
-    keys = (facts.pool_label for facts in in_cluster_facts() if facts.pool_label)
+def belongs_to_pool(node: NodeView, pool: Observed, pool_label: str = "") -> bool:
+    """Return whether a node is of a live pool: by the cloud's own label, else by our marks.
+
+    Args:
+        node: Of the cluster.
+        pool: The live pool.
+        pool_label: Key of that label; "" for those of all clouds.
+    """
+    # The label finds a node that has lost our marks, and tells apart two pools of one mark. A cloud without one is
+    # matched by our marks alone.
+    keys = [pool_label] if pool_label else (facts.pool_label for facts in in_cluster_facts() if facts.pool_label)
     if named := next((node.labels[key] for key in keys if node.labels.get(key)), ""):
         return named == pool.name
     return bool(pool.owner) and (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == (pool.owner, pool.pool)

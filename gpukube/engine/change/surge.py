@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.drain.cordon import is_marked, uncordon
-from gpukube.cluster.drain.cordon import pool_nodes as nodes_to_drain
+from gpukube.cluster.drain.cordon import is_marked, pool_nodes, uncordon
+from gpukube.cluster.state.node_drift import belongs_to_pool
 from gpukube.core.fields import LEAST
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, ClassifiedChange
@@ -30,7 +30,7 @@ from gpukube.engine.change.live_pool import (
     update_pool,
 )
 from gpukube.engine.change.proving import prove
-from gpukube.engine.plan.replacing import busy_nodes, nodes_needed, pool_nodes, with_size
+from gpukube.engine.plan.replacing import busy_nodes, nodes_needed, with_size
 from gpukube.errors import Conflict
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: 
 def _reopen(pool: Observed, session: Session) -> None:
     """Uncordon the nodes of the new pool: it was the old one if the spec went back while its pods were leaving."""
     kube = session.kube()
-    for node in nodes_to_drain(kube, pool, session.provider.in_cluster.pool_label):
+    for node in pool_nodes(kube, pool, session.provider.in_cluster.pool_label):
         if is_marked(node, pool):
             uncordon(kube, node, pool)
 
@@ -123,7 +123,7 @@ def _grow(plan: PoolPlan, desired: Desired, needed: int, session: Session, run: 
     nodes = desired.target.nodes
     if not nodes.autoscaled or nodes.minimum >= needed or plan.observed is None:
         return
-    if len(pool_nodes(session.kube(), plan.observed)) >= needed:
+    if sum(belongs_to_pool(node, plan.observed) for node in session.kube().nodes()) >= needed:
         return
     change = Change(LEAST, plan.observed.fields.get(LEAST), needed)
     grown = (ClassifiedChange(change, session.provider.update_row(change, (), plan.observed)),)

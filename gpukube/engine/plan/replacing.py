@@ -10,8 +10,7 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.state.node_drift import nodes_of_pool
-from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.cluster.state.node_drift import belongs_to_pool, nodes_of_pool
 from gpukube.core.fields import LEAST
 from gpukube.core.live import live_machine
 from gpukube.core.quotas import QuotaNeed
@@ -37,11 +36,6 @@ def with_replacements(plan: ClusterPlan, session: Session, scope: Scope) -> Clus
     return replace(plan, pools=tuple(_judged(pool, plan, session, scope) for pool in plan.pools))
 
 
-def pool_nodes(kube: Kube, pool: Observed) -> tuple[str, ...]:
-    """Name the nodes of a live pool."""
-    return tuple(node.name for node in nodes_of_pool(Snapshot(nodes=kube.nodes()), pool))
-
-
 def busy_nodes(kube: Kube, pool: Observed) -> frozenset[str]:
     """Name the nodes of a live pool that have a pod which would have to leave.
 
@@ -49,7 +43,7 @@ def busy_nodes(kube: Kube, pool: Observed) -> frozenset[str]:
         AccessError: Nodes or pods may not be listed.
         ClusterError: The API did not answer.
     """
-    nodes = pool_nodes(kube, pool)
+    nodes = tuple(node.name for node in kube.nodes() if belongs_to_pool(node, pool))
     return frozenset(node for node, _pod in kube.pods_on(nodes)) if nodes else frozenset()
 
 
