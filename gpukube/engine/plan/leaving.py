@@ -43,9 +43,11 @@ _KINDS: Final = (
     ApiType("batch", "v1", "CronJob", "cronjobs"),
     ApiType("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"),
     ApiType("ray.io", "v1", "RayCluster", "rayclusters"),
+    # Kueue 0.15 and newer have v1beta2, and announce the end of v1beta1; older ones have that alone.
+    ApiType("kueue.x-k8s.io", "v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False),
     ApiType("kueue.x-k8s.io", "v1beta1", "ResourceFlavor", "resourceflavors", namespaced=False),
 )
-"""Types whose objects may name a pool; those that the cluster does not know have none."""
+"""Types whose objects may name a pool, newer versions first; those that the cluster does not know have none."""
 _DISCOVERED: Final = "nvidia.com/"
 """Domain of labels that feature discovery gives nodes when they are up: not known of a new machine."""
 
@@ -96,7 +98,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     left = occupants.left
     if not left:
         return Leaving(0)
-    objects, unread = _read_owners(kube)
+    objects, unread = read_owners(kube)
     together = {(g.kind, g.namespace, g.name): (g, members) for g, members in gangs(left).items()}
     owners = {
         (kind, text(obj, "metadata", "namespace"), text(obj, "metadata", "name")): obj
@@ -134,15 +136,20 @@ def _kept(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
     return KeptPod(str(pod), pod.node, why or verdict.why, fix or verdict.fix, verdict.budgets)
 
 
-def _read_owners(kube: Kube) -> tuple[dict[str, tuple[Tree, ...]], tuple[str, ...]]:
+def read_owners(kube: Kube) -> tuple[dict[str, tuple[Tree, ...]], tuple[str, ...]]:
     """List what pods may belong to; a type that may not be listed is named, and the plan goes on."""
     found: dict[str, tuple[Tree, ...]] = {}
     unread = []
     for kind in _KINDS:
+        if kind.kind in found:
+            continue
         try:
-            found[kind.kind] = kube.objects(kind) or ()
+            listed = kube.objects(kind)
         except GpukubeError as error:
             unread.append(f"{kind.plural}: {error}")
+            listed = ()
+        if listed is not None:
+            found[kind.kind] = listed
     return found, tuple(unread)
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins
 from gpukube.cluster.drain.pods import Gang, node_pod
 from gpukube.core.leaving import PoolPin
-from gpukube.engine.plan.leaving import foresee
+from gpukube.engine.plan.leaving import foresee, read_owners
 from gpukube.testing.fakes import FakeProvider
 from tests.draining import NEW, OLD, PLAN, Stage, budget, deployment, pod_spec
 from tests.unit.cluster.builders import desire
 
 if TYPE_CHECKING:
-    import pytest
-
+    from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
+    from gpukube.core.jsontree import Tree
     from gpukube.core.leaving import Leaving
 
 POOL_LABEL = "fake.example/pool"
@@ -119,3 +121,32 @@ def test_gangs_when_described_then_what_leaving_costs_them() -> None:
     (queue,) = fed_queues([head], [queued])
     assert queue.name == "ml/team"
     assert queue.hold == """kubectl -n ml patch localqueue team --type merge -p '{"spec":{"stopPolicy":"Hold"}}'"""
+
+
+class Listing:
+    """A Kubernetes API that knows some types of one group."""
+
+    def __init__(self, *versions: str) -> None:
+        self.versions = versions
+        self.asked: list[str] = []
+
+    def objects(self, kind: ApiType) -> tuple[Tree, ...] | None:
+        if kind.kind != "ResourceFlavor":
+            return ()
+        self.asked.append(kind.version)
+        return ({"metadata": {"name": kind.version}},) if kind.version in self.versions else None
+
+
+@pytest.mark.parametrize(
+    ("served", "asked"),
+    [(("v1beta1", "v1beta2"), ["v1beta2"]), (("v1beta1",), ["v1beta2", "v1beta1"]), ((), ["v1beta2", "v1beta1"])],
+)
+def test_flavors_when_read_then_in_the_newest_version_that_kueue_serves(
+    served: tuple[str, ...], asked: list[str]
+) -> None:
+    kube = Listing(*served)
+    found, unread = read_owners(cast("Kube", kube))
+    assert (kube.asked, unread) == (asked, ())
+    assert [flavor["metadata"] for flavor in found.get("ResourceFlavor", ())] == [
+        {"name": version} for version in asked[-1:] if version in served
+    ]
