@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from gpukube.sandbox import daemon
 from tests.chaos.clouds import templates
 from tests.chaos.stage import EXAMPLES
 from tests.waiting import wait_for
@@ -107,6 +108,7 @@ class Change:
         nodes: Machines of the pool in the end.
         devices: On each of them.
         suffix: Of the pool's name in the cloud in the end.
+        plane: What the control plane is upgraded to before, and the nodes afterwards.
     """
 
     after: Json
@@ -117,6 +119,7 @@ class Change:
     nodes: int = 2
     devices: int = 4
     suffix: str = ""
+    plane: str = ""
 
     @property
     def is_apply(self) -> bool:
@@ -128,6 +131,7 @@ DEDICATED = [{"key": "dedicated", "value": "vision", "effect": "NoSchedule"}]
 SLICED = {"sharing": {"timeSlicing": {"replicas": 3, "failRequestsGreaterThanOne": True}}}
 HALVED = {"sharing": {"timeSlicing": {"replicas": 2, "failRequestsGreaterThanOne": True}}}
 BESIDE = "beside"
+NEWER = "1.35.1"
 POOL = "POOL"
 
 
@@ -142,6 +146,7 @@ def _changes() -> dict[tuple[str, str], Change]:
             (name, "roll"): Change(cloud.rolled, cloud.older, ("apply", "--yes", "--allow-disruption")),
             (name, "recreate"): Change(cloud.replaced, words=("apply", "--yes", "--replace", "recreate")),
             (name, "surge"): Change(cloud.replaced, words=("apply", "--yes", "--replace", "surge"), suffix="b"),
+            (name, "upgrade"): Change({}, words=("apply", "--yes", "--upgrade", "--allow-disruption"), plane=NEWER),
             (name, "prune"): Change({}, words=("apply", "--yes", "--prune"), beside=True, gone=True),
             (name, "delete"): Change({}, words=("delete", POOL, "--yes"), beside=True, gone=True),
             (name, "scale"): Change(grown, words=("scale", POOL, "--nodes", "4"), nodes=4),
@@ -174,6 +179,8 @@ def prepare(stage: Stage, cloud: Cloud, change: Change) -> None:
     before = _written(stage, "before.yaml", _spec(cloud, change, after=False))
     _written(stage, "after.yaml", _spec(cloud, change, after=True))
     stage.made(before)
+    if change.plane:
+        daemon.upgrade_cluster(stage.info, "train", kubernetes_version=change.plane)
 
 
 def start_apply(stage: Stage, which: str, *more: str) -> Started:
@@ -212,6 +219,8 @@ def _require_labels(stage: Stage, cloud: Cloud, change: Change) -> None:
     moved.
     """
     declared = _spec(cloud, change, after=True)["pools"]
+    if change.plane:
+        assert {node.kubelet.startswith(f"v{change.plane}") for node in stage.nodes() if node.devices} == {True}
     devices = {
         pool["name"]: [change.devices if pool["name"] == cloud.pool else 2] * pool["nodes"]["count"]
         for pool in declared

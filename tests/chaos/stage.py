@@ -85,6 +85,7 @@ class NodeSeen:
     labels: dict[str, str]
     taints: tuple[str, ...]
     devices: int
+    kubelet: str
 
 
 class Forge:
@@ -338,9 +339,31 @@ class Stage:
                 item["metadata"]["labels"],
                 tuple(sorted(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in item["spec"].get("taints", ()))),
                 int(item["status"]["allocatable"].get("nvidia.com/gpu", 0)),
+                item["status"]["nodeInfo"]["kubeletVersion"],
             )
             for item in items
         ]
+
+    def occupy(self, pool: str) -> None:
+        """Have two pods of a Deployment run on nodes of a declared pool, and on no others."""
+        container = {"name": "main", "image": "busybox", "command": ["sleep", "infinity"]}
+        pod = {
+            "nodeSelector": {"gpukube.io/pool": pool},
+            "tolerations": [{"operator": "Exists", "effect": "NoSchedule", "key": "nvidia.com/gpu"}],
+            "containers": [container],
+        }
+        labels = {"app": "guest"}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+        with self._kube() as client:
+            made = {"metadata": {"name": "guest"}, "spec": spec}
+            client.post("/apis/apps/v1/namespaces/default/deployments", json=made).raise_for_status()
+
+            def running() -> int:
+                answer = client.get("/api/v1/namespaces/default/pods", params={"labelSelector": "app=guest"})
+                return sum(item["status"]["phase"] == "Running" for item in answer.raise_for_status().json()["items"])
+
+            wait_for(lambda: running() == 2)
 
     def clusters(self) -> list[Json]:
         """All clusters, as the status shows them."""

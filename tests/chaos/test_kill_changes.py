@@ -24,9 +24,39 @@ Action = Literal["hang", "hang-after"]
 BOTH: tuple[Action, ...] = ("hang", "hang-after")
 MOST_CHANGES = 8
 WRITES = {
-    "aks": {"update": 1, "sharing": 1, "roll": 1, "recreate": 2, "surge": 2, "prune": 1, "delete": 1, "scale": 1},
-    "eks": {"update": 1, "sharing": 1, "roll": 2, "recreate": 3, "surge": 6, "prune": 3, "delete": 3, "scale": 1},
-    "gke": {"update": 3, "sharing": 1, "roll": 1, "recreate": 2, "surge": 2, "prune": 1, "delete": 1, "scale": 1},
+    "aks": {
+        "update": 1,
+        "sharing": 1,
+        "roll": 1,
+        "recreate": 2,
+        "surge": 2,
+        "upgrade": 1,
+        "prune": 1,
+        "delete": 1,
+        "scale": 1,
+    },
+    "eks": {
+        "update": 1,
+        "sharing": 1,
+        "roll": 2,
+        "recreate": 3,
+        "surge": 6,
+        "upgrade": 1,
+        "prune": 3,
+        "delete": 3,
+        "scale": 1,
+    },
+    "gke": {
+        "update": 3,
+        "sharing": 1,
+        "roll": 1,
+        "recreate": 2,
+        "surge": 2,
+        "upgrade": 1,
+        "prune": 1,
+        "delete": 1,
+        "scale": 1,
+    },
 }
 """How many changes each story asks its cloud for; on EKS some are vain, the next run makes or deletes it again."""
 
@@ -83,6 +113,24 @@ def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
         struck += 1
         assert struck <= 2 * MOST_CHANGES
     assert struck == 2 * WRITES[name][what]
+    require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())
+
+
+DRAIN_CALLS = (("PATCH", "/nodes/"), ("POST", "/eviction"))
+
+
+@pytest.mark.turns(6)
+@pytest.mark.parametrize("name", CLOUDS)
+def test_recreate_when_killed_in_its_drain_then_the_next_run_drains_the_rest_and_converges(
+    stage: Stage, name: str
+) -> None:
+    cloud, change = CLOUDS[name], CHANGES[name, "recreate"]
+    prepare(stage, cloud, change)
+    stage.occupy(cloud.pool)
+    for method, path in DRAIN_CALLS:
+        daemon.add_fault(stage.info, "hang-after", service="kube", method=method, path=path)
+        assert stage.kill_at_fault(start_change(stage, cloud, change), with_children=True), path
+        assert stage.pools()[cloud.pool] == 2, "nothing is deleted before the pods have left"
     require_changed(stage, cloud, change, start_change(stage, cloud, change).wait())
 
 
