@@ -6,9 +6,11 @@ own part of a provider from here: the spec its models, the GPU room its machines
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib.metadata import EntryPoints, distributions
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import MissingExtra
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 ENTRY_POINT_GROUP = "gpukube.providers"
+_UVX_CACHE: Final = "archive-v0"
+"""Environments of uvx lie there, below `uv cache dir`."""
 
 
 @cache
@@ -72,6 +76,22 @@ def member_of(name: str, member: str) -> object:
         return getattr(provider, member)
     except AttributeError as error:
         raise unusable(name, f"cannot be used: {error}") from error
+
+
+def install_command(extra: str) -> str:
+    """Write the command that brings an extra to where this gpukube runs.
+
+    Where a tool made the environment, pip of the user's shell would install elsewhere. Such tools make it anew, so that
+    their command names all extras: one alone would take away those that were there.
+    """
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return "pipx install --force 'gpukube[all]'"
+    if (prefix / "uv-receipt.toml").is_file():
+        return "uv tool install --force 'gpukube[all]'"
+    if _UVX_CACHE in prefix.parts:
+        return "uvx --from 'gpukube[all]' gpukube ..."
+    return f"pip install 'gpukube[{extra}]'"
 
 
 def unusable(name: str, why: str) -> MissingExtra:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from gpukube.core.values import Ability
 from gpukube.errors import MissingExtra
-from gpukube.installed import ENTRY_POINT_GROUP, load_installed, provider_names
+from gpukube.installed import ENTRY_POINT_GROUP, install_command, load_installed, provider_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -395,6 +395,4 @@ def importing_sdk(distributions: str, modules: tuple[str, ...], extra: str, wher
         if not (error.name or "").startswith(modules):
             raise
         verb = "are" if " and " in distributions else "is"
-        raise MissingExtra(
-            f"{distributions} {verb} not installed", where=where, fix=f"pip install 'gpukube[{extra}]'"
-        ) from error
+        raise MissingExtra(f"{distributions} {verb} not installed", where=where, fix=install_command(extra)) from error

@@ -149,13 +149,14 @@ class Shelter:
             SpecError: The sandbox does not take an entry.
             MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
         """
+        from gpukube.installed import install_command
         from gpukube.sandbox import daemon
 
         for entry in entries:
             try:
                 daemon.call(self._info, "POST", entry.part, entry.body)
             except daemon.NotInstalled as error:
-                fix = f"pip install 'gpukube[{entry.body.get('provider')}]'"
+                fix = install_command(str(entry.body.get("provider")))
                 raise MissingExtra(str(error), where=entry.places.at(), fix=fix) from error
             except daemon.SandboxError as error:
                 where, fix = entry.places.key_at(error.at), "write it as docs/sandbox.md says under What exists"
@@ -163,6 +164,7 @@ class Shelter:
 
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
         """Declare one cluster and what its pools name; gives what was not there, in words."""
+        from gpukube.installed import install_command
         from gpukube.sandbox import daemon
 
         provider = cluster.provider
@@ -175,7 +177,7 @@ class Shelter:
                 request, zones = dict(pool.create.params), list(pool.target.zones)
                 made += daemon.declare(self._info, provider, **place, zones=zones, request=request)
         except daemon.NotInstalled as error:
-            fix = f"pip install 'gpukube[{provider}]'"
+            fix = install_command(provider)
             raise MissingExtra(str(error), where=cluster.where, fix=fix) from error
         except daemon.SandboxError as error:
             raise SpecError(
@@ -477,10 +479,12 @@ def _running() -> SandboxInfo:
 def _require_extra() -> None:
     from importlib.util import find_spec
 
+    from gpukube.installed import install_command
+
     missing = [name for name in ("starlette", "uvicorn", "cryptography") if find_spec(name) is None]
     if missing:
         raise MissingExtra(
             f"the sandbox needs {', '.join(missing)}",
             where=Where("sandbox"),
-            fix="pip install 'gpukube[sandbox]'",
+            fix=install_command("sandbox"),
         )

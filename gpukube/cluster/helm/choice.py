@@ -16,6 +16,7 @@ from gpukube.cluster.helm.cli import HelmCli
 from gpukube.cluster.helm.embedded import HelmSdk
 from gpukube.cluster.process.child import DeadlinePassed, Stop, run_child
 from gpukube.errors import HelmTimeout, MissingExtra
+from gpukube.installed import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,7 +68,7 @@ def choose_engine(
         else "neither the helm command nor the embedded Helm is installed",
         where="helm",
         why=f"the device plugin is installed with Helm{unfit}{elsewhere}",
-        fix=install if elsewhere else f"pip install 'gpukube[helm]', or {install}",
+        fix=install if elsewhere else f"{install_command('helm')}, or {install}",
         code="missing-helm",
     )
 
