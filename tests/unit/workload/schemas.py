@@ -11,7 +11,7 @@ from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
-from lightkube.models import apps_v1, batch_v1, core_v1, meta_v1
+from lightkube.models import apps_v1, batch_v1, core_v1, meta_v1, networking_v1
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ _SPECS: Final[Mapping[tuple[str, str], object]] = {
 _MODELS: Final[Mapping[tuple[str, str], type]] = {
     ("v1", "Pod"): core_v1.Pod,
     ("v1", "Service"): core_v1.Service,
+    ("v1", "ServiceAccount"): core_v1.ServiceAccount,
+    ("v1", "ConfigMap"): core_v1.ConfigMap,
+    ("v1", "PersistentVolumeClaim"): core_v1.PersistentVolumeClaim,
+    ("batch/v1", "CronJob"): batch_v1.CronJob,
+    ("networking.k8s.io/v1", "NetworkPolicy"): networking_v1.NetworkPolicy,
     ("batch/v1", "Job"): batch_v1.Job,
     ("apps/v1", "Deployment"): apps_v1.Deployment,
     ("apps/v1", "StatefulSet"): apps_v1.StatefulSet,
