@@ -130,7 +130,7 @@ def address(cluster: ClusterRef) -> str:
 def cluster_ref(number: int) -> ClusterRef:
     """Name a cluster; keys are not in the order of names."""
     identity = {"subscription": SUBSCRIPTION, "resourceGroup": f"ml-{number % 3}"}
-    return ClusterRef(f"c{number * 7 % 1000}", "aks", f"train-{number}", identity)
+    return ClusterRef(f"c{number * 7 % 100_003}", "aks", f"train-{number}", identity)
 
 
 def fleet_of(count: int, seed: int = 1, trouble: float = 0.1) -> Fleet:
