@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.parts import Document
     from gpukube.engine.documents.shapes.doctor import DoctorDocument, PatientPart
     from gpukube.engine.documents.shapes.listing import ListDocument
-    from gpukube.engine.documents.shapes.parts import Diagnostic
+    from gpukube.engine.documents.shapes.parts import Diagnostic, ScopePart
     from gpukube.engine.documents.shapes.plan import ClusterPart, GpuSum, PlanDocument
     from gpukube.engine.documents.shapes.quotas import Quota
     from gpukube.engine.documents.shapes.report import ReportDocument
@@ -124,8 +124,13 @@ def _identity(document: Document, known: Document) -> Iterable[tuple[str, object
     yield "kind", document["kind"], known["kind"]
     yield "number of shards", ours["total"], theirs["total"]
     yield "spec", ours["spec"], theirs["spec"]
-    yield "filters", " ".join(ours["filters"]) or "none", " ".join(theirs["filters"]) or "none"
+    yield "filters", _filters(document), _filters(known)
     yield "number of clusters", ours["of"], theirs["of"]
+
+
+def _filters(document: Document) -> str:
+    scope = cast("ScopePart | None", document.get("scope"))
+    return " ".join(scope["filters"]) if scope and scope["filters"] else "none"
 
 
 def _places(ordered: Sequence[tuple[str, Document]]) -> dict[str, int]:

@@ -26,15 +26,13 @@ def shard_part(prepared: Prepared, specs: Sequence[LoadedSpec], exit_code: int) 
     Raises:
         ValueError: The run took no shard.
     """
-    filters = prepared.filters
-    if filters.shard is None:
+    shard = prepared.filters.shard
+    if shard is None:
         raise ValueError("no shard")
-    globs = [f"--cluster={glob}" for glob in filters.clusters] + [f"--pool={glob}" for glob in filters.pools]
     return {
-        "index": filters.shard.index,
-        "total": filters.shard.total,
+        "index": shard.index,
+        "total": shard.total,
         "spec": spec_digest(specs),
-        "filters": globs,
         "clusters": dict(prepared.places),
         "of": prepared.of,
         "exitCode": exit_code,

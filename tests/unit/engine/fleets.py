@@ -78,8 +78,6 @@ class Fleet:
     plans: tuple[ClusterPlan, ...]
     idle: frozenset[str] = frozenset()
     spec: str = "sha256:0"
-    filters: tuple[str, ...] = ()
-    skip_cluster: bool = False
 
     def whole(self, kind: Literal["Plan", "Diff"] = "Plan") -> tuple[Json, int]:
         """Give the document of one run, and its exit code."""

@@ -258,7 +258,7 @@ WRONG: dict[str, tuple[list[Json], str, str]] = {
         "its spec is sha256:1; that of 0.json is sha256:0",
     ),
     "other filters": (
-        [FIRST, with_shard(SECOND, filters=["--cluster=a*", "--pool=b"])],
+        [FIRST, {**SECOND, "scope": {"owners": ["fleet"], "filters": ["--cluster=a*", "--pool=b"]}}],
         "merge-differs",
         "its filters is --cluster=a* --pool=b; that of 0.json is none",
     ),

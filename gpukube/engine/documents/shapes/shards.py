@@ -14,8 +14,6 @@ class ShardPart(TypedDict):
     """How many shards there are."""
     spec: str
     """Digest of the whole spec, with defaults, variables and --set."""
-    filters: list[str]
-    """--cluster and --pool, which are applied before the clusters are dealt out."""
     clusters: dict[str, int]
     """Clusters of this shard by key -> their places among those of all shards, from 1; empty when none is in it."""
     of: int
