@@ -36,6 +36,9 @@ COMMANDS: Final = (
     ("pool", "get", "a100mig"),
     ("pool", "verify", "-o", "junit"),
     ("doctor", "-o", "markdown"),
+    ("pool", "plan", "-o", "comment"),
+    ("pool", "plan", "diff", "-o", "codequality"),
+    ("doctor", "-o", "junit"),
     ("pool", "create"),
     ("pool", "delete", "a100mig", "--yes"),
 )

@@ -1,9 +1,9 @@
 """Documents as GitHub's workflow commands: annotations beside the lines of the files, and a sum as plain text.
 
 Source: docs.github.com "Workflow commands for GitHub Actions"; escapes as in actions/toolkit
-packages/core/src/command.ts. GitHub shows 10 errors and 10 warnings of a step and 50 annotations of a job
-(actions/toolkit docs/problem-matchers.md, Limitations) and drops the rest without a word: so the worst come first, and
-what is left is in the log, with its count in the last annotation.
+packages/core/src/command.ts. GitHub shows 10 errors and 10 warnings of a step (docs.github.com/en/rest/checks/runs) and
+50 annotations of a job (actions/toolkit docs/problem-matchers.md, Limitations) and drops the rest silently: so the
+worst come first, and what is left is in the log, with its count in the last annotation.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
 
 COMMENT: Final = 65_536
 """Characters of a comment (GitHub: "body is too long (maximum is 65536 characters)"; GitLab takes 1,000,000). Counted
-in UTF-16, in which an emoji is two: never fewer than whoever counts."""
+in UTF-16, in which an emoji is two: never fewer than whoever counts, and 196,608 bytes of UTF-8 at most."""
 SUMMARY: Final = 1_048_576
-"""Bytes of a step's summary: more are not shown at all (actions/runner FileCommandManager.cs, AttachmentSizeLimit)."""
+"""Bytes of a step's summary: more is not shown (docs.github.com "Workflow commands", "Step isolation and limits")."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~#])")
 _LINK: Final = re.compile(r"https://[\w./?=&#%~:@+,-]+", re.ASCII)
