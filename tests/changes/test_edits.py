@@ -1,7 +1,7 @@
 """Every field of a spec edited on live pools: the change of the tables, the consent it needs, then none.
 
 What each edit is by the tables is checked in each run, without a cloud. Live pools of so many fields cost minutes: a
-sixth of the edits, another each day.
+twelfth of the edits, another each day.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def planned(provider: Provider, old: Desired, new: Desired) -> dict[str, str]:
     return {str(change.field): provider.update_row(change, changes).kind for change in changes}
 
 
-@pytest.mark.turns(2 * PARTS)
+@pytest.mark.turns(4 * PARTS)
 @pytest.mark.parametrize(("group", "kind", "part"), CASES)
 def test_edit_when_applied_then_what_the_tables_promise_and_nothing_is_left(
     group: str, kind: Class, part: int, world: World

@@ -115,6 +115,7 @@ def test_configurations_when_counted_then_at_least_twenty_each_of_a_file_of_its_
     assert (len(sources) >= 20, len(set(sources))) == (True, len(sources))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_pools_when_other_tools_made_them_then_the_import_adopts_them_and_changes_nothing(
     cloud: str, world: World

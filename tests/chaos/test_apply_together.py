@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.chaos.changes import Cloud
-    from tests.chaos.stage import Ended, Stage, Started
+    from tests.chaos.stage import Ended, NodeSeen, Stage, Started
 
 CLEAN = (0, 1, 3)
 """How the one that was slower may end."""
@@ -54,7 +54,7 @@ def apply(stage: Stage, spec: Path) -> Started:
     return stage.start("pool", "apply", "--yes", "--allow-disruption", "-f", str(spec), "-o", "json")
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize(("name", "held"), CASES)
 def test_apply_when_one_spec_is_applied_twice_at_once_then_the_change_is_made_once(
     stage: Stage, name: str, held: tuple[str, str, str] | None
@@ -97,12 +97,20 @@ def other_spec(stage: Stage, cloud: Cloud, replicas: Sequence[int]) -> Path:
 
 
 def require_both(stage: Stage, specs: Sequence[Path], devices: set[int]) -> None:
-    """Both are as declared; each node has its entry and shows what it promises; no entry is left over."""
+    """Both are as declared; each node has its entry and shows what it promises; no entry is left over.
+
+    Each run proves its own pools; when the other one changes the release after that, the plugin's pods are replaced on
+    all nodes.
+    """
+
+    def ours() -> list[NodeSeen]:
+        return [node for node in stage.nodes() if "gpukube.io/pool" in node.labels]
+
+    wait_for(lambda: {node.devices for node in ours()} == devices, ours)
     for spec in specs:
         same = stage.run("pool", "plan", "diff", "-f", str(spec))
         assert same.code == 0, same.said
-    nodes = [node for node in stage.nodes() if "gpukube.io/pool" in node.labels]
-    assert {node.devices for node in nodes} == devices
+    nodes = ours()
     named = {node.labels[CONFIG_LABEL] for node in nodes}
     keys = stage.config_keys()
     assert named < keys, (named, keys)

@@ -81,11 +81,13 @@ def test_boundaries_when_compared_with_an_undisturbed_run_then_none_is_left_out(
     assert [path.rpartition("/")[2] for _, path in undisturbed.arm[-2:]] == ["a100mig", "a100mig"]
 
 
-def test_create_when_killed_at_every_call_before_the_first_change_in_a_row_then_converges(
-    stage: Stage, undisturbed: Undisturbed
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("part", range(3))
+def test_create_when_killed_at_every_third_call_before_the_first_change_in_a_row_then_converges(
+    stage: Stage, undisturbed: Undisturbed, part: int
 ) -> None:
     boundaries = [("arm", at) for at in (1, 2, 3)] + [("kube", at) for at in range(1, BEFORE_HELM + 1)]
-    for service, nth in boundaries:
+    for service, nth in boundaries[part::3]:
         daemon.add_fault(stage.info, "hang", service=service, nth=nth)
         assert stage.kill_at_fault(stage.start_create(), with_children=True), (service, nth)
         assert stage.pools() == {"nodepool1": 1}
@@ -134,7 +136,7 @@ def test_create_when_killed_at_a_call_of_the_cluster_then_converges(
         daemon.reset(stage.info)
 
 
-@pytest.mark.turns(4)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("case", HELM_CALLS)
 def test_create_when_the_machine_dies_while_helm_runs_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str

@@ -100,7 +100,7 @@ class Killer:
             ] += 1
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(8)
 @pytest.mark.parametrize(("name", "what"), CHANGES)
 def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
     stage: Stage, name: str, what: str
@@ -147,7 +147,7 @@ HELM_CALLS = {
 """A spread of the requests of the two runs of Helm: method, path, which of those."""
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(12)
 @pytest.mark.parametrize(("call", "action"), [(call, action) for call in HELM_CALLS for action in BOTH])
 def test_sharing_when_the_machine_dies_while_helm_runs_then_converges(stage: Stage, call: str, action: Action) -> None:
     cloud, change = CLOUDS["aks"], CHANGES["aks", "sharing"]

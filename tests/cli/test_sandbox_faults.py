@@ -27,6 +27,7 @@ def test_page_when_it_lists_kinds_then_all_of_them() -> None:
     assert list(EXERCISES) == ["A stock-out", "Throttling", "A lost answer", "A missing permission"]
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("name", EXERCISES)
 def test_exercise_when_done_as_written_then_prints_what_is_shown(
     name: str, gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def test_plan_when_nothing_changed_then_nothing_is_found(world: World) -> None:
     assert findings(world.plan()) == set()
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("number", range(len(ROUNDS)))
 def test_plan_when_several_things_changed_then_just_those(number: int, world: World) -> None:
     require_found(world, ROUNDS[number])

@@ -54,6 +54,7 @@ LINES = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(
     "cloud",
     [

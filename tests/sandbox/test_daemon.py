@@ -102,6 +102,7 @@ def test_up_when_the_process_was_killed_then_a_new_one_with_nothing_in_it(state_
     assert daemon.status(second)["clusters"] == []
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
 def test_up_when_the_state_file_is_broken_then_replaced(state_dir: Path, content: str) -> None:
     state_dir.mkdir(parents=True)

@@ -326,6 +326,7 @@ def test_validate_when_run_then_the_sdk_of_no_cloud(cloud: str, loaded: Loader) 
     assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", SDKS)
 def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str, loaded: Loader) -> None:
     spec = str(ROOT / "examples" / f"{SPECS[cloud]}.yaml")

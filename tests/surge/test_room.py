@@ -22,6 +22,7 @@ QUOTAS: dict[str, tuple[str, int, Document]] = {
 """Enough for the old pool, too little for the new one."""
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_plan_when_the_quota_has_no_room_for_both_then_surge_is_impossible(world: World, cloud: str) -> None:
     story = begin(world, cloud, f"quota-{cloud}")

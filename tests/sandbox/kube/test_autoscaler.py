@@ -378,6 +378,7 @@ async def gke(world: World) -> KubeCluster:
     return cluster.kube
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("cloud", [aks, eks, gke])
 def test_pool_when_a_pod_waits_then_it_goes_from_zero_to_one_and_back(cloud: Callable[..., Any]) -> None:
     async def story() -> None:

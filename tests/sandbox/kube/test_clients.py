@@ -147,6 +147,7 @@ def test_helm_when_chart_is_installed_then_nodes_advertise_and_after_uninstall_n
     advertises(fleet, "single", {"nvidia.com/gpu": "0"})
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     ("values", "namespace", "text"),
     [

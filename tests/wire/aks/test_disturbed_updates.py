@@ -93,6 +93,7 @@ ONCE: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("fault", ONCE)
 @pytest.mark.usefixtures("live")

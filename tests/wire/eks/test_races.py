@@ -250,6 +250,7 @@ def test_version_when_going_to_and_fro_makes_no_more_versions(cloud: EksCloud, f
     assert native["launchTemplate"]["version"] == "1"
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("action", ["drop-before", "drop-after", "status"])
 @pytest.mark.parametrize(
     "path", ["/update-version$", "/update-config$", "Action=CreateLaunchTemplateVersion$", "/tags/"]

@@ -94,6 +94,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", TARGETS)
 def test_pool_when_created_shows_no_difference_and_leaves_nothing(cloud: EksCloud, follow: Follow, name: str) -> None:
     desired = wanted(cloud, TARGETS[name])

@@ -97,6 +97,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS.keys())
 def test_pool_when_created_settles_and_has_no_differences(
     target: Target, sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow
