@@ -49,7 +49,7 @@ class Pace:
 
 OVERTIME_S = 5.0
 """Beyond the run's timeout, which ends waits: the last look, and a change on its way, still get an answer."""
-QUICK = Pace(poll_s=0.25, settle_s=6.0, verify_s=90.0)
+QUICK = Pace(poll_s=0.1, settle_s=6.0, verify_s=90.0)
 """For clouds whose time runs faster."""
 
 
