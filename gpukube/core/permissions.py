@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Collection, Iterable, Mapping
 
     from gpukube.core.values import ClusterRef, Desired
@@ -25,6 +26,19 @@ EXTRAS: Final[Mapping[Extra, str]] = {
     "catalog": "for gpukube catalog refresh",
 }
 """What only some command lines need -> the words for it in `Permission.when`."""
+PRINT_POLICY: Final = "gpukube doctor -f SPEC --print-policy apply"
+"""The command that prints all that a spec needs, for messages about one thing that is missing."""
+
+
+def permission_fix(text: str, form: re.Pattern[str]) -> str:
+    """Name the permission that a cloud's refusal names last, and the command that prints all; "" where it names none.
+
+    Args:
+        text: The refusal.
+        form: Finds the permission in it, as its group.
+    """
+    named = form.findall(text)
+    return f"allow {named[-1]}; {PRINT_POLICY} prints all that is needed" if named else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

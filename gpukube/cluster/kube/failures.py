@@ -5,6 +5,7 @@ Lives here: exceptions of lightkube and its transport -> AccessError or ClusterE
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -12,6 +13,7 @@ import msgspec
 from lightkube import ApiError
 from lightkube.core.exceptions import ConfigError
 
+from gpukube.core.permissions import PRINT_POLICY
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
+_RIGHT: Final = re.compile(
+    r'cannot (?P<verb>\w+) resource "(?P<resource>[\w/]+)" in API group "(?P<group>[\w.-]*)"'
+    r'(?: in the namespace "(?P<namespace>[\w-]+)")?'
+)
+"""As the API server words it (kubernetes/apiserver pkg/endpoints/handlers/responsewriters/errors.go)."""
 
 
 def explain(where: Where, doing: str, error: Exception) -> AccessError | ClusterError:
@@ -73,7 +80,7 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
             f"denied by the Kubernetes API (403) while {doing}",
             where=where,
             why=text,
-            fix="get a role in the cluster that allows it",
+            fix=_missing(text) or f"get a role in the cluster that allows it; {PRINT_POLICY} prints one",
             code="kube-forbidden",
         )
     return ClusterError(
@@ -83,6 +90,16 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
         fix="run again; if it stays, check the API server's health",
         code="cluster-answer",
     )
+
+
+def _missing(text: str) -> str:
+    """Name the right that the API server's refusal names, as kubectl auth can-i takes it; "" where it names none."""
+    found = _RIGHT.search(text)
+    if found is None:
+        return ""
+    kind = f"{found['resource']}.{found['group']}" if found["group"] else found["resource"]
+    where = f" --namespace {found['namespace']}" if found["namespace"] else ""
+    return f"allow {found['verb']} {kind}{where}; {PRINT_POLICY} prints a role with all that is needed"
 
 
 def brief(error: object) -> str:

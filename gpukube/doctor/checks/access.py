@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.faults import fault
+from gpukube.core.permissions import PRINT_POLICY
 from gpukube.doctor.check import Checks
 from gpukube.errors import AccessError, ClusterError, GpukubeError, NoCluster, NotAllowed, WrongAccount
 
@@ -161,7 +162,6 @@ def _rights(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=f"Kubernetes API of cluster {evidence.cluster.key}",
             seen=f"not allowed: {', '.join(f'{right.verb} {right.resource}' for right in missing)}",
-            fix="ask for a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin); to check: "
-            f"kubectl auth can-i {missing[0]}",
+            fix=f"ask for a role that allows it: {PRINT_POLICY} prints one; to check: kubectl auth can-i {missing[0]}",
             evidence=(purpose,),
         )

@@ -16,6 +16,7 @@ from gpukube.cluster.state.snapshot import has_entry, look
 from gpukube.core.fields import label
 from gpukube.core.jsontree import tree
 from gpukube.core.owners import CONFIG_LABEL
+from gpukube.core.permissions import PRINT_POLICY
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
@@ -254,6 +255,6 @@ def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
             f"not allowed in the cluster: {', '.join(missing)}",
             where=key,
             why=f"{release.kind.title} is installed into namespace {NAMESPACE}",
-            fix="get a role that allows it (on AKS: Azure Kubernetes Service RBAC Cluster Admin)",
+            fix=f"get a role that allows it: {PRINT_POLICY} prints one",
             code="kube-permissions",
         )

@@ -152,7 +152,7 @@ RULES: Final = (
         ours=True,
     ),
     KubeRule(
-        rule=_row("get list", "configmaps serviceaccounts services resourcequotas pods"),
+        rule=_row("get list", "configmaps serviceaccounts resourcequotas pods"),
         purpose="to compare the objects of gpukube's release with what it was installed with",
         source=_API,
         ours=True,
@@ -190,8 +190,16 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("create patch delete watch", "configmaps serviceaccounts services resourcequotas"),
+        rule=_row("create patch delete", "configmaps serviceaccounts"),
         purpose="to install, change and remove the chart",
+        source=_CHARTS,
+        ours=True,
+        level="apply",
+        when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("watch", "serviceaccounts"),
+        purpose="to wait for what the charts' own jobs need",
         source=_CHARTS,
         ours=True,
         level="apply",
@@ -234,6 +242,14 @@ RULES: Final = (
         ours=True,
         level="apply",
         when=RELEASE,
+    ),
+    KubeRule(
+        rule=_row("create patch delete", "resourcequotas"),
+        purpose="to allow the operator's critical pods in its namespace on GKE",
+        source="docs: cloud.google.com/kubernetes-engine/docs/how-to/gpu-operator",
+        ours=True,
+        level="apply",
+        when=OPERATOR,
     ),
     KubeRule(
         rule=_row("get create patch delete", "clusterpolicies", "nvidia.com"),

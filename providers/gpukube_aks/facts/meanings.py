@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.jsontree import items, tree
 from gpukube.core.meanings import Meaning, Problem, find_meaning
 from gpukube.core.meanings import quote as quote_of
+from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -38,6 +39,7 @@ LOGIN: Final = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_
 
 
 quote: Final = partial(quote_of, "Azure")
+_ACTION: Final = re.compile(r"perform action(?:\(s\))? '([\w./]+)'")
 
 _OTHER_PLACE = "choose another size, zone or region, or try later"
 _TABLE: tuple[Meaning, ...] = (
@@ -189,7 +191,7 @@ _TABLE: tuple[Meaning, ...] = (
         codes="AuthorizationFailed|LinkedAuthorizationFailed|Forbidden",
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix="ask for a role with the action in Azure's message",
+        fix=f"allow the action in Azure's message; {PRINT_POLICY} prints all that is needed",
     ),
     Meaning(
         codes="RequestDisallowedByPolicy",
@@ -267,7 +269,11 @@ _BY_STATUS: Mapping[int, Meaning] = {
         code="failed",
     ),
     401: Meaning(error=AccessError, seen="Azure refused the credentials", fix=LOGIN),
-    403: Meaning(error=NotAllowed, seen="the identity lacks a permission", fix="ask for a role with this action"),
+    403: Meaning(
+        error=NotAllowed,
+        seen="the identity lacks a permission",
+        fix=f"ask for a role; {PRINT_POLICY} prints one with all that is needed",
+    ),
     404: Meaning(error=NoCluster, seen="the cluster or pool does not exist", fix="check the names under clusters"),
     409: Meaning(error=Busy, seen="the cluster or the pool is busy", fix="run the same command again later"),
     412: Meaning(
@@ -327,6 +333,8 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
         meaning = _BY_STATUS.get(problem.status, _UNKNOWN)
     note = ", ".join(part for part in (code, f"request {problem.request_id}" if problem.request_id else "") if part)
     fix = _quota_fix(text) if meaning.error is QuotaError else ""
+    if meaning.error is NotAllowed and not meaning.text:
+        fix = permission_fix(text, _ACTION)  # of a linked refusal the last: the first is what is allowed
     return meaning.error_at(where, note=note, why=quote(text), fix=fix)
 
 

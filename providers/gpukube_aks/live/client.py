@@ -67,7 +67,9 @@ _RETRY_FACTOR_S: Final = 0.8
 _RETRY_FACTOR_EMULATED_S: Final = 0.05
 """A port of this machine that does not answer will not answer in ten seconds either."""
 _RETRY_MOST_S: Final = 60
-_NOT_FOUND: Final = 404
+_UNREADABLE: Final = frozenset({403, 404})
+"""Of an operation: it is kept for a while only, and belongs to the subscription, where a role on a resource group does
+not reach (microsoft/azure-container-apps#215)."""
 _PRECONDITION: Final = 412
 _NOT_READY: Final = frozenset({"Creating", "Deleting", "Starting", "Stopping"})
 
@@ -271,11 +273,11 @@ class AksCloud:
         return self._put(pool, request.params)
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once: at the operation where its address is known and still kept, else at the pool."""
+        """Look once: at the operation where its address is known and it may be read, else at the pool."""
         if operation.handle:
             with explained(self._where(operation.pool)):
                 response = self._sdk.send_request(HttpRequest("GET", operation.handle))
-                if response.status_code != _NOT_FOUND:
+                if response.status_code not in _UNREADABLE:
                     return self._progress(operation, response)
         return self._follow_pool(operation)
 

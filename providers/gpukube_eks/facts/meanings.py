@@ -8,11 +8,13 @@ code inside the text. So the text decides before the code does.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.meanings import Meaning, Problem, find_meaning
 from gpukube.core.meanings import quote as quote_of
+from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -39,6 +41,7 @@ _QUOTAS: Final = (
 
 
 quote: Final = partial(quote_of, "AWS")
+_ACTION: Final = re.compile(r"(?:to perform:? |missing permissions for ')([a-z][\w-]*:\w+)")
 
 _EXISTS: Final = Meaning(
     codes="ResourceInUseException",
@@ -143,8 +146,8 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         text=r"(?i)not authorized to launch instances with this launch template",
         error=NotAllowed,
         seen="the identity may not start instances from the launch template",
-        fix="ask for ec2:RunInstances, and for ec2:CreateTags where the pool has tags (aws sts "
-        "decode-authorization-message reads the rest of AWS's message)",
+        fix=f"allow ec2:RunInstances, and ec2:CreateTags where the pool has tags; {PRINT_POLICY} prints all that is "
+        "needed (aws sts decode-authorization-message reads the rest of AWS's message)",
     ),
     # terraform-aws-modules/terraform-aws-eks#823, XenitAB/terraform-modules#396, aws-controllers-k8s/community#2164:
     # what EKS does with its caller's permissions
@@ -153,14 +156,13 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         text=r"(?i)missing permissions for '|not authorized to perform",
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix="ask for the action that AWS names, which EKS needs of its caller",
+        fix=f"allow the action that AWS names; {PRINT_POLICY} prints all that is needed",
     ),
     Meaning(
         codes="AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix="ask for the action that AWS names; node groups also need iam:PassRole for the nodes' role, "
-        "ec2:RunInstances and ec2:CreateTags",
+        fix=f"allow the action that AWS names; {PRINT_POLICY} prints all that is needed",
     ),
     Meaning(
         codes="UnrecognizedClientException|InvalidClientTokenId|ExpiredToken|ExpiredTokenException|RequestExpired|"
@@ -324,7 +326,9 @@ _UNKNOWN: Final = Meaning(
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
     """Make our error of AWS's."""
-    return _meaning_of(problem).error_at(where, note=problem.code, why=quote(problem.text))
+    meaning = _meaning_of(problem)
+    fix = permission_fix(problem.text, _ACTION) if meaning.error is NotAllowed and not meaning.code else ""
+    return meaning.error_at(where, note=problem.code, why=quote(problem.text), fix=fix)
 
 
 def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.meanings import Meaning, Problem, find_meaning
 from gpukube.core.meanings import quote as quote_of
+from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
     AccessError,
     Busy,
@@ -35,6 +36,7 @@ _AGAIN: Final = "run the same command again: it reads the live state first"
 
 
 quote: Final = partial(quote_of, "Google")
+_PERMISSION: Final = re.compile(r"(?i)(?:required|permission) [\"']([a-z]+\.\w+\.\w+)[\"']")
 
 _TABLE: Final[tuple[Meaning, ...]] = (
     # The sentences: hashicorp/terraform-provider-google#15205, #15579 (five at once), #10366 (a pool that goes).
@@ -159,7 +161,8 @@ _BY_CODE: Final[Mapping[str, Meaning]] = {
     "PERMISSION_DENIED": Meaning(
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix="ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project",
+        fix="ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project; "
+        f"{PRINT_POLICY} prints a smaller one",
     ),
     "NOT_FOUND": Meaning(
         error=NoCluster,
@@ -195,6 +198,8 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
     if meaning is None:
         meaning = _LATE if problem.is_late else _BY_CODE.get(problem.code, _UNKNOWN)
     fix = _quota_fix(problem.text) if meaning.error is QuotaError else ""
+    if meaning.error is NotAllowed and not meaning.code:
+        fix = permission_fix(problem.text, _PERMISSION)
     return meaning.error_at(where, note=problem.condition or problem.code, why=quote(problem.text), fix=fix)
 
 

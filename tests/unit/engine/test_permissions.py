@@ -11,13 +11,17 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx2
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from lightkube import ApiError
 
 from gpukube.cli.commands.doctor import EXTRAS as OPTIONS
+from gpukube.cluster.kube.failures import explain
 from gpukube.cluster.names import NAMESPACE
-from gpukube.core.permissions import EXTRAS, Extra, PolicyLevel
+from gpukube.core.meanings import Problem
+from gpukube.core.permissions import EXTRAS, PRINT_POLICY, Extra, PolicyLevel
 from gpukube.engine.change.probing import _NEEDED as PROBING
 from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
 from gpukube.engine.documents.schema import document_schema
@@ -29,6 +33,7 @@ from gpukube.engine.permissions.chart_roles import (
 )
 from gpukube.engine.permissions.policies import describe_policies, file_text
 from gpukube.engine.plan.prepare import prepare, prepare_addresses
+from gpukube.errors import Where
 from gpukube.spec.loading.load import load_specs
 
 if TYPE_CHECKING:
@@ -387,3 +392,52 @@ def test_roles_when_written_then_what_charts_create_allows_nothing_more() -> Non
 
 def test_options_when_listed_for_help_then_those_that_tables_know() -> None:
     assert set(OPTIONS) == set(EXTRAS)
+
+
+LINKED: Final = (
+    "The client 'x' with object id 'x' has permission to perform action "
+    "'Microsoft.ContainerService/managedClusters/agentPools/write' on scope '/subscriptions/1'; however, it does not "
+    f"have permission to perform action(s) '{JOIN}' on the linked scope(s)"
+)
+LAUNCH: Final = "You are not authorized to launch instances with this launch template. Encoded authorization failure"
+TEMPLATE: Final = (
+    "You are not authorized to perform this operation. User: x is not authorized to perform: ec2:CreateLaunchTemplate "
+    "on resource: y. Encoded authorization failure message: SAh2nDlM"
+)
+WRITE: Final = "Microsoft.ContainerService/managedClusters/agentPools/write"
+REFUSALS: Final = {
+    "eks": (
+        ("AccessDeniedException", "User: x is not authorized to perform: eks:TagResource on resource: y",
+         "eks:TagResource"),
+        ("UnauthorizedOperation", TEMPLATE, "ec2:CreateLaunchTemplate"),
+        ("InvalidRequestException", LAUNCH, "ec2:RunInstances"),
+        ("InvalidRequestException", "SLR exists due to missing permissions for 'iam:GetRole'", "iam:GetRole"),
+    ),
+    "aks": (
+        ("AuthorizationFailed", f"The client 'x' does not have authorization to perform action '{WRITE}' over", WRITE),
+        ("LinkedAuthorizationFailed", LINKED, JOIN),
+    ),
+    "gke": (
+        ("PERMISSION_DENIED", 'Required "container.clusters.update" permission(s) for "projects/p/zones/z/clusters/c".',
+         "container.clusters.update"),
+        ("PERMISSION_DENIED", "Permission 'cloudquotas.quotas.get' denied on resource", "cloudquotas.quotas.get"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_refusals_when_a_permission_is_missing_then_the_fix_names_it_and_what_prints_all(cloud: str) -> None:
+    error_of = import_module(f"gpukube_{cloud}.facts.meanings").error_of
+    for code, text, permission in REFUSALS[cloud]:
+        fix = error_of(Problem(code, text, status=403), "train").diagnostics[0].fix
+        assert f"allow {permission}" in fix, fix
+        assert PRINT_POLICY in fix
+
+
+def test_refusal_when_the_cluster_denies_then_the_fix_is_what_kubectl_takes() -> None:
+    request = httpx2.Request("GET", "https://train/api/v1/pods")
+    text = 'pods is forbidden: User "x" cannot create resource "pods/eviction" in API group "" in the namespace "ml"'
+    answer = httpx2.Response(403, json={"code": 403, "message": text, "reason": "Forbidden"}, request=request)
+    fix = explain(Where("train"), "evicting", ApiError(request, answer)).diagnostics[0].fix
+    assert fix.startswith("allow create pods/eviction --namespace ml; ")
+    assert PRINT_POLICY in fix

@@ -164,9 +164,17 @@ def test_operation_when_forgotten_by_azure_is_followed_by_the_pool() -> None:
     assert (progress.done, progress.status) == (False, "Creating")
 
 
-def test_operation_when_the_identity_may_not_read_it_is_an_access_error() -> None:
+def test_operation_when_the_identity_may_not_read_it_is_followed_by_the_pool() -> None:
+    """It belongs to the subscription: a role on the cluster's resource group does not reach it."""
+    answers = [FakeAnswer({"error": {"code": "AuthorizationFailed"}}, 403)]
+    progress = connect(FakeSdk(answers=answers, pools=live("Creating"))).poll(CREATE)
+
+    assert (progress.done, progress.status) == (False, "Creating")
+
+
+def test_operation_when_the_credentials_are_refused_is_an_access_error() -> None:
     with pytest.raises(AccessError):
-        connect(FakeSdk(answers=[FakeAnswer({"error": {"code": "AuthorizationFailed"}}, 403)])).poll(CREATE)
+        connect(FakeSdk(answers=[FakeAnswer({"error": {"code": "ExpiredAuthenticationToken"}}, 401)])).poll(CREATE)
 
 
 def test_delete_when_succeeded_is_done_once_the_pool_is_gone() -> None:
