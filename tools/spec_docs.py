@@ -52,7 +52,8 @@ gpukube init --provider eks --account 111122223333 --region us-east-1 --name tra
 ```
 
 `--provider` may be repeated: one pool, on one cluster of each cloud. `--replicas` shares GPUs by time-slicing,
-`--spot` buys Spot machines. An existing file is kept unless `--force` is given.
+`--spot` buys Spot machines. An existing file is kept unless `--force` is given. `gpukube --sandbox init` prompts for
+nothing: what is not given is an example that the emulated clouds take.
 
 ## Look up a field
 
