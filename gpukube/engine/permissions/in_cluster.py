@@ -318,7 +318,7 @@ def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject)
         file=file,
         documents=documents,
         commands=(f"kubectl apply -f {file}", *(command.format_map(words) for command in subject.commands)),
-        permissions=tuple(_permission(row) for row in rows),
+        permissions=tuple(rule_permission(row) for row in rows),
         notes=tuple(_notes(item, scope, subject)),
     )
 
@@ -335,7 +335,8 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
             yield row
 
 
-def _permission(row: KubeRule) -> Permission:
+def rule_permission(row: KubeRule) -> Permission:
+    """Describe a rule as a permission: verbs and resources, and each pair as kubectl auth can-i takes it."""
     rule, where = row.rule, f" in {NAMESPACE}" if row.ours else ""
     kinds = [f"{resource}.{rule.group}" if rule.group else resource for resource in rule.resources.split()]
     return Permission(
