@@ -9,6 +9,7 @@ import pytest
 
 from gpukube.__main__ import main
 from gpukube.cli.app import command_line
+from gpukube.cli.kinds import FORMATS
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
 from gpukube.engine.merging import KINDS
 from tests.unit.cli.test_completion import commands
@@ -17,6 +18,7 @@ from tests.unit.engine.fleets import fleet_of
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import Literal
 
     Merge = Callable[..., tuple[int, str, str]]
 
@@ -70,6 +72,22 @@ def test_merge_when_files_are_missing_or_cut_off_then_the_rest_marked_as_partial
     assert "error[merge-missing]: partial: 2 of 3 shards missing: 1, 2\n    fix: run these shards again" in err
     code, out, _ = merge(files[2])
     assert (code, out.splitlines()[-1]) == (1, "partial: 2 of 3 shards missing: 1, 2")
+
+
+UNMARKED = ("codequality", "gitlab-terraform", "name", "terraform-json")
+"""Formats of other tools, which have no place for it; the exit code and stderr tell."""
+
+
+@pytest.mark.parametrize("kind", ["Plan", "Diff"])
+def test_merge_when_partial_then_each_format_marks_it(
+    kind: Literal["Plan", "Diff"], tmp_path: Path, merge: Merge
+) -> None:
+    (tmp_path / "1.json").write_text(json.dumps(FLEET.shards(3, kind)[0]))
+    for form in FORMATS[kind]:
+        code, out, err = merge(tmp_path / "1.json", "-o", form)
+        assert (code, "partial: 2 of 3 shards missing: 2, 3" in err) == (1, True), form
+        marks = ("partial: 2 of 3 shards missing: 2, 3", '"missing": [\n      2,', "missing:\n  - 2\n  - 3")
+        assert any(mark in out for mark in marks) != (form in UNMARKED), form
 
 
 @pytest.mark.parametrize(
