@@ -143,14 +143,18 @@ def _is_adoptable(pool: PoolPart) -> bool:
 
 
 def stuck_line(document: PlanDocument) -> str:
-    """Name the pools that no flag applies; nothing when flags, or none, suffice."""
-    stuck = [
-        f"{cluster['cluster']}/{pool['pool']}"
-        for cluster in document["clusters"]
-        for pool in cluster["pools"]
-        if any(found["severity"] == "error" for found in pool["diagnostics"]) and not _is_adoptable(pool)
-    ]
-    return f"no flag applies {', '.join(stuck)}: see its error" if stuck else ""
+    """Name the pools that no flag applies, and those that another tool has to let go of; "" when there are none."""
+    stuck: list[str] = []
+    managed: list[str] = []
+    for cluster in document["clusters"]:
+        for pool in cluster["pools"]:
+            errors = {found["code"] for found in pool["diagnostics"] if found["severity"] == "error"}
+            if errors and not _is_adoptable(pool):
+                into = managed if errors == {"managed-pool"} else stuck
+                into.append(f"{cluster['cluster']}/{pool['pool']}")
+    said = [f"no flag applies {', '.join(stuck)}: see its error"] if stuck else []
+    said += [f"another tool manages {', '.join(managed)}: see its error"] if managed else []
+    return "; ".join(said)
 
 
 def _leaving(devices: Devices) -> Iterator[tuple[str, int]]:

@@ -236,6 +236,12 @@ def test_plan_document_when_no_flag_applies_a_pool_then_named_beside_the_flags()
     stuck = plan_document([ClusterPlan(CLUSTER, pools=(nobodys, theirs))], [])
     assert needs_line(stuck) == "to apply what can be applied, add: --adopt"
     assert stuck_line(stuck) == "no flag applies train-aks/a100mig: see its error"
+    sign = Finding("managed-pool", nobodys.where, "eksctl manages it", fix="let it forget the pool")
+    managed = replace(nobodys, obstacle="managed", diagnostics=(sign,))
+    line = stuck_line(plan_document([ClusterPlan(CLUSTER, pools=(theirs, managed))], []))
+    assert line == (
+        "no flag applies train-aks/a100mig: see its error; another tool manages train-aks/a100mig: see its error"
+    )
 
 
 def test_plan_document_when_clusters_were_not_read_then_named() -> None:
