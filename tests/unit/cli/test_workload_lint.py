@@ -171,15 +171,26 @@ def test_rule_when_it_does_not_exist_then_the_nearest_is_named(capsys: pytest.Ca
     [EXAMPLES / "pre-commit" / ".pre-commit-config.yaml", ROOT / ".pre-commit-hooks.yaml"],
     ids=["example", "hook"],
 )
-@pytest.mark.parametrize(("text", "code"), [(RIGHT, 0), (WRONG, 4)])
-def test_hook_of_pre_commit_when_run_then_checks_the_files_of_the_commit(
-    config: Path, directory: Path, text: str, code: int
+@pytest.mark.parametrize(
+    ("hook", "least", "text"),
+    [
+        ("gpukube-workload-lint", 1, RIGHT),
+        ("gpukube-workload-lint", 1, WRONG),
+        ("gpukube-validate", 1, RIGHT),
+        ("gpukube-validate", -1, RIGHT),
+    ],
+)
+def test_hook_of_pre_commit_when_run_then_checks_what_is_committed(
+    config: Path, hook: str, least: int, text: str, directory: Path
 ) -> None:
     read = yaml.safe_load(config.read_text("utf-8"))
-    (hook,) = read["repos"][0]["hooks"] if isinstance(read, dict) else read
-    (directory / "pools.yaml").write_text(f"{CLUSTERS}  - {POOLS['tainted']}\n")
+    (one,) = [one for one in (read["repos"][0]["hooks"] if isinstance(read, dict) else read) if one["id"] == hook]
+    pool = POOLS["whole"].replace("min: 0", f"min: {least}")
+    (directory / "pools.yaml").write_text(f"{CLUSTERS}  - {pool}\n")
     (directory / "a.yaml").write_text(text)
     (directory / "b.yaml").write_text("replicas: 2\nx: !Ref y\n")
-    program, *words = shlex.split(hook["entry"])
+    program, *words = shlex.split(one["entry"])
     assert program == "gpukube"
-    assert app.run([*words, *hook.get("args", ()), "a.yaml", "b.yaml"]) == code
+    names = ["a.yaml", "b.yaml"] if one.get("pass_filenames", True) else []
+    code = 0 if (least, text) == (1, RIGHT) else 4
+    assert app.run([*words, *one.get("args", ()), *names]) == code
