@@ -1,4 +1,4 @@
-"""The official commands that tests use where they are on PATH: those of the clouds, kubectl, helm and terraform.
+"""The official commands that tests use where they are on PATH: of the clouds, curl, jq, kubectl, helm, terraform.
 
 Lives here: finding them, and how each is had where it is missing. Must not live here: what is asked of them.
 A test that uses one says so, `@pytest.mark.clients("aws")`, and is skipped where there is none (conftest).
@@ -21,16 +21,20 @@ __all__ = ["client"]
 ASKED_FOR_VERSION: Final[Mapping[str, tuple[str, ...]]] = {
     "aws": ("--version",),
     "az": ("version",),
+    "curl": ("--version",),
     "gcloud": ("--version",),
     "helm": ("version",),
+    "jq": ("--version",),
     "kubectl": ("version", "--client"),
     "terraform": ("version",),
 }
 INSTALLED_BY: Final[Mapping[str, str]] = {
     "aws": "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
     "az": "pip install azure-cli",
+    "curl": "https://curl.se/download.html",
     "gcloud": "https://cloud.google.com/sdk/docs/install",
     "helm": "https://helm.sh/docs/intro/install",
+    "jq": "https://jqlang.org/download",
     "kubectl": "https://kubernetes.io/docs/tasks/tools",
     "terraform": "https://developer.hashicorp.com/terraform/install",
 }

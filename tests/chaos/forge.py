@@ -1,8 +1,8 @@
 """Starts gpukube processes in a moment: everything is imported once, then each process is a fork of this one.
 
-Run as a script. One JSON object per line comes in on standard input: `{"argv", "env", "out", "err"}`. The process id
-goes out at once, `{"pid"}`, and `{"pid", "code"}` when the process has ended (negative: a signal). What a fork runs is
-`gpukube.__main__.main`, in a session of its own and with nothing but the environment given.
+Run as a script. One JSON object per line comes in on standard input: `{"argv", "env", "cwd", "out", "err"}`. The
+process id goes out at once, `{"pid"}`, and `{"pid", "code"}` when the process has ended (negative: a signal). What a
+fork runs is `gpukube.__main__.main`, in a session of its own and with nothing but the environment given.
 
 Commands import what they need when they run: what a fork had to import, this process imports after it, so that no
 other fork has to.
@@ -60,6 +60,7 @@ def become(order: dict[str, object]) -> None:
         assert isinstance(environ, dict)
         os.environ.clear()
         os.environ.update(environ)
+        os.chdir(str(order["cwd"]))
         for number, path in ((1, order["out"]), (2, order["err"])):
             handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.dup2(handle, number)

@@ -101,9 +101,9 @@ class Forge:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def start(self, argv: Sequence[str], environ: dict[str, str], out: Path, err: Path) -> int:
+    def start(self, argv: Sequence[str], environ: dict[str, str], out: Path, err: Path, *, cwd: str = ".") -> int:
         """Start a process; gives its id."""
-        order = {"argv": list(argv), "env": environ, "out": str(out), "err": str(err)}
+        order = {"argv": list(argv), "env": environ, "cwd": cwd, "out": str(out), "err": str(err)}
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()

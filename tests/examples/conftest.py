@@ -1,4 +1,4 @@
-"""An empty sandbox, with no cluster in it: a spec's clusters are made by --sandbox."""
+"""An empty sandbox, with no cluster in it: a spec's clusters are made by --sandbox. And a machine for pipelines."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import guard
+from tests.chaos.stage import Forge
 from tests.cli.harness import Gpukube
+from tests.examples.shop import Shop
 from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from gpukube.sandbox.daemon import SandboxInfo
 
 SPEED = 2000.0
@@ -27,3 +32,23 @@ def gpukube(
     monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", running_sandbox.state_dir)
     monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)  # the audit hook would outlive the test
     return Gpukube(running_sandbox, capsys)
+
+
+@pytest.fixture(scope="session")
+def forge() -> Iterator[Forge]:
+    """Start the process that the gpukube of pipelines is a fork of."""
+    made = Forge()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shop(running_sandbox: SandboxInfo, forge: Forge, tmp_path: Path) -> Iterator[Shop]:
+    """Give the test a machine whose gpukube works in an empty sandbox."""
+    emptied(running_sandbox, SPEED)
+    environ = {"GPUKUBE_SANDBOX": "1", "GPUKUBE_SANDBOX_STATE": running_sandbox.state_dir, "NO_COLOR": "1"}
+    directory = tmp_path / "shop"
+    directory.mkdir()
+    made = Shop(forge, directory, environ)
+    yield made
+    made.close()
