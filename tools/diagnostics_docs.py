@@ -87,7 +87,7 @@ pools:
 
 `-o json` has every finding with its number, position and field, and what was silenced. `-o github` writes annotations
 beside the lines of the spec, as many as GitHub shows per step, and the rest into the log. `-o sarif` writes SARIF 2.1.0
-for code scanning. In a workflow:
+for code scanning. All formats: [formats](../formats.md). In a workflow:
 
 ```yaml
 - run: gpukube validate -f 'pools/**/*.yaml' --strict -o github

@@ -41,6 +41,8 @@ CLUSTERS = ["train-eks", "train-aks", "train-gke"]
 def tab(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Tab:
     """Press Tab at the end of a line, as bash does."""
     monkeypatch.delenv("GPUKUBE_FILE", raising=False)
+    # A slow Tab ends its process with 0: here that would be the whole run of the tests, without a word.
+    monkeypatch.setattr("gpukube.cli.completion._PATIENCE_S", 600.0)
 
     def press(line: str) -> list[str]:
         words = line.split(" ")
