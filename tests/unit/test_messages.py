@@ -72,12 +72,13 @@ def test_good_example_when_validated_then_nothing_of_the_kind_is_said(
     assert f"[{rule_label(case.code)}]" not in said, said
 
 
-@each_case
-def test_message_when_shown_then_keeps_the_house_form(case: Case) -> None:
-    assert not [word for word in STYLE_FORBIDS if word in case.said]
-    for line in case.said.splitlines():
-        assert not line.endswith((".", " ")) or line.endswith("...")
-    assert sum(case.said.count(f"{severity}[") for severity in SEVERITIES) == case.said.count("    fix: ")
+def test_messages_when_shown_then_keep_the_house_form() -> None:
+    for case in CASES:
+        assert not [word for word in STYLE_FORBIDS if word in case.said], case.name
+        for line in case.said.splitlines():
+            assert not line.endswith((".", " ")) or line.endswith("..."), case.name
+        found = sum(case.said.count(f"{severity}[") for severity in SEVERITIES)
+        assert found == case.said.count("    fix: "), case.name
 
 
 def test_codes_when_validate_can_show_them_then_each_has_a_page() -> None:
