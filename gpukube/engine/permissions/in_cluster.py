@@ -9,6 +9,7 @@ The verbs are those of the calls of `cluster.kube`, and of Helm's own: of its st
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,9 @@ _API: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/authorizati
 _HELM: Final = "helm.sh/helm pkg/storage/driver/secrets.go"
 _CHARTS: Final = "objects of the rendered charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0"
 _ESCALATION: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/rbac, privilege escalation prevention"
+
+_UNSAFE: Final = re.compile(r"[^\w.-]+")
+"""What names of files cannot hold, or should not: a cluster that is given by its address has that for a key."""
 
 PLUGIN: Final = "for pools with the device-plugin chart"
 OPERATOR: Final = "for pools with the GPU Operator"
@@ -299,7 +303,7 @@ TABLE: Final = (
 def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject) -> CloudPolicy:
     """Write the roles of one cluster, their bindings, and gpukube's namespace, without which a role cannot be there."""
     rows = tuple(_chosen(item, scope))
-    name, file = f"gpukube-{scope.level}", f"kubernetes-{item.cluster.key}-{scope.level}.yaml"
+    name, file = f"gpukube-{scope.level}", f"kubernetes-{_UNSAFE.sub('-', item.cluster.key)}-{scope.level}.yaml"
     everywhere, ours = ([row.rule for row in rows if row.ours is ours] for ours in (False, True))
     words = {**item.cluster.identity, "name": item.cluster.name, "level": scope.level}
     who = {"kind": subject.kind, "name": subject.name.format_map(words), "apiGroup": _RBAC}

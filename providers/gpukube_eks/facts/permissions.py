@@ -24,7 +24,7 @@ TAGGED: Final = "for pools with tags"
 WITHOUT_CALLS: Final = ("GetCallerIdentity",)
 """Operations that need no permission (docs: STS API reference, GetCallerIdentity)."""
 
-PERMISSIONS: Final = (
+PERMISSIONS: Final = (  # a scope is one or several of rules.permissions, separated by blanks
     Permission(
         name="eks:DescribeCluster",
         calls=("DescribeCluster",),
@@ -184,7 +184,7 @@ PERMISSIONS: Final = (
         source=f"{_EKS}; aws/karpenter-provider-aws#4434",
         level="apply",
         without="the copy is left out: labels that are lost stay lost",
-        scope="tags",
+        scope="nodegroup new-nodegroup",
     ),
     Permission(
         name="eks:UntagResource",
@@ -216,7 +216,7 @@ PERMISSIONS: Final = (
         purpose="to wait for changes, and to see why one failed",
         source=_EKS,
         level="apply",
-        scope="update",
+        scope="cluster nodegroup",
     ),
     Permission(
         name="eks:DeleteNodegroup",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LARGEST: Final = 6144
 """Characters of a managed policy, white space not counted (docs: IAM/reference_iam-quotas)."""
+_MOST: Final = 10
+"""Managed policies of a role, by default (as above)."""
 _SERVICE: Final = "eks-nodegroup.amazonaws.com"
 _SERVICE_ROLE: Final = f"aws-service-role/{_SERVICE}/AWSServiceRoleForAmazonEKSNodegroup"
 """docs: eks/using-service-linked-roles-eks-nodegroups."""
@@ -82,6 +84,11 @@ def _circumstances(clusters: Sequence[ClusterPools]) -> set[str]:
 def _notes(clusters: Sequence[ClusterPools], scope: PolicyScope, *, parts: int) -> Iterator[str]:
     if parts > 1:
         yield f"IAM takes {_LARGEST:,} characters a policy: attach all {parts} parts to the identity"
+    if parts > _MOST:
+        yield (
+            f"IAM attaches {_MOST} policies to a role unless its quota is raised: give each part of the clusters an "
+            "identity of its own (--shard, --cluster)"
+        )
     if roles := sorted({role for item in clusters if (role := item.cluster.identity.get("roleArn", ""))}):
         yield (
             f"attach it to {', '.join(roles)}, which gpukube assumes; the identity that runs gpukube needs only "
@@ -104,7 +111,7 @@ def _size(document: dict[str, object]) -> int:
 def _document(clusters: Sequence[ClusterPools], scope: PolicyScope) -> dict[str, object]:
     """Make the policy: one statement for all permissions that hold on the same resources."""
     rows = scope.choose(PERMISSIONS, _circumstances(clusters))
-    chosen = {kind: [row for row in rows if row.scope == kind] for kind in _STATEMENTS}
+    chosen = {kind: [row for row in rows if kind in row.scope.split()] for kind in _STATEMENTS}
     statements = [_statement(kind, some, clusters) for kind, some in chosen.items() if some]
     return {"Version": "2012-10-17", "Statement": statements}
 
@@ -123,8 +130,7 @@ def _statement(kind: str, rows: Sequence[Permission], clusters: Sequence[Cluster
 _STATEMENTS: Final = {
     "cluster": "Clusters",
     "nodegroup": "NodeGroups",
-    "update": "Updates",
-    "tags": "NodeGroupTags",
+    "new-nodegroup": "NewNodeGroupTags",
     "region": "Region",
     "any": "Account",
     "quota": "Quotas",
@@ -152,13 +158,13 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
     region, account, name = item.cluster.identity["region"], _account(item), item.cluster.name
     prefix = f"arn:{_partition(item)}"
     eks, ec2, iam = f"{prefix}:eks:{region}:{account}", f"{prefix}:ec2:{region}:{account}", f"{prefix}:iam::{account}"
-    if kind in ("cluster", "update"):
+    if kind == "cluster":
         yield f"{eks}:cluster/{name}"
-    if kind in ("nodegroup", "update", "tags"):
+    elif kind == "nodegroup":
         yield f"{eks}:nodegroup/{name}/*/*"
-    if kind == "tags":  # what EKS calls a resource that is not there yet (as reported of CreateAddon)
+    elif kind == "new-nodegroup":  # what EKS calls a resource that is not there yet, as reported of CreateAddon
         yield f"{eks}:/createnodegroup"
-    if kind in ("new-template", "own-template", "template", "template-tags"):
+    elif kind in ("new-template", "own-template", "template", "template-tags"):
         yield f"{ec2}:launch-template/*"
     elif kind == "machine-tags":
         yield from (f"{ec2}:{resource}/*" for resource in ("instance", "volume"))

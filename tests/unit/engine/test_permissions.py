@@ -307,7 +307,7 @@ def test_files_when_written_for_the_example_then_as_expected_and_what_clouds_tak
 
 
 def test_files_when_one_policy_cannot_hold_all_clusters_then_parts_that_together_do() -> None:
-    count = 60
+    count = 150
     addresses = [f"eks:111122223333/eu-west-{number % 3 + 1}/a-rather-long-name-{number}" for number in range(count)]
     found = describe_policies(prepare_addresses(addresses), "apply", ())["policies"]
     policies = [policy for policy in found if policy["cloud"] == "eks"]
@@ -316,7 +316,19 @@ def test_files_when_one_policy_cannot_hold_all_clusters_then_parts_that_together
         (iam,) = policy["documents"]
         check_iam(iam)
         assert any("attach all" in note for note in policy["notes"])
+        assert any("--shard" in note for note in policy["notes"]) is (len(policies) > 10)
     assert sum(len(policy["clusters"]) for policy in policies) == count
+
+
+def test_files_when_clusters_are_given_by_address_then_named_without_slashes() -> None:
+    addresses = [
+        "eks:111122223333/us-east-1/train",
+        "eks:111122223333/eu-west-1/train",
+        "gke:ml-prod/us-central1/train",
+    ]
+    files = [policy["file"] for policy in describe_policies(prepare_addresses(addresses), "plan", ())["policies"]]
+    assert len(set(files)) == len(files)
+    assert all(re.fullmatch(r"[\w.-]+\.(json|yaml)", name) for name in files), files
 
 
 def test_policy_when_the_cluster_is_in_another_partition_then_its_names_are_too() -> None:
