@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED
 from gpukube.cluster.kube.api_types import NODES
 from gpukube.cluster.kube.views import node_view
 from gpukube.cluster.state.node_drift import belongs_to_pool
@@ -14,7 +15,7 @@ from gpukube.core.jsontree import at, pointer, text, texts
 from gpukube.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.core.jsontree import Tree
@@ -38,6 +39,15 @@ def pool_nodes(kube: Kube, pool: Observed, pool_label: str, *, thorough: bool = 
     labels = {pool_label: pool.name} if pool_label and not thorough else None
     nodes = kube.objects(NODES, labels=labels) or ()
     return tuple(node for node in nodes if belongs_to_pool(node_view(node), pool, pool_label))
+
+
+def staying_nodes(nodes: Iterable[Tree]) -> frozenset[str]:
+    """Name the nodes with the sign that no autoscaler may remove them."""
+    return frozenset(
+        text(node, "metadata", "name")
+        for node in nodes
+        if texts(node, "metadata", "annotations").get(SCALE_DOWN_DISABLED) == "true"
+    )
 
 
 def is_cordoned(node: Tree) -> bool:

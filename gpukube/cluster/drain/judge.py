@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.drain.pods import CAPI_DRAIN, DO_NOT_DISRUPT, SAFE_TO_EVICT, go_duration
+from gpukube.cluster.drain.pods import CAPI_DRAIN, DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED, go_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.drain.pods import DisruptionBudget, Gang, NodePod
 
@@ -74,7 +74,12 @@ class Delay:
 
 
 def judge(
-    pods: Iterable[NodePod], budgets: Iterable[DisruptionBudget], now: float, *, allow_disruption: bool = False
+    pods: Iterable[NodePod],
+    budgets: Iterable[DisruptionBudget],
+    now: float,
+    *,
+    staying: Collection[str] = (),
+    allow_disruption: bool = False,
 ) -> tuple[Verdict, ...]:
     """Judge pods of nodes that are to be emptied.
 
@@ -82,11 +87,12 @@ def judge(
         pods: All of the nodes.
         budgets: Of their namespaces.
         now: Seconds since the epoch.
-        allow_disruption: Whether pods are evicted against the signs on them.
+        staying: Names of nodes with the sign that no autoscaler may remove them.
+        allow_disruption: Whether pods are evicted against the signs on them and their nodes.
     """
     known = tuple(budgets)
     verdicts = (_judged(pod, [b for b in known if b.covers(pod)]) for pod in pods)
-    return tuple(verdict if allow_disruption else _signed(verdict, now) for verdict in verdicts)
+    return tuple(verdict if allow_disruption else _signed(verdict, now, staying) for verdict in verdicts)
 
 
 def _judged(pod: NodePod, budgets: Sequence[DisruptionBudget]) -> Verdict:
@@ -151,11 +157,13 @@ def _fix(budget: DisruptionBudget) -> str:
     return f"run one more replica than it needs, or lower it: {name}"
 
 
-def _signed(verdict: Verdict, now: float) -> Verdict:
-    """Add the signs on a pod that ask not to disturb it."""
+def _signed(verdict: Verdict, now: float, staying: Collection[str]) -> Verdict:
+    """Add the signs on a pod and its node that ask not to disturb it."""
     if verdict.way in ("stays", "leaving"):
         return verdict
     needs = tuple(_needs(verdict.pod))
+    if verdict.pod.node in staying:
+        needs += (f"its node has {SCALE_DOWN_DISABLED}: true",)
     held = _held(verdict.pod, now)
     if not held or verdict.way == "never":
         return replace(verdict, needs=needs, held=bool(held))

@@ -39,23 +39,28 @@ class Occupants:
         return tuple(verdict for verdict in self.verdicts if verdict.leaves)
 
 
-def read_occupants(kube: Kube, nodes: Collection[str], now: float, *, allow_disruption: bool = False) -> Occupants:
+def read_occupants(
+    kube: Kube, nodes: Collection[str], now: float, *, staying: Collection[str] = (), allow_disruption: bool = False
+) -> Occupants:
     """Read the pods of nodes and the budgets that cover them: the pods' lists, and one list of budgets a namespace.
 
     Args:
         kube: The cluster.
         nodes: Names of nodes.
         now: Seconds since the epoch.
+        staying: As of `judge`.
         allow_disruption: Whether pods are evicted against the signs on them.
 
     Raises:
         AccessError: Pods or budgets may not be listed.
         ClusterError: The API did not answer.
     """
-    return find_occupants(kube, kube.all_pods_on(nodes), now, allow_disruption=allow_disruption)
+    return find_occupants(kube, kube.all_pods_on(nodes), now, staying=staying, allow_disruption=allow_disruption)
 
 
-def find_occupants(kube: Kube, objects: Iterable[Tree], now: float, *, allow_disruption: bool = False) -> Occupants:
+def find_occupants(
+    kube: Kube, objects: Iterable[Tree], now: float, *, staying: Collection[str] = (), allow_disruption: bool = False
+) -> Occupants:
     """Judge pods that were read already, as the API has them; reads the budgets that cover them.
 
     Raises:
@@ -65,4 +70,4 @@ def find_occupants(kube: Kube, objects: Iterable[Tree], now: float, *, allow_dis
     pods = sorted((node_pod(pod) for pod in objects), key=lambda pod: (pod.node, str(pod)))
     spaces = sorted({pod.namespace for pod in pods if not pod.stays})
     budgets = tuple(disruption_budget(item) for space in spaces for item in kube.objects(BUDGETS, space) or ())
-    return Occupants(judge(pods, budgets, now, allow_disruption=allow_disruption), budgets)
+    return Occupants(judge(pods, budgets, now, staying=staying, allow_disruption=allow_disruption), budgets)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpukube.cluster.drain.cordon import cordon, is_cordoned, pool_nodes
+from gpukube.cluster.drain.cordon import cordon, is_cordoned, pool_nodes, staying_nodes
 from gpukube.cluster.drain.judge import blocked_gangs
 from gpukube.cluster.drain.reading import Occupants, read_occupants
 from gpukube.cluster.kube.evictions import EvictionAnswer
@@ -174,12 +174,13 @@ class _Drain:
 
     def _read(self, wait: Wait, nodes: Sequence[Tree]) -> Occupants:
         names = [name for node in nodes if (name := text(node, "metadata", "name")) not in self.empty]
-        found = self._steadily(wait, lambda kube: self._occupants(kube, names))
+        found = self._steadily(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes)))
         self.empty |= set(names) - {verdict.pod.node for verdict in found.left}
         return found
 
-    def _occupants(self, kube: Kube, names: Collection[str]) -> Occupants:
-        return read_occupants(kube, names, self.run.clock.now(), allow_disruption=self.consent.allow_disruption)
+    def _occupants(self, kube: Kube, names: Collection[str], staying: Collection[str]) -> Occupants:
+        allowed = self.consent.allow_disruption
+        return read_occupants(kube, names, self.run.clock.now(), staying=staying, allow_disruption=allowed)
 
     def _require_consent(self, occupants: Occupants) -> None:
         needing = [verdict for verdict in occupants.left if verdict.needs]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.drain.cordon import pool_nodes
+from gpukube.cluster.drain.cordon import pool_nodes, staying_nodes
 from gpukube.cluster.drain.judge import delays, gangs
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
 from gpukube.cluster.drain.reading import find_occupants
@@ -94,7 +94,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     if not names:
         return Leaving(0)
     whole = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)}
-    occupants = find_occupants(kube, whole.values(), now)
+    occupants = find_occupants(kube, whole.values(), now, staying=staying_nodes(nodes))
     left = occupants.left
     if not left:
         return Leaving(0)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED
+from gpukube.cluster.kube.api_types import NODES
+from gpukube.core.jsontree import text
 from gpukube.engine.change.draining import require_drained
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import Conflict, DrainTimeout
@@ -69,6 +72,24 @@ def test_drain_when_a_pod_is_bare_or_has_an_empty_dir_then_nothing_is_done_witho
     assert "nothing creates it again" in caught.value.render()
     assert "the data of emptyDir shm is lost" in caught.value.render()
     assert (stage.cordoned(), stage.kube.evicted) == ([], [])
+    stage.drain(allow=True)
+    assert stage.pods("old-1") == stage.pods("old-2") == []
+
+
+def test_drain_when_autoscalers_must_keep_a_node_then_its_pods_leave_with_consent_only(stage: Stage) -> None:
+    stage.put("deployments", deployment("web", 4))
+    stage.pass_time(60)
+    kept, others = stage.pods("old-1"), stage.pods("old-2")
+    assert kept
+    assert others
+    node = next(one for one in stage.kube.objects(NODES) or () if text(one, "metadata", "name") == "old-1")
+    sign = {"op": "add", "path": "/metadata/annotations", "value": {SCALE_DOWN_DISABLED: "true"}}
+    assert stage.kube.change_object(NODES, node, [sign])
+    with pytest.raises(Conflict) as caught:
+        stage.drain()
+    assert sorted(d.seen.split()[1].partition("/")[2] for d in caught.value.diagnostics) == kept
+    assert "its node has cluster-autoscaler.kubernetes.io/scale-down-disabled: true" in caught.value.render()
+    assert stage.cordoned() == []
     stage.drain(allow=True)
     assert stage.pods("old-1") == stage.pods("old-2") == []
 
