@@ -4,7 +4,7 @@ Kubernetes lets nobody create a role that allows more than they may do themselve
 installs a chart needs these rules too. The way around, the verbs escalate and bind, would allow everything.
 
 Source: the objects of the rendered charts nvidia-device-plugin 0.20.0 with node-feature-discovery 0.19.0, and
-gpu-operator v26.7.0; a test compares them where these charts are at hand.
+gpu-operator v26.7.0, each rule as it is there; a test compares them.
 """
 
 from __future__ import annotations
