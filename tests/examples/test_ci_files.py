@@ -6,16 +6,19 @@ import importlib.metadata
 import json
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from check_jsonschema import main as check_jsonschema  # type: ignore[import-untyped]
+from click.testing import CliRunner
 
 from tests.examples.shop import CI, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.examples.shop import Shop
 
 WORKFLOWS = sorted((CI / "github").glob("*.yml"))
 ACTION = ROOT / "action.yml"
@@ -37,10 +40,8 @@ def test_files_when_checked_by_the_platform_s_schema_then_are_valid(schema: str,
     words = ["--builtin-schema", f"vendor.{schema}", "--regex-variant", "nonunicode"]
     if schema == "azure-pipelines":
         words += ["--data-transform", schema]
-    done = subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", *words, *files], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    done = CliRunner().invoke(check_jsonschema, [*words, *map(str, files)])
+    assert done.exit_code == 0, done.output
 
 
 def test_workflows_when_pinned_as_documented_then_zizmor_finds_nothing(tmp_path: Path) -> None:
@@ -121,3 +122,20 @@ def test_page_when_it_names_files_of_the_kit_then_the_readme_lists_all() -> None
     assert all((CI / target).exists() for target in listed)
     files = {str(file.relative_to(CI)) for file in CI.rglob("*") if file.is_file() and file.parent.name != "trust"}
     assert files - {"README.md"} <= set(listed)
+
+
+def test_page_when_its_commands_are_run_in_order_then_all_succeed(shop: Shop, tmp_path: Path) -> None:
+    pages = [(ROOT / "docs" / "ci.md").read_text(), (CI / "trust" / "README.md").read_text()]
+    command = r"gpukube (?:pool|doctor|report) [^'\"\n]+"
+    lines = re.findall(rf"""^(?: *sh '|    commands: \["|)({command})""", "\n".join(pages), re.MULTILINE)
+    assert [" ".join(line.split()[1:3]) for line in lines[:4]] == [
+        "pool plan",
+        "pool apply",
+        "pool verify",
+        "pool plan",
+    ]
+    (tmp_path / "pools.yaml").write_text((ROOT / "examples" / "aks-timeslicing.yaml").read_text())
+    ended = shop.run("\n".join(lines), ["bash", "-e"], {}, tmp_path)
+    assert ended.code == 0, ended.log
+    assert (tmp_path / "comment.md").read_text().startswith("<!-- gpukube:aks-timeslicing -->\n")
+    assert all(any((tmp_path / "permissions" / part).iterdir()) for part in ("plan", "apply"))

@@ -119,7 +119,6 @@ def test_story_when_followed_then_the_plan_is_shown_applied_verified_and_drift_i
     assert "error[stale-plan]" in again.log
     assert pipeline.file("apply", "verify.xml").exists(), "verified after a refusal too"
 
-    assert pipeline.run("drift").code == 0
     (pipeline.workspace / "pools.yaml").write_text(SPEC.replace("team: vision", "team: speech"))
     differs = pipeline.run("drift")
     assert differs.code == DOCUMENT["drift"]["allow_failure"]["exit_codes"]
