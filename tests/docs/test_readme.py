@@ -91,7 +91,7 @@ def test_real_cluster_and_ci_blocks_when_run_then_succeed(shell: dict[str, str],
     assert created.returncode == 0, created.stderr
     compared = run(ci, shell, tmp_path)
     assert compared.returncode == 0, compared.stderr
-    assert "gpukube: no differences" in compared.stdout
+    assert "gpukube diff: no differences" in compared.stdout
     assert "apply: 2 unchanged" in compared.stdout
 
 
