@@ -30,10 +30,12 @@ HERE = Path(__file__).parent
 CLOUD_PREFIXES = ("AWS_", "AZURE_", "ARM_", "GOOGLE_", "CLOUDSDK_", "GPUKUBE_", "HELM_", "IDENTITY_", "MSI_")
 
 PACELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("steady", settings.get_profile("default"), derandomize=True, **PACELESS)
-settings.register_profile("wander", settings.get_profile("default"), derandomize=False, print_blob=True, **PACELESS)
+settings.register_profile("steady", settings.get_profile("default"), max_examples=50, derandomize=True, **PACELESS)
+settings.register_profile(
+    "wander", settings.get_profile("default"), max_examples=200, derandomize=False, print_blob=True, **PACELESS
+)
 settings.load_profile("steady")
-"""The same examples in each run, at any pace; `--hypothesis-profile wander` draws new ones."""
+"""The same examples in each run, at any pace, as more of the same find nothing; `wander` draws more, and new ones."""
 
 _model = cache(JSONFileLoader().load_file)
 JSONFileLoader.load_file = lambda self, file_path: _model(file_path)  # type: ignore[method-assign]  # noqa: ARG005
