@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpukube.core.in_cluster import KubeSubject
-    from gpukube.core.permissions import ClusterPools, PolicyScope
+    from gpukube.core.permissions import ClusterPools, PolicyLevel, PolicyScope
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _API: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/authorization, request verbs"
@@ -56,137 +56,133 @@ class KubeRule:
     purpose: str
     source: str
     ours: bool = False
-    level: str = "plan"
+    level: PolicyLevel = "plan"
     when: str = ""
     without: str = ""
 
 
-def _row(verbs: str, resources: str, group: str = "") -> RoleRule:
-    return RoleRule(verbs, resources, group)
-
-
 RULES: Final = (
     KubeRule(
-        rule=_row("list", "nodes"),
+        rule=RoleRule("list", "nodes"),
         purpose="to compare nodes with their pools",
         source=_API,
     ),
     KubeRule(
-        rule=_row("list", "daemonsets deployments", "apps"),
+        rule=RoleRule("list", "daemonsets deployments", "apps"),
         purpose="to find drivers and device plugins, also those of others",
         source=_API,
     ),
     KubeRule(
-        rule=_row("list", "pods"),
+        rule=RoleRule("list", "pods"),
         purpose="to find the pods of nodes that are replaced or drained, and pods that wait for GPUs",
         source=_API,
     ),
     KubeRule(
-        rule=_row("list", "clusterpolicies", "nvidia.com"),
+        rule=RoleRule("list", "clusterpolicies", "nvidia.com"),
         purpose="to find a GPU Operator",
         source=_API,
     ),
     KubeRule(
-        rule=_row("list", "deviceclasses resourceslices", "resource.k8s.io"),
+        rule=RoleRule("list", "deviceclasses resourceslices", "resource.k8s.io"),
         purpose="to find DRA drivers that hand out the same GPUs",
         source=_API,
     ),
     KubeRule(
-        rule=_row("get list", "clusterroles clusterrolebindings", _RBAC),
+        rule=RoleRule("get list", "clusterroles clusterrolebindings", _RBAC),
         purpose="to compare the objects of gpukube's release with what it was installed with",
         source=_API,
     ),
     KubeRule(
-        rule=_row("list", "poddisruptionbudgets", "policy"),
+        rule=RoleRule("list", "poddisruptionbudgets", "policy"),
         purpose="to say which pods cannot leave nodes that are replaced or drained",
         source=_API,
     ),
     KubeRule(
-        rule=_row("list", "statefulsets", "apps"),
+        rule=RoleRule("list", "statefulsets", "apps"),
         purpose="to find what names a pool that is replaced",
         source=_API,
         without="the plan says what it could not read",
     ),
     KubeRule(
-        rule=_row("list", "jobs cronjobs", "batch"),
+        rule=RoleRule("list", "jobs cronjobs", "batch"),
         purpose="to find what names a pool that is replaced",
         source=_API,
         without="the plan says what it could not read",
     ),
     KubeRule(
-        rule=_row("list", "jobsets", "jobset.x-k8s.io"),
+        rule=RoleRule("list", "jobsets", "jobset.x-k8s.io"),
         purpose="to find what names a pool that is replaced",
         source=_API,
         without="the plan says what it could not read",
     ),
     KubeRule(
-        rule=_row("list", "rayclusters", "ray.io"),
+        rule=RoleRule("list", "rayclusters", "ray.io"),
         purpose="to find what names a pool that is replaced",
         source=_API,
         without="the plan says what it could not read",
     ),
     KubeRule(
-        rule=_row("list", "resourceflavors", "kueue.x-k8s.io"),
+        rule=RoleRule("list", "resourceflavors", "kueue.x-k8s.io"),
         purpose="to find what names a pool that is replaced",
         source=_API,
         without="the plan says what it could not read",
     ),
     KubeRule(
-        rule=_row("list", "resourcequotas"),
+        rule=RoleRule("list", "resourcequotas"),
         purpose="to find quotas that keep GPU pods away",
         source=_API,
         without="the doctor skips checks of quotas",
     ),
     KubeRule(
-        rule=_row("list", "namespaces"),
+        rule=RoleRule("list", "namespaces"),
         purpose="to see which namespaces pods may select: gpukube workload fit on live clusters",
         source=_API,
         without="only that command fails",
     ),
     KubeRule(
-        rule=_row("get", "namespaces"),
+        rule=RoleRule("get", "namespaces"),
         purpose="to look for gpukube's namespace and its labels",
         source=_API,
         ours=True,
     ),
     KubeRule(
-        rule=_row("list", "secrets"),
+        rule=RoleRule("list", "secrets"),
         purpose="to read the state of gpukube's release, which Helm keeps there",
         source=_HELM,
         ours=True,
     ),
     KubeRule(
-        rule=_row("get list", "configmaps serviceaccounts resourcequotas pods"),
+        rule=RoleRule("get list", "configmaps serviceaccounts resourcequotas pods"),
         purpose="to compare the objects of gpukube's release with what it was installed with",
         source=_API,
         ours=True,
     ),
     KubeRule(
-        rule=_row("get list", "daemonsets deployments", "apps"),
+        rule=RoleRule("get list", "daemonsets deployments", "apps"),
         purpose="to compare the objects of gpukube's release with what it was installed with",
         source=_API,
         ours=True,
     ),
     KubeRule(
-        rule=_row("get list", "roles rolebindings", _RBAC),
+        rule=RoleRule("get list", "roles rolebindings", _RBAC),
         purpose="to compare the objects of gpukube's release with what it was installed with",
         source=_API,
         ours=True,
     ),
     KubeRule(
-        rule=_row("get patch", "nodes"),
+        rule=RoleRule("get patch", "nodes"),
         purpose="to restore labels that nodes have lost, and to cordon nodes",
         source=_API,
         level="apply",
     ),
     KubeRule(
-        rule=_row("create", "pods/eviction"),
+        rule=RoleRule("create", "pods/eviction"),
         purpose="to drain nodes: pool drain, delete, --replace surge",
         source="docs: kubernetes.io/docs/concepts/scheduling-eviction/api-eviction",
         level="apply",
     ),
     KubeRule(
-        rule=_row("get create update delete", "secrets"),
+        rule=RoleRule("get create update delete", "secrets"),
         purpose="to record what was installed, which Helm keeps there",
         source=_HELM,
         ours=True,
@@ -194,7 +190,7 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("create patch delete", "configmaps serviceaccounts"),
+        rule=RoleRule("create patch delete", "configmaps serviceaccounts"),
         purpose="to install, change and remove the chart",
         source=_CHARTS,
         ours=True,
@@ -202,7 +198,7 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("watch", "serviceaccounts"),
+        rule=RoleRule("watch", "serviceaccounts"),
         purpose="to wait for what the charts' own jobs need",
         source=_CHARTS,
         ours=True,
@@ -210,7 +206,7 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("create patch delete", "daemonsets deployments", "apps"),
+        rule=RoleRule("create patch delete", "daemonsets deployments", "apps"),
         purpose="to install, change and remove the chart, and to restart the plugin",
         source=_CHARTS,
         ours=True,
@@ -218,7 +214,7 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("create patch delete", "roles rolebindings", _RBAC),
+        rule=RoleRule("create patch delete", "roles rolebindings", _RBAC),
         purpose="to install, change and remove the chart",
         source=_CHARTS,
         ours=True,
@@ -226,21 +222,21 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("create patch delete watch", "clusterroles clusterrolebindings", _RBAC),
+        rule=RoleRule("create patch delete watch", "clusterroles clusterrolebindings", _RBAC),
         purpose="to install, change and remove the chart; they cannot allow more than these rules",
         source=f"{_CHARTS}; {_ESCALATION}",
         level="apply",
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
+        rule=RoleRule("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
         purpose="to install the types of node-feature-discovery and of the GPU Operator",
         source=_CHARTS,
         level="apply",
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("get list watch create patch delete", "jobs", "batch"),
+        rule=RoleRule("get list watch create patch delete", "jobs", "batch"),
         purpose="to run the charts' own clean-up and upgrade jobs, and to wait for them",
         source=_CHARTS,
         ours=True,
@@ -248,7 +244,7 @@ RULES: Final = (
         when=RELEASE,
     ),
     KubeRule(
-        rule=_row("create patch delete", "resourcequotas"),
+        rule=RoleRule("create patch delete", "resourcequotas"),
         purpose="to allow the operator's critical pods in its namespace on GKE",
         source="docs: cloud.google.com/kubernetes-engine/docs/how-to/gpu-operator",
         ours=True,
@@ -256,21 +252,21 @@ RULES: Final = (
         when=OPERATOR,
     ),
     KubeRule(
-        rule=_row("get create patch delete", "clusterpolicies", "nvidia.com"),
+        rule=RoleRule("get create patch delete", "clusterpolicies", "nvidia.com"),
         purpose="to tell the GPU Operator what to run",
         source=_CHARTS,
         level="apply",
         when=OPERATOR,
     ),
     KubeRule(
-        rule=_row("list create delete", "jobs", "batch"),
+        rule=RoleRule("list create delete", "jobs", "batch"),
         purpose="to run a probe, and to remove it",
         source=_API,
         ours=True,
         when=EXTRAS["probe"],
     ),
     KubeRule(
-        rule=_row("get", "pods/log"),
+        rule=RoleRule("get", "pods/log"),
         purpose="to read what a probe has seen",
         source=_API,
         ours=True,
@@ -348,7 +344,7 @@ def rule_permission(row: KubeRule) -> Permission:
         calls=tuple(f"{verb} {kind}{where}" for verb in rule.verbs.split() for kind in kinds),
         purpose=row.purpose,
         source=row.source,
-        level="apply" if row.level == "apply" else "plan",
+        level=row.level,
         when=row.when,
         without=row.without,
     )

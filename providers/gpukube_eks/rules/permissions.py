@@ -96,7 +96,7 @@ def _notes(clusters: Sequence[ClusterPools], scope: PolicyScope, *, parts: int) 
         )
     if scope.level != "apply":
         return
-    if OPEN_ROLE in _circumstances(clusters):
+    if OPEN_ROLE in _circumstances(clusters) or not any(item.desired for item in clusters):
         yield "iam:PassRole covers all roles of the account that EKS and EC2 take: write eks.nodeRole to name one"
     yield (
         "ec2:RunInstances and ec2:CreateLaunchTemplateVersion hold for every launch template of the region: EKS checks "
@@ -150,8 +150,10 @@ _STATEMENTS: Final = {
 
 
 def _resources(kind: str, clusters: Sequence[ClusterPools]) -> list[str]:
-    made = (arn for item in clusters for arn in _arns(kind, item))
-    return list(dict.fromkeys(made))
+    made = list(dict.fromkeys(arn for item in clusters for arn in _arns(kind, item)))
+    if kind in ("role", "read-role") and not made:  # no pool is declared that could name one
+        return [f"arn:{_partition(clusters[0])}:iam::{_account(clusters[0])}:role/*"]
+    return made
 
 
 def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
@@ -190,9 +192,9 @@ def _reservations(item: ClusterPools) -> set[str]:
 
 
 def _roles(item: ClusterPools, every: str) -> list[str]:
-    """Name the nodes' roles; where one is left open, or a live pool may have another, any of the account."""
+    """Name the nodes' roles of a cluster's pools; any of the account where a pool leaves it open."""
     written = {str(group_of(pool).get("nodeRole", every)) for pool in item.desired}
-    return [every] if every in written or not written else sorted(written)
+    return [every] if every in written else sorted(written)
 
 
 def _condition(kind: str, clusters: Sequence[ClusterPools]) -> dict[str, object]:

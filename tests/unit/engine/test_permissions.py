@@ -342,7 +342,9 @@ def policies_of(cloud: str, text: str) -> list[Json]:
 
 
 def test_policy_when_roles_and_accounts_are_named_then_granted_on_these_alone() -> None:
-    (iam,) = policies_of("eks", SPEC + EKS_POOL + f", eks: {{nodeRole: {ROLE}}}}}")
+    unused = "  four: {provider: eks, account: '111122223333', region: us-east-1, name: spare}\npools:\n"
+    (iam,) = policies_of("eks", SPEC.replace("pools:\n", unused) + EKS_POOL + f", eks: {{nodeRole: {ROLE}}}}}")
+    assert iam["clusters"] == ["one", "four"]
     (passed,) = [one for one in iam["documents"][0]["Statement"] if one["Action"] == ["iam:PassRole"]]
     assert passed["Resource"] == [ROLE]
     account = "nodes@ml-prod.iam.gserviceaccount.com"
