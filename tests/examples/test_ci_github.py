@@ -89,6 +89,7 @@ def test_story_when_followed_from_the_pull_request_to_drift_then_each_run_shows_
     assert [job.result for job in jobs.values()] == ["success", "success"], jobs["apply"].log
     assert jobs["plan"].outputs["changes"] == "true"
     assert "nvidia.com/gpu" in jobs["apply"].summary
+    assert jobs["apply"].annotated("warning") == []
     (proof,) = [files for name, files in github.artifacts.items() if name.startswith("gpukube-verify-")]
     assert b"<testcase" in proof["junit.xml"]
 
