@@ -246,7 +246,7 @@ RULES: Final = (
     KubeRule(
         rule=RoleRule("create patch delete", "resourcequotas"),
         purpose="to allow the operator's critical pods in its namespace on GKE",
-        source="docs: cloud.google.com/kubernetes-engine/docs/how-to/gpu-operator",
+        source="docs: NVIDIA/cloud-native-docs, gpu-operator/google-gke (quota)",
         ours=True,
         level="apply",
         when=OPERATOR,

@@ -25,7 +25,7 @@ _MOST: Final = 10
 """Managed policies of a role, by default (as above)."""
 _SERVICE: Final = "eks-nodegroup.amazonaws.com"
 _SERVICE_ROLE: Final = f"aws-service-role/{_SERVICE}/AWSServiceRoleForAmazonEKSNodegroup"
-"""docs: eks/using-service-linked-roles-eks-nodegroups."""
+"""eksctl-io/eksctl userdocs, minimum-iam-policies."""
 _PASSED_TO: Final = ("eks.amazonaws.com", _SERVICE, "ec2.amazonaws.com")
 """The first is the one of AWS's examples (docs: eks/security-iam-id-based-policy-examples); which of them EKS names
 when it checks CreateNodegroup is documented nowhere."""

@@ -119,7 +119,7 @@ PERMISSIONS: Final = (
         name="iam.serviceAccounts.actAs",
         calls=("create_node_pool",),
         purpose="to give the nodes their service account",
-        source="docs: kubernetes-engine/docs/how-to/service-accounts; iam/docs/service-accounts-actas",
+        source="docs: kubernetes-engine/docs/how-to/iam, Service Account User on the account",
         level="apply",
         scope="nodes",
     ),
