@@ -204,6 +204,7 @@ def running(running_sandbox: SandboxInfo) -> SandboxInfo:
     return emptied(running_sandbox, SPEED)
 
 
+@pytest.mark.turns(2)  # one of the two transports
 class TestGke(ProviderContract):
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Run a test of faults with both kinds of them, and any other once."""

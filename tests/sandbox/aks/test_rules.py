@@ -266,6 +266,7 @@ ACCEPTED: dict[str, Json] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("case", REFUSED)
 def test_put_when_a_rule_is_broken_then_refused_flat_with_code_and_target(arm: Arm, case: str) -> None:
     properties, code, text, target = REFUSED[case]

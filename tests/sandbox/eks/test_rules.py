@@ -136,6 +136,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(("members", "code", "text"), CASES.values(), ids=CASES)
 def test_create_when_a_rule_is_broken_then_refused_as_eks_does(
     aws: Aws, members: dict[str, Any], code: str, text: str

@@ -188,6 +188,7 @@ INVALID: dict[str, tuple[Json, str]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("case", INVALID.values(), ids=INVALID.keys())
 def test_create_when_a_rule_is_broken_then_400_with_its_text(gke: Gke, case: tuple[Json, str]) -> None:
     pool, message = case

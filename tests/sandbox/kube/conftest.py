@@ -54,7 +54,7 @@ def serve(cluster: KubeCluster, app: Starlette, directory: Path, *, secure: bool
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    cluster = KubeCluster("train", ScaledClock(200.0), TOKEN)
+    cluster = KubeCluster("train", ScaledClock(600.0), TOKEN)
     with serve(cluster, make_app(cluster), tmp_path) as running:
         yield running
 

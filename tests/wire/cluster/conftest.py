@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TOKEN = "sandbox-token"
-FAST = 200.0
+FAST = 600.0
 """Sandbox seconds per second."""
 MOMENT_S = 0.3
 """In place of each pause: the emulated pods end sooner, and as many pauses as the product makes are a minute."""

@@ -139,8 +139,9 @@ def moto() -> Iterator[str]:
     running.stop()
 
 
+@pytest.mark.turns(2)  # half of the tests, each of one case; the sandbox has them all in each run
 class TestMoto(ProviderContract):
-    @pytest.fixture
+    @pytest.fixture(params=["moto"])
     def harness(self, moto: str) -> Iterator[Harness]:
         session = boto3.Session(aws_access_key_id="x", aws_secret_access_key="y", region_name=REGION)
         made = [session.client(name, endpoint_url=moto) for name in ("ec2", "eks")]
