@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.errors import NotAllowed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -58,7 +60,7 @@ class Meaning:
     fix: str
     code: str = ""
 
-    def error_at(self, where: str, *, note: str = "", why: str = "", fix: str = "") -> GpukubeError:
+    def error_at(self, where: str, *, note: str = "", why: str = "", fix: str = "", lacks: str = "") -> GpukubeError:
         """Make the error.
 
         Args:
@@ -66,8 +68,11 @@ class Meaning:
             note: Follows the message in brackets: the cloud's code.
             why: The cloud's own words.
             fix: A more exact one than the meaning's.
+            lacks: The permission that is missing, where this is about one: what asks for less than the cloud's whole
+                answer, a quota or a price, shows the message alone.
         """
-        seen = f"{self.seen} ({note})" if note else self.seen
+        seen = f"{self.seen}: {lacks}" if lacks and issubclass(self.error, NotAllowed) else self.seen
+        seen = f"{seen} ({note})" if note else seen
         return self.error(seen, where=where, fix=fix or self.fix, why=why, code=self.code)
 
 
@@ -75,6 +80,12 @@ def find_meaning(table: Iterable[Meaning], code: str, text: str) -> Meaning | No
     """Find the first meaning whose patterns fit; None if there is none."""
     fitting = (row for row in table if re.fullmatch(row.codes or ".*", code) and re.search(row.text, text))
     return next(fitting, None)
+
+
+def missing_permission(text: str, form: re.Pattern[str]) -> str:
+    """Find the permission that a cloud's refusal names last: the first of several is what is allowed; "" for none."""
+    named = form.findall(text)
+    return str(named[-1]) if named else ""
 
 
 def quote(cloud: str, text: str) -> str:

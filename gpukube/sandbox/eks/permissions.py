@@ -116,7 +116,7 @@ class AwsPermissions:
         arn = f"arn:aws:eks:{caller.region}:{caller.account}"
         cluster = parts[1] if len(parts) > 1 else "*"
         resource = cluster if parts[0] == "tags" else f"{arn}:cluster/{cluster}"
-        if len(parts) > 3:  # noqa: PLR2004 - clusters, its name, node-groups, its name
+        if len(parts) > 3 and parts[2] == "node-groups":  # noqa: PLR2004 - clusters, its name, node-groups, its name
             resource = f"{arn}:nodegroup/{cluster}/{parts[3]}/*"
         yield Need(f"eks:{action}", resource)
         sent = _json(body)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import items, tree
-from gpukube.core.meanings import Meaning, Problem, find_meaning
+from gpukube.core.meanings import Meaning, Problem, find_meaning, missing_permission
 from gpukube.core.meanings import quote as quote_of
 from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
@@ -335,7 +335,8 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
     fix = _quota_fix(text) if meaning.error is QuotaError else ""
     if meaning.error is NotAllowed and not meaning.text:
         fix = permission_fix(text, _ACTION)  # of a linked refusal the last: the first is what is allowed
-    return meaning.error_at(where, note=note, why=quote(text), fix=fix)
+    lacks = missing_permission(text, _ACTION)
+    return meaning.error_at(where, note=note, why=quote(text), fix=fix, lacks=lacks)
 
 
 def canceled(where: str) -> GpukubeError:

@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.meanings import Meaning, Problem, find_meaning
+from gpukube.core.meanings import Meaning, Problem, find_meaning, missing_permission
 from gpukube.core.meanings import quote as quote_of
 from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
@@ -326,9 +326,9 @@ _UNKNOWN: Final = Meaning(
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
     """Make our error of AWS's."""
-    meaning = _meaning_of(problem)
+    meaning, lacks = _meaning_of(problem), missing_permission(problem.text, _ACTION)
     fix = permission_fix(problem.text, _ACTION) if meaning.error is NotAllowed and not meaning.code else ""
-    return meaning.error_at(where, note=problem.code, why=quote(problem.text), fix=fix)
+    return meaning.error_at(where, note=problem.code, why=quote(problem.text), fix=fix, lacks=lacks)
 
 
 def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:

@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.meanings import Meaning, Problem, find_meaning
+from gpukube.core.meanings import Meaning, Problem, find_meaning, missing_permission
 from gpukube.core.meanings import quote as quote_of
 from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
@@ -36,7 +36,7 @@ _AGAIN: Final = "run the same command again: it reads the live state first"
 
 
 quote: Final = partial(quote_of, "Google")
-_PERMISSION: Final = re.compile(r"(?i)(?:required|permission) [\"']([a-z]+\.\w+\.\w+)[\"']")
+_PERMISSION: Final = re.compile(r"(?i)(?:required|permission) [\"']?([a-z]+\.\w+\.\w+)\b")
 
 _TABLE: Final[tuple[Meaning, ...]] = (
     # The sentences: hashicorp/terraform-provider-google#15205, #15579 (five at once), #10366 (a pool that goes).
@@ -200,7 +200,8 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
     fix = _quota_fix(problem.text) if meaning.error is QuotaError else ""
     if meaning.error is NotAllowed and not meaning.code:
         fix = permission_fix(problem.text, _PERMISSION)
-    return meaning.error_at(where, note=problem.condition or problem.code, why=quote(problem.text), fix=fix)
+    note, lacks = problem.condition or problem.code, missing_permission(problem.text, _PERMISSION)
+    return meaning.error_at(where, note=note, why=quote(problem.text), fix=fix, lacks=lacks)
 
 
 def _quota_fix(text: str) -> str:
