@@ -28,6 +28,10 @@ _RIGHT: Final = re.compile(
 """As the API server words it (kubernetes/apiserver pkg/endpoints/handlers/responsewriters/errors.go)."""
 
 
+_NEEDED: Final = re.compile(r'cannot (\w+) resource "([^"]+)"')
+"""kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage."""
+
+
 def explain(where: Where, doing: str, error: Exception) -> AccessError | ClusterError:
     """Turn an exception of lightkube or its transport into one of ours."""
     if isinstance(error, httpx2.HTTPStatusError):
@@ -76,8 +80,10 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
             code="kube-unauthorized",
         )
     if code == _FORBIDDEN:
+        needed = _NEEDED.search(text)
+        lacks = f": not allowed to {needed[1]} {needed[2]}" if needed else ""
         return AccessError(
-            f"denied by the Kubernetes API (403) while {doing}",
+            f"denied by the Kubernetes API (403) while {doing}{lacks}",
             where=where,
             why=text,
             fix=_missing(text) or f"get a role in the cluster that allows it; {PRINT_POLICY} prints one",

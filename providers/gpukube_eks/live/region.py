@@ -37,11 +37,13 @@ class Region:
         self._reservations: dict[str, Answer] = {}
         self._parameters: dict[str, str | None] = {}
 
-    def node_roles(self) -> tuple[str, ...]:
-        """ARNs of roles that are named as node roles are; none where we may not list them."""
+    def node_roles(self) -> tuple[str, ...] | None:
+        """ARNs of roles that are named as node roles are; None where we may not list them."""
         answer = unless(_NOT_ALLOWED, self._aws.iam.list_roles)
-        found = trees(answer, "Roles") if answer else []
-        while answer and answer.get("IsTruncated"):
+        if answer is None:
+            return None
+        found = trees(answer, "Roles")
+        while answer.get("IsTruncated"):
             answer = self._aws.iam.list_roles(Marker=answer.get("Marker"))
             found += trees(answer, "Roles")
         return documented_roles(found)

@@ -47,20 +47,21 @@ def documented_roles(roles: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     )
 
 
-def choose_role(target: Target, used: Iterable[str], documented: Iterable[str], forbidden: Iterable[str]) -> str:
+def choose_role(target: Target, used: Iterable[str], documented: Iterable[str] | None, forbidden: Iterable[str]) -> str:
     """Choose the role of a pool's nodes.
 
     Args:
         target: The pool.
         used: Roles of the cluster's other groups.
-        documented: Roles of the account that are named as node roles; looked at only when none is used.
+        documented: Roles of the account that are named as node roles, None where they may not be listed; looked at only
+            when none is used.
         forbidden: The cluster's own role, and that of Auto Mode, whose policy is too small.
 
     Raises:
         SpecError: None or several.
     """
     banned = set(forbidden)
-    for candidates in (used, documented):
+    for candidates in (used, documented or ()):
         found = sorted(set(candidates) - banned - {""})
         if len(found) == 1:
             return found[0]
@@ -74,8 +75,12 @@ def choose_role(target: Target, used: Iterable[str], documented: Iterable[str], 
     raise SpecError(
         f"no role found for the nodes of {target.where}",
         where=target.locator.at("eks.nodeRole"),
-        why="the cluster has no other node group, and the account no role with "
-        f"{', '.join(ROLE_NAMES[:-1])} or {ROLE_NAMES[-1]} in its name",
+        why="the cluster has no other node group, and "
+        + (
+            "the roles of the account may not be listed (iam:ListRoles)"
+            if documented is None
+            else f"the account no role with {', '.join(ROLE_NAMES[:-1])} or {ROLE_NAMES[-1]} in its name"
+        ),
         fix="write eks: {nodeRole: ARN} with a role that has the policies AmazonEKSWorkerNodePolicy, "
         "AmazonEC2ContainerRegistryPullOnly and AmazonEKS_CNI_Policy",
         code="node-role",
