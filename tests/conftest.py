@@ -18,6 +18,7 @@ from gpukube.cluster.helm import servers
 from gpukube.cluster.process.scratch import Scratch
 from gpukube.sandbox import daemon
 from tests.clients import client
+from tests.permissions.collecting import Collecting
 from tests.turns import leave_out_those_of_other_turns, turn_of_commit
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Fix the turn before workers start, so that they agree even at midnight."""
     if config.option.turn is None:
         config.option.turn = turn_of_commit()
+    config.pluginmanager.register(Collecting(config), "permissions")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -145,7 +147,7 @@ def shared_helm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+def running_sandbox(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SandboxInfo]:
     """Start the one sandbox of this worker: whoever takes it, for a test or for a module, wipes it and sets its speed.
 
     Its clusters are emulated even where real ones could be.
@@ -154,5 +156,8 @@ def running_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbo
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KUBEBUILDER_ASSETS", raising=False)
         info = daemon.up(state_dir)
+    collecting: Collecting = request.config.pluginmanager.getplugin("permissions")
+    collecting.note(info)
     yield info
+    collecting.note(info, daemon.used_permissions(info))
     daemon.down(state_dir)

@@ -23,7 +23,7 @@ from gpukube.sandbox.eks import account, ec2, market, quotas
 from gpukube.sandbox.eks import permissions as of_aws
 from gpukube.sandbox.gke import permissions as of_google
 from gpukube.sandbox.guard import ACCESS_TOKEN
-from gpukube.sandbox.kube.store.escalation import check_grant
+from gpukube.sandbox.kube.store.escalation import check_grant, grant_of
 from gpukube.sandbox.kube.store.kinds import CORE
 from gpukube.sandbox.kube.store.problems import ApiProblem
 from gpukube.sandbox.kube.store.rbac import user_named
@@ -175,15 +175,15 @@ def test_eks_when_the_account_never_had_a_group_then_its_service_linked_role_is_
 
 
 def test_used_when_clients_of_gpukube_and_others_call_then_those_of_gpukube_and_a_reset_keeps_them(aws: Aws) -> None:
-    before = daemon.used_permissions(aws.info)
     session = boto3.Session(*_keys(aws), region_name=REGION)
     named = Config(user_agent_extra="gpukube/0.1.0", read_timeout=PATIENCE_S)
     aws.eks.list_access_entries(clusterName=NAME)
-    session.client("eks", endpoint_url=aws.info.aws_url, config=named).list_addons(clusterName=NAME)
+    session.client("eks", endpoint_url=aws.info.aws_url, config=named).list_nodegroups(clusterName=NAME)
     daemon.reset(aws.info)
 
-    assert daemon.used_permissions(aws.info) - before <= {"eks:ListAddons"}
-    assert "eks:ListAddons" in daemon.used_permissions(aws.info)
+    used = daemon.used_permissions(aws.info)
+    assert "eks:ListNodegroups" in used
+    assert "eks:ListAccessEntries" not in used  # gpukube never reads them
 
 
 def _keys(aws: Aws) -> tuple[str, str]:
@@ -323,6 +323,13 @@ def _holding(*rules: dict[str, list[str]]) -> Store:
     return store
 
 
+def _write(store: Store, plural: str, new: dict[str, object], old: dict[str, object] | None = None) -> None:
+    """As the API does it, for somebody with the rights that are held."""
+    grant = grant_of(store, CORE[plural], new, old)
+    if grant:
+        check_grant(store, user_named("ci"), CORE[plural], "new", grant)
+
+
 WANTED = (_rule("get list", "", "pods"), _rule("patch", "", "nodes", resourceNames=["a"]), _rule("get", "apps", "*"))
 READS = _rule("*", "", "pods", "nodes")
 
@@ -336,14 +343,14 @@ READS = _rule("*", "", "pods", "nodes")
     ],
 )
 def test_role_when_its_writer_holds_its_rights_then_written(held: list[dict[str, list[str]]]) -> None:
-    check_grant(_holding(*held), user_named("ci"), CORE["clusterroles"], _role("new", *WANTED), None)
+    _write(_holding(*held), "clusterroles", _role("new", *WANTED))
 
 
 def test_role_when_its_writer_lacks_rights_then_they_are_listed() -> None:
-    store, kind = _holding(_rule("get", "", "pods")), CORE["clusterroles"]
+    store = _holding(_rule("get", "", "pods"))
 
     with pytest.raises(ApiProblem) as caught:
-        check_grant(store, user_named("ci"), kind, _role("new", *WANTED), None)
+        _write(store, "clusterroles", _role("new", *WANTED))
 
     assert caught.value.code == httpx.codes.FORBIDDEN
     assert caught.value.message == (
@@ -353,17 +360,16 @@ def test_role_when_its_writer_lacks_rights_then_they_are_listed() -> None:
         '{APIGroups:[""], Resources:["pods"], Verbs:["list"]}\n'
         '{APIGroups:["apps"], Resources:["*"], Verbs:["get"]}'
     )
-    check_grant(store, user_named("ci"), kind, _role("new", *WANTED), _role("new", *WANTED))  # unchanged rules
+    _write(store, "clusterroles", _role("new", *WANTED), _role("new", *WANTED))  # unchanged rules
 
 
 def test_binding_when_its_writer_may_bind_or_holds_the_role_then_written_else_refused() -> None:
     reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
-    binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": []}
-    kind, ci = CORE["clusterrolebindings"], user_named("ci")
+    binding: dict[str, object] = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": []}
 
-    check_grant(_holding(_rule("bind", RBAC, "clusterroles", resourceNames=["view"])), ci, kind, binding, None)
-    check_grant(_holding(_rule("get list watch", "*", "*")), ci, kind, binding, None)
+    _write(_holding(_rule("bind", RBAC, "clusterroles", resourceNames=["view"])), "clusterrolebindings", binding)
+    _write(_holding(_rule("get list watch", "*", "*")), "clusterrolebindings", binding)
     with pytest.raises(ApiProblem, match="attempting to grant RBAC permissions not currently held"):
-        check_grant(_holding(_rule("bind", RBAC, "clusterroles", resourceNames=["edit"])), ci, kind, binding, None)
+        _write(_holding(_rule("bind", RBAC, "clusterroles", resourceNames=["edit"])), "clusterrolebindings", binding)
     with pytest.raises(ApiProblem, match='"gone" not found'):
-        check_grant(_holding(), ci, kind, {**binding, "roleRef": {**reference, "name": "gone"}}, None)
+        _write(_holding(), "clusterrolebindings", {**binding, "roleRef": {**reference, "name": "gone"}})

@@ -20,7 +20,7 @@ from gpukube.sandbox.kube.http.pages import read_page
 from gpukube.sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
 from gpukube.sandbox.kube.http.watching import WatchQuery, watch
 from gpukube.sandbox.kube.store import problems
-from gpukube.sandbox.kube.store.escalation import check_grant
+from gpukube.sandbox.kube.store.escalation import check_grant, grant_of
 from gpukube.sandbox.kube.store.objects import labels
 from gpukube.sandbox.kube.store.patches import patch_object
 from gpukube.sandbox.kube.store.problems import ApiProblem
@@ -230,10 +230,21 @@ class _Api:
 
     # writing
 
+    def _check_grant(
+        self, user: User, target: Target, new: JsonObject, old: JsonObject | None, request: Request
+    ) -> None:
+        """Refuse what grants more than its writer holds; what it grants is needed as if its writer did it."""
+        grant = grant_of(self._store, target.kind, new, old)
+        if grant is None:
+            return
+        needed = (access_name(a.verb, a.resource, a.group, a.namespace) for a in grant.accesses() if a.resource)
+        self._permits.note(needed, request.scope["headers"])
+        check_grant(self._store, user, target.kind, new["metadata"]["name"], grant)
+
     async def _create(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
         obj = require_object(await read_body(request), target)
-        check_grant(self._store, user, target.kind, obj, None)
+        self._check_grant(user, target, obj, None, request)
         warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
         created = self._store.create(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
         return _answer(created, 201, warnings)
@@ -241,7 +252,8 @@ class _Api:
     async def _replace(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
         obj = require_object(await read_body(request), target)
-        check_grant(self._store, user, target.kind, obj, self._store.find(target.kind, target.namespace, target.name))
+        before = self._store.find(target.kind, target.namespace, target.name)
+        self._check_grant(user, target, obj, before, request)
         warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
         stored = self._store.update(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)
@@ -257,14 +269,14 @@ class _Api:
             before = self._store.find(kind, target.namespace, target.name)
             if before is None:  # kubernetes handlers/patch.go: what an apply creates may be created, too
                 self._require_allowed(user, _access("create", target), request)
-            check_grant(self._store, user, kind, {**(before or {}), **config}, before)
+            self._check_grant(user, target, {**(before or {}), **config}, before, request)
             obj, created = self._store.apply(
                 kind, config, manager=options.manager, force=options.force, dry_run=options.dry_run
             )
             return _answer(obj, 201 if created else 200)
         old = self._store.get(kind, target.namespace, target.name)
         new = patch_object(old, body, form, kind)
-        check_grant(self._store, user, kind, new, old)
+        self._check_grant(user, target, new, old, request)
         warnings = check_sent(kind.group, kind.kind, new, options.validation)
         stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)

@@ -9,6 +9,8 @@ validation/rule.go, ConfirmNoEscalation; docs reference/access-authn-authz/rbac,
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.store import kinds
@@ -23,56 +25,71 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.store import Store
 
 _GROUP = "rbac.authorization.k8s.io"
-_ROLES, _BINDINGS = frozenset({"roles", "clusterroles"}), frozenset({"rolebindings", "clusterrolebindings"})
+_ROLES = frozenset({"roles", "clusterroles"})
+"""The other types of the group are bindings."""
 
 
-def check_grant(store: Store, user: User, kind: Kind, new: JsonObject, old: JsonObject | None) -> None:
-    """Refuse an object that grants what its writer does not hold.
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What an object grants.
+
+    Attributes:
+        without: Who may do this need not hold what is granted.
+        rights: Single rights, each with one verb, one resource or path, and one name.
+    """
+
+    without: Access
+    rights: tuple[JsonObject, ...]
+
+    def accesses(self) -> Iterator[Access]:
+        """What its writer has to be allowed, in the namespace of the object."""
+        for right in self.rights:
+            yield replace(_as_access(right), namespace=self.without.namespace)
+
+
+def grant_of(store: Store, kind: Kind, new: JsonObject, old: JsonObject | None) -> Grant | None:
+    """Tell what an object grants that is about to be written; None of one that grants nothing new.
 
     Args:
-        store: Holds the roles of the user.
-        user: Who writes it.
+        store: Holds the role that a binding names.
         kind: Its type; those of other groups grant nothing.
         new: As it will be, with name and namespace.
         old: As it is; None when it is created.
 
     Raises:
-        ApiProblem: 403; 404 of a role that a binding names.
+        ApiProblem: 404 of a role that a binding names.
     """
-    if kind.group != _GROUP or MASTERS in user.groups:
-        return
+    if kind.group != _GROUP:
+        return None
     name, namespace = new["metadata"]["name"], new["metadata"].get("namespace", "")
     if kind.plural in _ROLES:
         granted = new.get("rules") or []
         if old is not None and granted == (old.get("rules") or []):
-            return
-        if is_allowed(store, user, Access("escalate", kind.plural, _GROUP, namespace, name)):
-            return
-    elif kind.plural in _BINDINGS:
-        reference = new["roleRef"]
-        if old is not None and (reference, new.get("subjects")) == (old["roleRef"], old.get("subjects")):
-            return
-        of = kinds.CORE["roles" if reference["kind"] == "Role" else "clusterroles"]
-        place = namespace if reference["kind"] == "Role" else ""
-        if is_allowed(store, user, Access("bind", of.plural, _GROUP, namespace, reference["name"])):
-            return
-        role = store.find(of, place, reference["name"])
-        if role is None:
-            raise not_found(of.plural, reference["name"], of.group)
-        granted = role.get("rules") or []
-    else:
+            return None
+        return Grant(Access("escalate", kind.plural, _GROUP, namespace, name), tuple(_singles(granted)))
+    reference = new["roleRef"]
+    if old is not None and (reference, new.get("subjects")) == (old["roleRef"], old.get("subjects")):
+        return None
+    of = kinds.CORE["roles" if reference["kind"] == "Role" else "clusterroles"]
+    role = store.find(of, namespace if reference["kind"] == "Role" else "", reference["name"])
+    if role is None:
+        raise not_found(of.plural, reference["name"], of.group)
+    rights = tuple(_singles(role.get("rules") or ()))
+    return Grant(Access("bind", of.plural, _GROUP, namespace, reference["name"]), rights)
+
+
+def check_grant(store: Store, user: User, kind: Kind, name: str, grant: Grant) -> None:
+    """Refuse an object that grants what its writer does not hold.
+
+    Raises:
+        ApiProblem: 403.
+    """
+    if MASTERS in user.groups or is_allowed(store, user, grant.without):
         return
-    lacking = list(_lacking(granted, list(rules_of(store, user, namespace))))
+    held = list(rules_of(store, user, grant.without.namespace))
+    lacking = [right for right in grant.rights if not any(rule_covers(own, _as_access(right)) for own in held)]
     if lacking:
         raise escalation(kind.plural, name, kind.group, _message(user, lacking))
-
-
-def _lacking(granted: Iterable[JsonObject], held: list[JsonObject]) -> Iterator[JsonObject]:
-    """The single rights of rules that no rule which is held covers."""
-    for rule in granted:
-        for single in _singles(rule):
-            if not any(rule_covers(own, _as_access(single)) for own in held):
-                yield single
 
 
 def _as_access(single: JsonObject) -> Access:
@@ -83,16 +100,15 @@ def _as_access(single: JsonObject) -> Access:
     return Access(verb, resource, group, "", name, path)
 
 
-def _singles(rule: JsonObject) -> Iterator[JsonObject]:
-    """Break a rule down to one verb, one group and resource, or one path, and one name."""
-    for verb in rule.get("verbs") or ():
-        for path in rule.get("nonResourceURLs") or ():
+def _singles(rules: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    """Break rules down to one verb, one group and resource, or one path, and one name."""
+    for rule in rules:
+        of_types = product(*(rule.get(key) or () for key in ("verbs", "apiGroups", "resources")))
+        for (verb, group, resource), name in product(of_types, rule.get("resourceNames") or [""]):
+            named = {"resourceNames": [name]} if name else {}
+            yield {"apiGroups": [group], "resources": [resource], **named, "verbs": [verb]}
+        for verb, path in product(rule.get("verbs") or (), rule.get("nonResourceURLs") or ()):
             yield {"nonResourceURLs": [path], "verbs": [verb]}
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                for name in rule.get("resourceNames") or [""]:
-                    named = {"resourceNames": [name]} if name else {}
-                    yield {"apiGroups": [group], "resources": [resource], **named, "verbs": [verb]}
 
 
 def _message(user: User, lacking: list[JsonObject]) -> str:

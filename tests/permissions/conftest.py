@@ -1,0 +1,29 @@
+"""The command against an empty sandbox of this worker, as in tests/examples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import guard
+from tests.cli.harness import Gpukube
+from tests.sandboxes import emptied
+
+if TYPE_CHECKING:
+    from gpukube.sandbox.daemon import SandboxInfo
+
+SPEED = 5000.0
+
+
+@pytest.fixture
+def gpukube(
+    running_sandbox: SandboxInfo,
+    quiet_environment: None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Gpukube:
+    emptied(running_sandbox, SPEED)
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", running_sandbox.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)  # the audit hook would outlive the test
+    return Gpukube(running_sandbox, capsys)
