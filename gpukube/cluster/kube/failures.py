@@ -28,10 +28,6 @@ _RIGHT: Final = re.compile(
 """As the API server words it (kubernetes/apiserver pkg/endpoints/handlers/responsewriters/errors.go)."""
 
 
-_NEEDED: Final = re.compile(r'cannot (\w+) resource "([^"]+)"')
-"""kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage."""
-
-
 def explain(where: Where, doing: str, error: Exception) -> AccessError | ClusterError:
     """Turn an exception of lightkube or its transport into one of ours."""
     if isinstance(error, httpx2.HTTPStatusError):
@@ -80,8 +76,8 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
             code="kube-unauthorized",
         )
     if code == _FORBIDDEN:
-        needed = _NEEDED.search(text)
-        lacks = f": not allowed to {needed[1]} {needed[2]}" if needed else ""
+        found = _RIGHT.search(text)
+        lacks = f": not allowed to {found['verb']} {found['resource']}" if found else ""
         return AccessError(
             f"denied by the Kubernetes API (403) while {doing}{lacks}",
             where=where,
