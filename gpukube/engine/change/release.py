@@ -33,24 +33,21 @@ if TYPE_CHECKING:
 
 STOPPED_TIDYING = "release: stopped before unused entries were dropped; run it again"
 
+_TYPES = "customresourcedefinitions"
 NEEDED = (
     ("create", "secrets", ""),
     ("create", "configmaps", ""),
     ("create", "serviceaccounts", ""),
     ("create", "daemonsets", "apps"),
+    ("create", "deployments", "apps"),
     ("create", "clusterroles", "rbac.authorization.k8s.io"),
     ("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
+    ("create", "roles", "rbac.authorization.k8s.io"),
+    ("create", "rolebindings", "rbac.authorization.k8s.io"),
+    ("create", _TYPES, "apiextensions.k8s.io"),
 )
-"""Verb, resource, group: what installing the plugin's chart takes (objects of the rendered chart 0.20.0)."""
-NEEDED_BESIDES = {
-    GPU_OPERATOR.chart: (
-        ("create", "deployments", "apps"),
-        ("create", "roles", "rbac.authorization.k8s.io"),
-        ("create", "rolebindings", "rbac.authorization.k8s.io"),
-        ("create", "customresourcedefinitions", "apiextensions.k8s.io"),
-        ("create", "clusterpolicies", "nvidia.com"),
-    )
-}
+"""Verb, resource, group: what installing the plugin's chart takes, NFD in it (objects of the rendered chart 0.20.0)."""
+NEEDED_BESIDES = {GPU_OPERATOR.chart: (("create", "clusterpolicies", "nvidia.com"),)}
 """Chart -> what it takes more (objects of the rendered chart gpu-operator v26.7.0)."""
 _PODS_PER_NODE = 3
 _PODS_BESIDES = 2
@@ -216,8 +213,10 @@ def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
     quota = (("create", "resourcequotas", ""),) if release.values.get("extraObjects") else ()
     needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()), *quota)
     leaving = [NEEDED, *(NEEDED_BESIDES.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
-    deleted = [("delete", resource, group) for row in leaving for _verb, resource, group in row]
-    return (*needed, *dict.fromkeys(deleted)) if any(item.there for item in release.leaves) else needed
+    # Helm leaves types where they are, as objects of theirs may be somebody's (helm.sh, Best Practices, CRDs).
+    gone = {(resource, group) for row in leaving for _verb, resource, group in row if resource != _TYPES}
+    deleted = [("delete", resource, group) for resource, group in sorted(gone)]
+    return (*needed, *deleted) if any(item.there for item in release.leaves) else needed
 
 
 def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
