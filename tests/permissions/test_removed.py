@@ -68,7 +68,6 @@ ROWS = (
     Row(f"{AZURE}/managedClusters/agentPools/upgradeProfiles/read", "pool plan --upgrade", "aks", DONE, world="pools"),
     Row(f"{AZURE}/managedClusters/agentPools/upgradeNodeImageVersion/action", RENEW, "aks", world="images"),
     Row(f"{AZURE}/managedClusters/agentPools/write", "pool create", "aks"),
-    Row(f"{AZURE}/locations/operations/read", "pool create", "aks"),
     Row(f"{NETWORK}/virtualNetworks/subnets/join/action", "pool create", "aks", PARTLY),
     Row(f"{NETWORK}/publicIPPrefixes/join/action", "pool create", "aks", PARTLY),
     Row("Microsoft.Compute/proximityPlacementGroups/write", "pool create", "aks", PARTLY),
@@ -84,8 +83,9 @@ ROWS = (
         "",
     ),
 )
-SILENT = {"ec2:DescribeCapacityReservations"}
-"""What is left to the service without a word: EKS itself refuses a reservation that cannot be used."""
+OPERATIONS = f"{AZURE}/locations/operations/read"
+SILENT = {"ec2:DescribeCapacityReservations", OPERATIONS}
+"""Done without, and not told: EKS itself refuses a reservation that cannot be used; pools of AKS show their state."""
 CASES = [(permission, row) for row in ROWS for permission in row.permissions.split()]
 
 
@@ -124,6 +124,14 @@ def test_permission_when_taken_away_then_named(permission: str, row: Row, gpukub
         daemon.deny_permissions(gpukube.info)
         again = run(gpukube, row)
         assert again.code == DONE, again.out + again.err
+
+
+def test_operations_of_aks_when_they_may_not_be_read_then_the_pool_is_followed(gpukube: Gpukube) -> None:
+    row = Row(OPERATIONS, "pool create", "aks", DONE)
+    prepare(gpukube, row)
+    daemon.deny_permissions(gpukube.info, OPERATIONS)
+
+    assert run(gpukube, row).code == DONE
 
 
 IN_CLUSTERS = (

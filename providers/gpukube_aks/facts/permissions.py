@@ -102,6 +102,7 @@ PERMISSIONS: Final = (
         purpose="to wait for changes, and to see why one failed",
         source=_CONTAINERS,
         level="apply",
+        without="the pool itself is read instead, which tells less of a failure",
         scope="subscription",
     ),
     Permission(
