@@ -20,6 +20,7 @@ from gpukube import api
 from gpukube.engine.commands import wait
 from gpukube.errors import Conflict
 from gpukube.sandbox import daemon
+from tests.changes.conftest import SPEED
 from tests.changes.world import CLOUDS, PACE, SMALL, World, differences, prepare, spec
 from tests.cli.harness import Cluster
 from tests.waiting import PATIENCE_S, wait_for
@@ -34,8 +35,6 @@ OLD: Mapping[str, str] = {"eks": "1.33.4", "aks": "1.33.4", "gke": "1.33.4-gke.1
 NEW: Mapping[str, str] = {"eks": "1.34.2", "aks": "1.34.2", "gke": "1.34.1-gke.1829001"}
 IMAGES = "20260915"
 LABELS = {"app": "infer"}
-SPEED = 1000.0
-"""EKS gives pods 15 minutes to leave: 0.9 s, which a machine that stalls for a moment can keep to."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,6 @@ def stage_of(world: World, cloud: str) -> Iterator[Stage]:
         client.create(Deployment(metadata=ObjectMeta(name="infer", namespace="default"), spec=rules))
         wait_for(lambda: sum(map(_is_ready, client.list(Pod, namespace="default", labels={"app": "infer"}))) == 2)
         daemon.upgrade_cluster(world.info, "old", kubernetes_version=NEW[cloud])
-        daemon.configure(world.info, speed=SPEED)
         yield Stage(world, cloud, document, client)
 
 

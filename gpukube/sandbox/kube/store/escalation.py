@@ -14,7 +14,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from gpukube.sandbox.kube.store import kinds
-from gpukube.sandbox.kube.store.problems import escalation, not_found
+from gpukube.sandbox.kube.store.problems import ApiProblem, escalation, not_found
 from gpukube.sandbox.kube.store.rbac import MASTERS, Access, User, is_allowed, rule_covers, rules_of
 
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ class Grant:
     Attributes:
         without: Who may do this need not hold what is granted.
         rights: Single rights, each with one verb, one resource or path, and one name.
+        problem: Why they cannot be told: the role that a binding names is not there.
     """
 
     without: Access
     rights: tuple[JsonObject, ...]
+    problem: ApiProblem | None = None
 
     def accesses(self) -> Iterator[Access]:
         """What its writer has to be allowed, in the namespace of the object."""
@@ -55,9 +57,6 @@ def grant_of(store: Store, kind: Kind, new: JsonObject, old: JsonObject | None) 
         kind: Its type; those of other groups grant nothing.
         new: As it will be, with name and namespace.
         old: As it is; None when it is created.
-
-    Raises:
-        ApiProblem: 404 of a role that a binding names.
     """
     if kind.group != _GROUP:
         return None
@@ -71,21 +70,23 @@ def grant_of(store: Store, kind: Kind, new: JsonObject, old: JsonObject | None) 
     if old is not None and (reference, new.get("subjects")) == (old["roleRef"], old.get("subjects")):
         return None
     of = kinds.CORE["roles" if reference["kind"] == "Role" else "clusterroles"]
+    without = Access("bind", of.plural, _GROUP, namespace, reference["name"])
     role = store.find(of, namespace if reference["kind"] == "Role" else "", reference["name"])
     if role is None:
-        raise not_found(of.plural, reference["name"], of.group)
-    rights = tuple(_singles(role.get("rules") or ()))
-    return Grant(Access("bind", of.plural, _GROUP, namespace, reference["name"]), rights)
+        return Grant(without, (), not_found(of.plural, reference["name"], of.group))
+    return Grant(without, tuple(_singles(role.get("rules") or ())))
 
 
 def check_grant(store: Store, user: User, kind: Kind, name: str, grant: Grant) -> None:
     """Refuse an object that grants what its writer does not hold.
 
     Raises:
-        ApiProblem: 403.
+        ApiProblem: 403; 404 of a role that a binding names, asked for only of those who may not bind any role.
     """
     if MASTERS in user.groups or is_allowed(store, user, grant.without):
         return
+    if grant.problem:
+        raise grant.problem
     held = list(rules_of(store, user, grant.without.namespace))
     lacking = [right for right in grant.rights if not any(rule_covers(own, _as_access(right)) for own in held)]
     if lacking:
