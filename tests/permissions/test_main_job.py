@@ -113,9 +113,10 @@ def test_plan_when_only_reading_is_allowed_then_reads_and_a_change_is_refused_by
     run(gpukube, SPEC, "pool", "plan", "diff")
     run(gpukube, SPEC, "pool", "list")
     run(gpukube, SPEC, "pool", "verify")
-    found = run(gpukube, SPEC, "doctor", code=1)  # it checks what create needs, too
+    found = run(gpukube, SPEC, "doctor")
 
-    assert found.out.count("error[") == found.out.count("error[kube-rights]")
+    assert "error[" not in found.out
+    assert "warning[kube-rights]" in found.out
     assert cloud_writes(gpukube) == []
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.faults import fault
 from gpukube.core.permissions import PRINT_POLICY
 from gpukube.doctor.check import Checks
+from gpukube.doctor.rights import rights_for
 from gpukube.errors import AccessError, ClusterError, GpukubeError, NoCluster, NotAllowed, WrongAccount
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, Reading
+    from gpukube.errors import Severity
 
 _CLOUD: Final[tuple[Reading, ...]] = ("cloud", "pools")
 _HEART: Final[Reading] = "nodes"
@@ -157,6 +159,9 @@ def _unreadable_parts(evidence: Evidence) -> Iterator[Fault]:
     needs=("rights",),
 )
 def _rights(evidence: Evidence) -> Iterator[Fault]:
+    # An identity that has none of them is one for reading, as pipelines plan with: nothing is wrong with the cluster.
+    only_reads = bool(evidence.denied) and {*rights_for(evidence.desired)} == {*evidence.denied}
+    severity: Severity = "warning" if only_reads else "error"
     for purpose in dict.fromkeys(right.purpose for right in evidence.denied):
         missing = [right for right in evidence.denied if right.purpose == purpose]
         yield fault(
@@ -164,4 +169,5 @@ def _rights(evidence: Evidence) -> Iterator[Fault]:
             seen=f"not allowed: {', '.join(f'{right.verb} {right.resource}' for right in missing)}",
             fix=f"ask for a role that allows it: {PRINT_POLICY} prints one; to check: kubectl auth can-i {missing[0]}",
             evidence=(purpose,),
+            severity=severity,
         )

@@ -140,6 +140,13 @@ def test_rights_when_missing_then_the_question_can_be_asked_again_by_hand() -> N
     assert "kubectl auth can-i create daemonsets.apps --namespace gpukube-system" in found.finding.fix
 
 
+@pytest.mark.parametrize(("left", "severity"), [(0, "warning"), (1, "error")])
+def test_rights_when_there_are_none_at_all_then_the_identity_is_one_that_reads(left: int, severity: str) -> None:
+    denied = rights_for((POOL,))[left:]
+    found = found_in(evidence_of("eks", desired=(POOL,), denied=denied))
+    assert {(item.check.id, item.finding.severity) for item in found} == {("kube-rights", severity)}
+
+
 def test_rights_when_the_reviews_are_refused_then_the_check_is_not_made() -> None:
     evidence = evidence_of("eks", troubles={"rights": refusal(AccessError, "kube-forbidden")})
     examination = examine(evidence, access.CHECKS)
