@@ -144,6 +144,7 @@ IN_CLUSTERS = (
 ACCESSES = [(permission, row) for row in IN_CLUSTERS for permission in row.permissions.split(",")]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize(("permission", "row"), ACCESSES, ids=[f"{name}-{row.words}" for name, row in ACCESSES])
 def test_access_when_taken_away_in_a_cluster_then_verb_and_resource_are_named(
     permission: str, row: Row, gpukube: Gpukube

@@ -16,6 +16,16 @@ pytestmark = pytest.mark.clients("aws")
 _FAILED = (254, 255)
 """Of aws 2 and aws 1."""
 
+CREATED: Row = (
+    (
+        "aws eks create-nodegroup $group --subnets $subnets --node-role $role --instance-types g4dn.xlarge"
+        " --ami-type AL2023_x86_64_NVIDIA --scaling-config minSize=0,maxSize=2,desiredSize=1"
+        " --labels team=vision --taints key=nvidia.com/gpu,value=present,effect=NO_SCHEDULE"
+        " --query nodegroup.status"
+    ),
+    "CREATING",
+)
+
 LISTS: dict[str, list[Row]] = {
     "who and what is there": [
         ("aws sts get-caller-identity", "111122223333 arn:aws:iam::111122223333:user/sandbox"),
@@ -26,17 +36,19 @@ LISTS: dict[str, list[Row]] = {
         ("aws eks describe-nodegroup $cluster --nodegroup-name system --query nodegroup.nodeRole", "train-eksNodeRole"),
         ("aws eks get-token --cluster-name train --query kind", "ExecCredential"),
         ("aws eks update-kubeconfig --name train --kubeconfig own --alias own", "Added new context own to"),
+        (
+            "env AWS_SECRET_ACCESS_KEY=wrong aws eks list-clusters",
+            "(InvalidSignatureException) ... does not match the signature you provided",
+            _FAILED,
+        ),
+    ],
+    "what an account has": [
         ("aws iam list-roles --query Roles[].RoleName", "train-eksClusterRole train-eksNodeRole"),
         ("aws iam get-role --role-name train-eksNodeRole --query Role.Arn", "111122223333:role/train-eksNodeRole"),
         ("aws iam get-role --role-name train-other", "(NoSuchEntity) ... train-other cannot be found", _FAILED),
         ("aws ec2 describe-instance-types --instance-types p4d.24xlarge --query $gpus", "A100 8"),
         ("aws ec2 describe-instances --query Reservations[].Instances[].InstanceType", "m5.large"),
         ("aws service-quotas list-service-quotas --service-code ec2 --query Quotas[0].[QuotaCode,Value]", "L-417A185B"),
-        (
-            "env AWS_SECRET_ACCESS_KEY=wrong aws eks list-clusters",
-            "(InvalidSignatureException) ... does not match the signature you provided",
-            _FAILED,
-        ),
     ],
     "launch templates": [
         (
@@ -65,18 +77,19 @@ LISTS: dict[str, list[Row]] = {
         ),
     ],
     "the life of a node group": [
-        (
-            (
-                "aws eks create-nodegroup $group --subnets $subnets --node-role $role --instance-types g4dn.xlarge"
-                " --ami-type AL2023_x86_64_NVIDIA --scaling-config minSize=0,maxSize=2,desiredSize=1"
-                " --labels team=vision --taints key=nvidia.com/gpu,value=present,effect=NO_SCHEDULE"
-                " --query nodegroup.status"
-            ),
-            "CREATING",
-        ),
+        CREATED,
         ("aws eks wait nodegroup-active $group", ""),
         ("aws eks list-nodegroups $cluster --max-results 1 --query nodegroups", "system"),
         ("aws eks list-nodegroups $cluster --page-size 1 --query nodegroups", "system t4"),
+        ("aws eks update-nodegroup-version $group --query update.type", "VersionUpdate"),
+        ("aws eks wait nodegroup-active $group", ""),
+        ("aws eks delete-nodegroup $group --query nodegroup.status", "DELETING"),
+        ("aws eks wait nodegroup-deleted $group", ""),
+        ("aws eks describe-nodegroup $group", "(ResourceNotFoundException) ... No node group found", _FAILED),
+    ],
+    "changes of a node group": [
+        CREATED,
+        ("aws eks wait nodegroup-active $group", ""),
         (
             (
                 "aws eks update-nodegroup-config $group --scaling-config minSize=0,maxSize=3,desiredSize=2"
@@ -96,14 +109,9 @@ LISTS: dict[str, list[Row]] = {
             ),
             "ConfigUpdate Successful",
         ),
-        ("aws eks update-nodegroup-version $group --query update.type", "VersionUpdate"),
-        ("aws eks wait nodegroup-active $group", ""),
         ("sh -c 'aws eks tag-resource --tags owner=ml --resource-arn $$($arn)'", ""),
         ("aws eks describe-nodegroup $group --query nodegroup.tags.owner", "ml"),
         ("aws autoscaling describe-auto-scaling-groups --query AutoScalingGroups[].MaxSize", "3 3"),
-        ("aws eks delete-nodegroup $group --query nodegroup.status", "DELETING"),
-        ("aws eks wait nodegroup-deleted $group", ""),
-        ("aws eks describe-nodegroup $group", "(ResourceNotFoundException) ... No node group found", _FAILED),
     ],
     "what is not emulated": [
         ("aws eks describe-addon-versions", "sandbox does not emulate GET /addons/supported-versions", _FAILED),
@@ -114,7 +122,7 @@ LISTS: dict[str, list[Row]] = {
 }
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("name", LISTS)
 def test_aws_when_it_asks_then_answered_as_by_amazon(referee: Referee, name: str) -> None:
     place = Aws(referee.info).place()
