@@ -35,9 +35,14 @@ def gpukube(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
 @pytest.fixture
 def document(world: World) -> Document:
     """Two pools on each of the three clouds, which are empty."""
+    return declared(world, *CLOUDS)
+
+
+def declared(world: World, *clouds: str) -> Document:
+    """Two pools on each of these clouds, which are empty."""
     world.reset()
-    clusters = {f"on-{cloud}": address(cloud, f"{cloud}-train") for cloud in CLOUDS}
-    types = {cloud: SMALL[cloud]["instanceType"] for cloud in CLOUDS}
+    clusters = {f"on-{cloud}": address(cloud, f"{cloud}-train") for cloud in clouds}
+    types = {cloud: SMALL[cloud]["instanceType"] for cloud in clouds}
     pools = [{"name": name, "instanceType": types, "nodes": {"count": 1}} for name in ("plain", "shared")]
     pools[1]["sharing"] = {"timeSlicing": {"replicas": 4, "failRequestsGreaterThanOne": True}}
     return spec("printed", clusters, pools)
@@ -59,9 +64,12 @@ def printed(gpukube: Gpukube, tmp_path: Path) -> Callable[..., Document]:
     return _printed
 
 
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
 def test_documents_when_pools_come_change_and_go_then_as_the_schemas_say(
-    document: Document, printed: Callable[..., Document], world: World
+    cloud: str, printed: Callable[..., Document], world: World
 ) -> None:
+    document = declared(world, cloud)
     edited = copy.deepcopy(document)
     edited["pools"][0] |= {"labels": {"team": "x"}, "instanceType": OTHER_TYPE}
     edited["pools"][1]["sharing"]["timeSlicing"]["replicas"] = 2
@@ -83,8 +91,8 @@ def test_documents_when_pools_come_change_and_go_then_as_the_schemas_say(
     printed("plan", edited, "plan")
     printed("diff", fewer, "plan", "diff", code=2)
     printed("plan", fewer, "plan", "--prune")
-    world.relabel("eks", "eks-train", "plain", {"gpukube.io/protect": "true"})
-    world.disown("gke", "gke-train", "plain", NOBODY)
+    world.relabel(cloud, f"{cloud}-train", "plain", {"gpukube.io/protect": "true"})
+    world.disown(cloud, f"{cloud}-train", "shared", NOBODY)
     printed("diff", edited, "plan", "diff", code=2)
     printed("plan", edited, "plan", "--adopt")
     printed("report", edited, "apply", "--yes", "--allow-disruption", code=3)

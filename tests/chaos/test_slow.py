@@ -147,6 +147,7 @@ ONCE: Final[tuple[tuple[str, Fault, Way], ...]] = (
 )
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(("place", "fault", "way"), ONCE)
 def test_create_when_nothing_answers_then_it_ends_in_order(stage: Stage, place: str, fault: Fault, way: Way) -> None:
     ended, _ = end(stage, place, fault, way, "0.03")

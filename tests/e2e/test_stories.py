@@ -39,8 +39,10 @@ def archive(version: str, directory: Path) -> str:
     return str(path)
 
 
-def test_pools_when_added_later_and_removed_then_well_each_time_on_all_clouds(stage: Stage) -> None:
-    clusters = clusters_of(stage, "grow", ALL)
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", ALL)
+def test_pools_when_added_later_and_removed_then_well_each_time(stage: Stage, cloud: str) -> None:
+    clusters = clusters_of(stage, "grow", (cloud,))
     first, other = one("first", MACHINE), one("other", MACHINE, sharing=SLICED)
     strange = one("strange", MACHINE, sharing=MPS, taints=[SKU])
     devices = {"first": {"gpu": 1}, "other": {"gpu": 4}, "strange": {"gpu": 4}}
@@ -55,7 +57,7 @@ def test_pools_when_added_later_and_removed_then_well_each_time_on_all_clouds(st
     assert errors_of(stage.apply_all(two, prune=True)) == {}
     stage.require_green(two)
     assert [key for key in clusters if "strange" in stage.nodes(key)] == []
-    for key in ("grow-aks", "grow-eks"):
+    for key in (f"grow-{name}" for name in CHARTED if name == cloud):
         with inside(stage.info, key) as cluster:
             assert len(cluster.config()) == 2, key  # of the whole and the sliced GPU: that of the removed pool is gone
 
@@ -111,8 +113,12 @@ def test_chart_when_upgraded_then_the_new_version_serves_all(stage: Stage, tmp_p
             assert cluster.chart_labels() == {f"nvidia-device-plugin-{NEW}"}
 
 
-def test_chart_when_its_upgrade_fails_then_the_former_one_is_back_and_the_next_try_works(stage: Stage) -> None:
-    clusters = clusters_of(stage, "down", CHARTED)
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("cloud", CHARTED)
+def test_chart_when_its_upgrade_fails_then_the_former_one_is_back_and_the_next_try_works(
+    stage: Stage, cloud: str
+) -> None:
+    clusters = clusters_of(stage, "down", (cloud,))
     whole, sliced = one("whole", MACHINE), one("sliced", MACHINE, sharing=SLICED)
     one_pool, two_pools = spec("down", clusters, [whole]), spec("down", clusters, [whole, sliced])
     assert errors_of(stage.create_all(one_pool)) == {}

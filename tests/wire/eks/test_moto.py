@@ -139,7 +139,7 @@ def moto() -> Iterator[str]:
     running.stop()
 
 
-@pytest.mark.turns(2)  # half of the tests, each of one case; the sandbox has them all in each run
+@pytest.mark.turns(4)  # a quarter of the tests, each of one case; the sandbox has them all in each run
 class TestMoto(ProviderContract):
     @pytest.fixture(params=["moto"])
     def harness(self, moto: str) -> Iterator[Harness]:
