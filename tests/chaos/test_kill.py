@@ -95,7 +95,7 @@ def test_create_when_killed_at_every_third_call_before_the_first_change_in_a_row
     stage.require_converged(stage.create(), undisturbed.objects)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("case", POOL_API)
 def test_create_when_killed_at_a_call_of_the_pool_api_then_converges(
     stage: Stage, undisturbed: Undisturbed, case: str
@@ -119,7 +119,7 @@ def test_create_when_killed_at_every_third_call_of_the_proof_in_a_row_then_conve
     stage.require_converged(stage.create(), undisturbed.objects)
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     "at",
     [

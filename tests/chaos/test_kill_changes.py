@@ -100,7 +100,7 @@ class Killer:
             ] += 1
 
 
-@pytest.mark.turns(9)
+@pytest.mark.turns(27)
 @pytest.mark.parametrize(("name", "what"), CHANGES)
 def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
     stage: Stage, name: str, what: str

@@ -37,7 +37,7 @@ def seen(stage: Stage) -> object:
     return stage.pools(), sorted(node.labels.get("team", "") for node in stage.nodes())
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(5)
 @pytest.mark.parametrize(("at", "name"), HELD)
 def test_apply_when_somebody_changes_the_pool_meanwhile_then_said_and_not_overwritten(
     stage: Stage, at: str, name: str

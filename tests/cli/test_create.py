@@ -101,6 +101,7 @@ def test_create_when_a_foreign_pool_has_the_name_then_a_conflict_and_untouched(n
     assert arm_writes(gpukube) == []
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("code", ["AllocationFailed", "ZonalAllocationFailed", "SkuNotAvailable", "QuotaExceeded"])
 def test_create_when_the_cloud_has_no_machine_then_six_with_the_remedy(code: str, gpukube: Gpukube) -> None:
     daemon.add_fault(gpukube.info, "operation", code=code)

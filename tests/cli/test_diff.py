@@ -132,6 +132,7 @@ DRIFT: dict[str, tuple[Callable[[Cluster], None], str]] = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", DRIFT)
 def test_diff_when_something_in_the_cluster_was_edited_then_two(name: str, gpukube: Gpukube, cluster: Cluster) -> None:
     change, said = DRIFT[name]

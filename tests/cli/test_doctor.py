@@ -80,7 +80,7 @@ def test_doctor_when_pools_are_as_promised_then_no_errors(doctor: Gpukube, spec:
     assert (seen.code, "error[" in seen.out) == (0, False), seen.out
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_doctor_when_something_is_put_wrong_then_its_check_finds_it_and_no_other(
     name: str, doctor: Gpukube, spec: Path, patient: Cluster

@@ -359,7 +359,7 @@ def require_usual(doctor: Gpukube, spec: Path, cluster: str) -> None:
     wait_for(is_usual, lambda: found)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_doctor_when_a_pool_is_changed_in_the_cloud_then_its_check_finds_it_and_no_other(
     name: str, doctor: Gpukube, spec: Path
@@ -543,7 +543,7 @@ HEALED: dict[str, str] = {
 """Those whose remedy is one command of the cloud's own."""
 
 
-@pytest.mark.turns(2)
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.clients(command)) for name, command in HEALED.items()]
 )

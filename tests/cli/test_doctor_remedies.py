@@ -155,7 +155,7 @@ def inside_of(info: SandboxInfo, tmp_path: Path, name: str) -> Path:
     return path
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("name", ILLS)
 def test_remedy_when_it_is_run_as_printed_then_the_finding_goes(
     name: str, doctor: Gpukube, spec: Path, patient: Cluster, inside: Path
@@ -207,7 +207,7 @@ def clinic(running_sandbox: SandboxInfo) -> SandboxInfo:
     return running_sandbox
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(5)
 @pytest.mark.parametrize("name", OPERATOR_ILLS)
 def test_remedy_when_the_operator_serves_and_it_is_run_as_printed_then_the_finding_goes(
     name: str, clinic: SandboxInfo, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

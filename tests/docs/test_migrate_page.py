@@ -119,6 +119,7 @@ def by_terraform(world: World) -> None:
 WAYS = {"eksctl": by_eksctl, "az": by_az, "gcloud": by_gcloud, "Terraform": by_terraform}
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("tool", WAYS)
 def test_way_when_walked_then_each_command_prints_what_the_page_shows(
     tool: str, gpukube: Gpukube, tmp_path: Path

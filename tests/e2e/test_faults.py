@@ -39,7 +39,7 @@ def steps_of(stage: Stage, document: Document) -> set[str]:
     return {code.removeprefix("step-") for code in found}
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("name", CASES)
 def test_fault_when_put_into_a_cluster_then_found_by_its_check_and_by_verify_where_devices_suffer(
     name: str, hospital: tuple[Stage, Mapping[str, Document]]

@@ -68,6 +68,7 @@ def assert_nodes_are_machines(arm: Arm) -> None:
         wait_for(lambda: joined(kube) == machines, lambda: (joined(kube), machines))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_requests_when_in_any_order_with_faults_then_nodes_and_pools_agree(arm: Arm, seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - a repeatable order, no secret

@@ -62,6 +62,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize(("call", "given"), CALLS.values(), ids=CALLS)
 def test_call_when_moto_knows_it_then_both_agree(aws: Aws, referee: Any, call: str, given: dict[str, Any]) -> None:  # noqa: ANN401 - boto3
     aws.template("gpukube-a")

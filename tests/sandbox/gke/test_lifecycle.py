@@ -25,6 +25,8 @@ from tests.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.turns(2)  # one of the two transports
+
 POOL = f"{CLUSTER}/nodePools/p"
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gpukube.sandbox.daemon import SandboxInfo
     from tests.sandbox.gke.clients import Gke, Json
 
+pytestmark = pytest.mark.turns(2)  # one of the two transports
+
 A100, H100 = "nvidia-tesla-a100", "nvidia-h100-80gb"
 NONE = {"consume_reservation_type": "NO_RESERVATION"}
 KEY = "compute.googleapis.com/reservation-name"

@@ -12,6 +12,8 @@ from tests.sandbox.gke.clients import CLUSTER, Gke, gpu_pool, held, t4_pool
 if TYPE_CHECKING:
     from tests.sandbox.gke.clients import Json
 
+pytestmark = pytest.mark.turns(2)  # one of the two transports
+
 POOL = f"{CLUSTER}/nodePools/p"
 PLANE, OLDER = "1.34.1-gke.1829001", "1.34.1-gke.1500000"
 

@@ -128,6 +128,7 @@ LATE: Mapping[str, type[GpukubeError]] = {
 }
 
 
+@pytest.mark.turns(2)
 @pytest.mark.usefixtures("live")
 @pytest.mark.parametrize("code", LATE)
 @pytest.mark.parametrize("target", [AFTER, UPGRADED], ids=["scaled", "upgraded"])

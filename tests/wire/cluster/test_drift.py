@@ -165,7 +165,7 @@ def test_look_when_nothing_was_touched_then_no_drift(installed: ReleaseManager, 
     assert (plan.action, plan.drift) == ("none", ())
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("case", EDITS)
 def test_upgrade_when_a_hand_was_in_it_then_found_exactly_and_set_right(
     case: str, installed: ReleaseManager, kube: LightKube, hand: Client

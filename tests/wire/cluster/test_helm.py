@@ -170,6 +170,7 @@ def put_pending(live: Live, release: Release, revision: int, status: str) -> Non
 _LONG_AGO = "2020-01-01T00:00:00.000000000Z"
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("status", ["pending-upgrade", "pending-rollback"])
 def test_upgrade_when_a_former_run_was_cut_off_then_repaired(
     keeper: ReleaseManager, kube: LightKube, live: Live, status: str

@@ -84,6 +84,7 @@ def carry_on(keeper: ReleaseManager, kube: LightKube, plan: ReleasePlan, wanted:
     assert plan_release([wanted], look(kube)).action == "none"
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("case", WAYS)
 def test_migrate_when_asked_to_then_the_node_is_served_by_the_other_and_never_by_two(
     keeper: ReleaseManager, kube: LightKube, live: Live, case: str
@@ -94,6 +95,7 @@ def test_migrate_when_asked_to_then_the_node_is_served_by_the_other_and_never_by
     assert most_at_once(live) == 1
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("case", WAYS)
 def test_migrate_when_killed_after_the_other_left_then_the_next_run_does_the_rest(
     keeper: ReleaseManager, kube: LightKube, live: Live, case: str

@@ -48,6 +48,7 @@ def plugin_pods(kube: LightKube, pool: Desired) -> list[str]:
     return [pod.name for pod in look(kube).pods if pod.owner == kind.plugin]
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("owner", POOLS)
 def test_proof_when_the_release_has_changed_and_the_old_pod_still_serves_then_waits_for_the_new_one(
     keeper: ReleaseManager, kube: LightKube, live: Live, owner: str

@@ -117,6 +117,7 @@ def stage(  # noqa: PLR0913, PLR0917 -- fixtures
         keeper.close()
 
 
+@pytest.mark.turns(2)
 @pytest.mark.parametrize("installed", [False, True], ids=["install", "upgrade"])
 def test_stop_when_helm_does_not_end_soon_then_ended_and_nothing_pending_is_left(
     stage: Callable[[float], Stage], kube: LightKube, gate: Gate, *, installed: bool

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Connect = Callable[..., GkeCloud]
     Follow = Callable[[GkeCloud, Operation], Progress]
 
+pytestmark = pytest.mark.turns(2)  # one of the two transports
+
 A, B, C = (f"us-central1-{letter}" for letter in "abc")
 FROM_ZERO = Nodes(0, 0, 3, autoscaled=True)
 CREATE = {"service": "gke", "method": "POST", "path": "/nodePools"}
