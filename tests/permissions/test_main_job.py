@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.sandbox import daemon
+from tests.builders import SUBSCRIPTION
 from tests.cli.test_three_clouds import cloud_writes
 from tests.permissions.granting import become, grant, make
 from tests.permissions.policies import EXTRAS, SPEC, printed
@@ -91,6 +92,17 @@ def test_apply_when_nothing_else_is_allowed_then_the_whole_job(gpukube: Gpukube,
     run(gpukube, other, "pool", "drain", "shared", "-y", "--cluster", "train-gke")
     run(gpukube, other, "pool", "release", "shared", "-y", "--cluster", "train-eks")
     run(gpukube, other, "pool", "delete", "reserved", "placed", "family", "-y")
+
+
+def test_catalog_when_nothing_else_is_allowed_then_refreshed_and_spot_has_prices(gpukube: Gpukube) -> None:
+    run(gpukube, SPEC, "pool", "list")
+    grant(gpukube.info, printed("apply", *EXTRAS))
+
+    spot = ("--live-prices", "--set", "pools.shared.capacity.type=spot", "--cluster", "train-eks")
+    run(gpukube, SPEC, "pool", "plan", *spot)
+    for place in (("eks",), ("aks", "--subscription", SUBSCRIPTION), ("gke", "--project", "ml-prod")):
+        result = gpukube("catalog", "refresh", "--provider", *place)
+        assert result.code == 0, result.out + result.err
 
 
 def test_create_when_the_account_never_had_a_node_group_then_its_roles_are_found_and_made(gpukube: Gpukube) -> None:
