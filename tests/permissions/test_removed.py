@@ -109,7 +109,7 @@ def run(gpukube: Gpukube, row: Row) -> Result:
     return gpukube(*row.words.split(), *of_cluster)
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize(("permission", "row"), CASES, ids=[f"{name}-{row.words}" for name, row in CASES])
 def test_permission_when_taken_away_then_named(permission: str, row: Row, gpukube: Gpukube) -> None:
     prepare(gpukube, row)
