@@ -23,6 +23,7 @@ from gpukube.cli.completion import VARIABLE, quiet_and_short
 from gpukube.cli.lazy import lazy_group
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
+from gpukube.masking import shown_words, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     verbose = "-v" in arguments or "--verbose" in arguments
     try:
-        line = shlex.join(["gpukube", *arguments])
+        line = shlex.join(["gpukube", *shown_words(arguments)])
         result = command_line().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
         return _usage(error, arguments)
@@ -140,10 +141,10 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
     group = command_line().commands["pool"]
-    if line := meant(arguments, group.commands if isinstance(group, TyperGroup) else ()):
+    if line := meant(shown_words(arguments), group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
-    tell(message)
+    tell(without_secrets(message))
     return ExitCode.BAD_INPUT
 
 

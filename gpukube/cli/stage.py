@@ -29,6 +29,7 @@ from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.context import QUICK, Pace, Run, chart_source
 from gpukube.engine.run.events import Listener
 from gpukube.errors import ExitCode, SpecError, Where
+from gpukube.masking import shown_words
 from gpukube.spec.address import is_address
 from gpukube.spec.loading.load import LoadedSpec
 from gpukube.visible import visible
@@ -191,7 +192,7 @@ def rest_of(saved: SavedPlan, choices: Choices) -> str:
     for option, values in (
         *(("-f", files), ("--cluster", choices.clusters), ("--pool", choices.pools), _shard_words(choices)),
         *(("--adopt-from", choices.adopt_from), ("--replace", [choices.replace] if choices.replace else [])),
-        ("--chart", [choices.chart] if choices.chart else []),
+        ("--chart", shown_words([choices.chart] if choices.chart else [])),
         ("--drain-timeout", [f"{choices.drain_timeout:g}"] if "drain_timeout" in choices.given else []),
     ):
         words += [word for value in values for word in (option, value)]

@@ -19,6 +19,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN, RELEASE_KINDS
 from gpukube.core.jsontree import text
 from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import HelmError
+from gpukube.masking import shown_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,19 +43,24 @@ class ChartSource:
     @property
     def kind(self) -> Literal["repository", "oci", "local"]:
         """How it is had."""
-        if self.location.startswith("oci://"):
-            return "oci"
-        return "repository" if re.match(r"https?://", self.address) else "local"
+        found = re.match(r"(oci|https?)://", self.address, re.IGNORECASE)  # RFC 3986: a scheme has no case
+        return ("oci" if found[1].lower() == "oci" else "repository") if found else "local"
 
     @property
     def address(self) -> str:
-        """The location, NVIDIA's where none is given."""
-        return self.location or next(kind.repository for kind in RELEASE_KINDS if kind.chart == self.chart)
+        """The location, its scheme as Helm takes it; NVIDIA's where none is given."""
+        location = re.sub(r"^[A-Za-z]+://", lambda found: found[0].lower(), self.location)
+        return location or next(kind.repository for kind in RELEASE_KINDS if kind.chart == self.chart)
 
     @property
     def shown(self) -> str:
-        """The address for messages: without the user and password that may stand in it."""
-        return re.sub(r"//[^/@]*@", "//", self.address)
+        """The address for messages: without the secrets that may stand in it."""
+        return self.address if self.kind == "local" else shown_address(self.address)
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the address has a part that nobody else may see."""
+        return self.shown != self.address
 
     @property
     def on_loopback(self) -> bool:
@@ -64,7 +70,9 @@ class ChartSource:
     @property
     def reference(self) -> str:
         """What helm pull is asked for."""
-        return self.chart if self.kind == "repository" else self.location
+        if self.kind == "repository":
+            return self.chart
+        return self.address if self.kind == "oci" else self.location
 
 
 @dataclass(frozen=True, slots=True)

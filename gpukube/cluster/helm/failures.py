@@ -25,6 +25,7 @@ from gpukube.errors import (
     HelmTimeout,
     Where,
 )
+from gpukube.masking import without_secrets
 
 _MOST: Final = 400
 
@@ -216,4 +217,4 @@ def _line(output: str) -> str:
     lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
     begins = [at for at, line in enumerate(lines) if line.startswith("Error: ") or _WEBHOOK in line]
     text = " ".join(lines[begins[0] :] if begins else lines[-1:]).removeprefix("Error: ") or "no message"
-    return re.sub(r"//[^/@\s]*@", "//", text)[:_MOST]
+    return without_secrets(text)[:_MOST]

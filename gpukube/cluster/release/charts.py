@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.helm.chart import ChartSource, chart_digest, local_chart
 from gpukube.cluster.names import CHART_LABEL
 from gpukube.cluster.process.scratch import Scratch
-from gpukube.errors import HelmError, StalePlan
+from gpukube.errors import GpukubeError, HelmError, StalePlan
+from gpukube.masking import without_secrets
 
 if TYPE_CHECKING:
     from gpukube.cluster.helm.engine import Engine
@@ -108,8 +109,25 @@ class ChartCache:
         source = ChartSource(self._source.location, plan.version, plan.chart)
         if source not in self._fetched:
             directory = Path(tempfile.mkdtemp(dir=self._store.path))
-            self._fetched[source] = local_chart(self._engine.pull(source, directory), plan.chart).path
+            self._fetched[source] = local_chart(self._pulled(source, directory), plan.chart).path
         return self._fetched[source]
+
+    def _pulled(self, source: ChartSource, directory: Path) -> Path:
+        try:
+            return self._engine.pull(source, directory)
+        except GpukubeError as error:
+            if not source.has_secret:
+                raise
+            found = [
+                replace(
+                    each,
+                    seen=without_secrets(each.seen, source.address),
+                    why=without_secrets(each.why, source.address),
+                )
+                for each in error.diagnostics
+            ]
+            # Helm quotes the address, decoded or cut in two; so would the cause, which -v shows.
+            raise type(error).of(found) from None
 
 
 def _pinned(plan: ReleasePlan) -> str:

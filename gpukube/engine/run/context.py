@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -15,7 +16,8 @@ from gpukube.engine.run.events import Event as Told
 from gpukube.engine.run.events import ignore
 from gpukube.engine.run.sent import SentCalls
 from gpukube.engine.run.wait import Wait
-from gpukube.errors import HelmError, SpecError
+from gpukube.errors import HelmError, SpecError, Where
+from gpukube.masking import looks_like_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -145,10 +147,18 @@ def chart_source(location: str) -> ChartSource:
     """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.
 
     Raises:
-        SpecError: A local place that holds no chart; looked at now, before any call.
+        SpecError: A local place that holds no chart, or an address of another kind; looked at now, before any call.
     """
     source = ChartSource(location) if location else ChartSource()
     if source.kind == "local":
+        # Not echoed: whoever misspells a scheme has written an address, which may hold a password.
+        if looks_like_address(location) and not os.path.lexists(location):
+            raise SpecError(
+                "there is no such file, and no such kind of address",
+                where=Where("--chart"),
+                fix="write https://, http:// or oci://, or the path of a directory or archive",
+                code="chart-not-found",
+            )
         try:
             local_chart(Path(location))
         except HelmError as error:

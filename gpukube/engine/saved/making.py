@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
 import msgspec
 
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.engine.saved.recording import digest, record_cluster
 from gpukube.engine.saved.records import KIND, SCHEMA_VERSION, OptionsRecord, PlanRecord
 from gpukube.engine.saved.specs import pack_spec
@@ -69,18 +69,24 @@ def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
         GpukubeError: One diagnostic per reason.
     """
     found = [_refusal(where, cause) for plan in plans for where, cause in _obstacles(plan)]
-    if urlsplit(options.chart).password:
-        found.append(_refusal(Where("--chart"), "the chart's address contains a password, which a saved plan must not"))
+    if ChartSource(options.chart).has_secret:
+        found.append(
+            _refusal(
+                Where("--chart"),
+                "the chart's address contains a user, password or query, which a saved plan must not",
+                "use an address without them (helm registry login for oci://), or a local chart; then plan again",
+            )
+        )
     if found:
         raise GpukubeError.of(dict.fromkeys(found))
 
 
-def _refusal(where: Where, cause: str) -> Finding:
+def _refusal(where: Where, cause: str, fix: str = "fix this, then plan again") -> Finding:
     return Finding(
         "plan-unsaved",
         where,
         f"the plan is not saved: {cause}",
-        fix="fix this, then plan again",
+        fix=fix,
         why="a saved plan is applied as it is, so it must have no errors and nothing unknown",
     )
 

@@ -36,6 +36,8 @@ SOURCES = {
         "repository",
         "gpu-operator",
     ),
+    "a scheme in capitals": (ChartSource("HTTPS://mirror/charts"), "repository", "nvidia-device-plugin"),
+    "a registry in capitals": (ChartSource("OCI://reg/charts/plugin"), "oci", "oci://reg/charts/plugin"),
     "a registry": (ChartSource("oci://reg/charts/plugin"), "oci", "oci://reg/charts/plugin"),
     "an archive": (ChartSource("./plugin.tgz", ""), "local", "./plugin.tgz"),
 }
@@ -122,9 +124,10 @@ def test_archive_when_the_pull_left_none_then_said_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "shown", "loopback"),
     [
-        ("https://ann:s3cret@charts.example/stable", "https://charts.example/stable", False),
+        ("https://ann:s3cret@charts.example/stable", "https://***@charts.example/stable", False),
         ("oci://127.0.0.1:5000/team/nvidia-device-plugin", "oci://127.0.0.1:5000/team/nvidia-device-plugin", True),
         ("oci://localhost.example/team/plugin", "oci://localhost.example/team/plugin", False),
+        ("HTTP://ann:s3cret@127.0.0.1/stable", "http://***@127.0.0.1/stable", True),
         ("./a@b.tgz", "./a@b.tgz", False),
     ],
 )

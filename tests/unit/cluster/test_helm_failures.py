@@ -154,4 +154,4 @@ def test_explain_when_a_repository_asks_who_we_are_then_it_is_not_the_cluster(sa
 def test_explain_when_helm_repeats_an_address_with_a_password_then_it_is_left_out() -> None:
     said = "Error: failed to fetch http://ann:s3cret@charts/index.yaml : 500"
     error = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin"))
-    assert error.diagnostics[0].why == "failed to fetch http://charts/index.yaml : 500"
+    assert error.diagnostics[0].why == "failed to fetch http://***@charts/index.yaml : 500"

@@ -363,9 +363,17 @@ def test_plan_when_it_cannot_be_applied_then_not_saved(case: str) -> None:
     assert len(caught.value.diagnostics) == 1
 
 
-def test_plan_when_the_charts_address_holds_a_password_then_not_saved() -> None:
-    with pytest.raises(GpukubeError, match="contains a password") as caught:
-        require_savable([UPDATING.plan()], PlanOptions(chart="https://me:secret@charts.example/repo"))
+@pytest.mark.parametrize(
+    "chart",
+    [
+        *("https://me:secret@charts.example/repo", "https://secret@charts.example/repo"),
+        *("https://charts.example/repo?token=secret", "HTTPS://charts.example/repo#secret"),
+        *("http://me:p%40/secret@charts.example/x", "oci://me:secret@charts.example/plugin"),
+    ],
+)
+def test_plan_when_the_charts_address_holds_a_secret_then_not_saved(chart: str) -> None:
+    with pytest.raises(GpukubeError, match="contains a user, password or query") as caught:
+        require_savable([UPDATING.plan()], PlanOptions(chart=chart))
     assert "secret" not in caught.value.render()
 
 

@@ -122,6 +122,7 @@ def test_message_when_a_chart_cannot_be_had_then_it_tells_no_password(
     place: Place, shelf: Callable[[ChartSource], ChartCache]
 ) -> None:
     place.server.password = True
-    with pytest.raises(HelmError) as caught:
-        shelf(place.source(f"{USER}:wr0ng-{PASSWORD}@")).digest(FRESH)
-    assert PASSWORD not in caught.value.render()
+    for user in (f"{USER}:wr0ng-{PASSWORD}@", f"{PASSWORD}@", f"{USER}:p%40/{PASSWORD}@", f"{PASSWORD}a@{PASSWORD}b@"):
+        with pytest.raises(HelmError) as caught:
+            shelf(place.source(user)).digest(FRESH)
+        assert PASSWORD not in f"{caught.value.render()} {caught.value} {caught.value.__cause__}"
