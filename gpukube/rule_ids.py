@@ -147,6 +147,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "eks-autoscaler-version": "GPK446",
     "eks-block-only": "GPK447",
     "eks-untainted": "GPK448",
+    "eks-reserved-region": "GPK449",
     # AKS: gpukube_aks.codes.
     "aks-name": "GPK501",
     "aks-name-length": "GPK502",
@@ -258,6 +259,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "gke-cluster": "GPK648",
     "gke-reservation-only": "GPK649",
     "gke-mig-coherent": "GPK650",
+    "gke-upgrade-limit": "GPK651",
     # Workloads: gpukube.codes, WORKLOADS.
     "no-manifest": "GPK700",
     "gpu-request-only": "GPK701",

@@ -42,6 +42,7 @@ CODES: Final[dict[str, str]] = {
     "eks-mig-reboot": "Nodes reboot before they advertise MIG instances.",
     "eks-spot-scarce": "Spot machines of one scarce type are often interrupted.",
     "eks-reserved-zones": "A reservation is in one zone, and the pool in several.",
+    "eks-reserved-region": "A group of reservations is in another region.",
     "eks-block-type": "The instance type is not sold as Capacity Blocks.",
     "eks-block-size": "A Capacity Block has fewer machines.",
     "eks-block-time": "The pool needs machines before and after its Capacity Block too.",

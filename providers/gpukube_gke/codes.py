@@ -37,6 +37,7 @@ CODES: Final[dict[str, str]] = {
     "gke-on-demand": "The machine is rarely or never available with this capacity type.",
     "gke-upgrade-share": "GKE accepts numbers of nodes for upgrades, not percentages.",
     "gke-upgrade-none": "With neither surge nor unavailable nodes no upgrade can start.",
+    "gke-upgrade-limit": "GKE upgrades at most 20 nodes of a pool at once.",
     "gke-upgrade-short-lived": "Flex-start and queued nodes are upgraded when they end.",
     "gke-upgrade-surge": "Upgrades of reserved machines need more machines than the pool has.",
     "gke-version-floor": "The version of the nodes is too old for what the pool requests.",

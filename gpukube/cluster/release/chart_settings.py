@@ -13,7 +13,7 @@ import copy
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import DEVICE_PLUGIN
+from gpukube.cluster.names import DEVICE_PLUGIN, kind_of
 from gpukube.core.jsontree import at, leaves
 from gpukube.errors import Finding
 
@@ -67,6 +67,8 @@ def check_served(pools: Sequence[Desired]) -> list[Finding]:
 _OLDEST_CHART: Final = (0, 17, 1)
 """Charts 0.16.0 to 0.17.0 render a value of the plugin's environment as a boolean, which the API server refuses
 (NVIDIA/k8s-device-plugin, charts of gh-pages), and those before know less than gpukube sets."""
+_VERSION: Final = re.compile(r"v?\d+(\.\d+){0,2}([-+][0-9A-Za-z.+-]+)?")
+"""Helm finds a chart by its semantic version; names such as latest belong to images (docs: helm.sh, charts)."""
 _LEAP: Final = 10
 """Minor versions beyond the chart that gpukube installs by itself: what is newer is a slip of the hand."""
 
@@ -76,7 +78,18 @@ def check_age(pools: Sequence[Desired]) -> list[Finding]:
     known = _chart_version(DEVICE_PLUGIN.version)
     found = []
     for pool in pools:
-        requested = _chart_version(pool.target.chart_version)
+        version = pool.target.chart_version
+        kind = kind_of(pool.ownership.advertiser)
+        if kind and version and not _VERSION.fullmatch(version):
+            found.append(
+                Finding(
+                    "chart-version",
+                    pool.target.locator.at("devicePlugin.version"),
+                    f"{pool.target.where}: devicePlugin.version is {version}, which is not the version of a chart",
+                    fix=f"write a version such as {kind.version}, or remove it to use that",
+                )
+            )
+        requested = _chart_version(version)
         if pool.ownership.advertiser != DEVICE_PLUGIN.advertiser or not requested or not known:
             continue
         is_old = requested < _OLDEST_CHART

@@ -23,9 +23,7 @@ from gpukube.sandbox.gke.wire.names import exists, region_of
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})
-_DISKS = frozenset(
-    {"pd-standard", "pd-ssd", "pd-balanced", "hyperdisk-balanced", "hyperdisk-extreme", "hyperdisk-throughput"}
-)
+_DISKS = frozenset({"pd-standard", "pd-ssd", "pd-balanced", "hyperdisk-balanced"})
 _MIN_DISK_GB = 10
 _PODS = range(8, 257)
 _PREFIX_CHARS = 253

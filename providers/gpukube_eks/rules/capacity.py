@@ -68,6 +68,21 @@ def _scarce_spot(target: Target) -> Iterator[Finding]:
         )
 
 
+def _reserved_region(target: Target) -> Iterator[Finding]:
+    """An ARN is arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE (docs: IAM UserGuide, reference-arns)."""
+    reservation, region = target.capacity.reservation, target.cluster.identity["region"]
+    named = reservation.id.split(":") if reservation else []
+    if reservation is None or named[0] != "arn" or named[3] == region:
+        return
+    yield Finding(
+        "eks-reserved-region",
+        target.locator.at(f"capacity.reserved.eks.{reservation.form}"),
+        f"{reservation.id} is in {named[3]}, and the cluster in {region}",
+        fix=f"write the ARN of a group in {region}",
+        why="machines use reservations of their own region only",
+    )
+
+
 def _reserved_zones(target: Target) -> Iterator[Finding]:
     reservation = target.capacity.reservation
     if reservation is None or not reservation.id.startswith("cr-") or len(target.zones) <= 1:
@@ -148,6 +163,7 @@ CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _spot,
     _block_only,
     _scarce_spot,
+    _reserved_region,
     _reserved_zones,
     _block,
     _surge,

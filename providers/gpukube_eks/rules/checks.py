@@ -28,6 +28,10 @@ _NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,62}")  # docs: eks/create
 _CLUSTER: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")  # botocore eks/2017-11-01 ClusterName
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")  # botocore data/endpoints.json, regionRegex of its partitions
 _ZONE_ID: Final = re.compile(r"[a-z]+\d-az\d")  # docs: AWSEC2 UserGuide, using-regions-availability-zones
+_AFTER_REGION: Final = re.compile(r"[a-z]|-[a-z0-9-]+[a-z]")
+"""A letter; of a Local Zone and a Wavelength Zone more (same page): us-west-2-lax-1a, us-east-1-wl1-bos-wlz-1."""
+_KNOWN_LETTERS: Final = "abcdef"
+"""No region has more than six zones: us-east-1 has them all (docs: global-infrastructure, regions_az)."""
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _LARGEST_NUMBER: Final = 2**31 - 1  # botocore eks/2017-11-01 NodegroupScalingConfig: integers, which are of 32 bits
 _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node group
@@ -82,12 +86,21 @@ def _nodes(target: Target) -> Iterator[Finding]:
 def _zones(target: Target) -> Iterator[Finding]:
     region = target.cluster.identity["region"]
     for index, zone in enumerate(target.zones):
-        if not zone.startswith(region) or zone == region:
+        after = zone.removeprefix(region)
+        if after == zone or not _AFTER_REGION.fullmatch(after):
             message = f'"{told_apart(zone)}" is not a zone of {region}'
             fix = f"write zones with the region before the letter, such as {region}a"
             if _ZONE_ID.fullmatch(zone):
                 message = f'"{told_apart(zone)}" is a zone id, not a zone name'
             yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), message, fix=fix)
+        elif len(after) == 1 and after not in _KNOWN_LETTERS:
+            yield Finding(
+                "eks-zone",
+                target.locator.at(f"zones[{index}]"),
+                f'zones[{index}] is "{zone}", and no region of AWS is known to have such a zone',
+                fix=f"write zones of {region} from `aws ec2 describe-availability-zones --region {region}`",
+                severity="warning",
+            )
     if target.zones and "subnets" in target.native:
         yield Finding(
             "eks-zones-and-subnets",

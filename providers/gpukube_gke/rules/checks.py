@@ -40,14 +40,8 @@ _AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provision
 _LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
 _MOST_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
 _HYPERDISK: Final = ("hyperdisk-balanced",)
-_DISK_TYPES: Final = (
-    "pd-standard",
-    "pd-ssd",
-    "pd-balanced",
-    "hyperdisk-balanced",
-    "hyperdisk-extreme",
-    "hyperdisk-throughput",
-)
+_DISK_TYPES: Final = ("pd-standard", "pd-ssd", "pd-balanced", *_HYPERDISK)
+"""Hyperdisk Extreme, ML and Throughput cannot be boot disks (docs: compute/docs/disks/hyperdisks, "Limitations")."""
 _ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
 """Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
 _MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules

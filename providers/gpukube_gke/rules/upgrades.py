@@ -3,12 +3,13 @@
 Lives here: those checks. Must not live here: native strategies (`combinations`), what is sent (`pool.translate`).
 
 Source: google.container.v1 UpgradeSettings (two whole numbers, of which one is more than zero; surge 1 and unavailable
-0 where nothing is said) and NodePoolUpdateStrategy.SHORT_LIVED (of flex-start and queued pools).
+0 where nothing is said) and NodePoolUpdateStrategy.SHORT_LIVED (of flex-start and queued pools); upgrade_settings of
+terraform-provider-google 7.45 (the sum of both is limited to 20).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
 from gpukube_gke.pool.purchase import is_short_lived, reservation_form
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
+
+
+_MOST_AT_ONCE: Final = 20
 
 
 def check_upgrade(target: Target) -> Iterator[Finding]:
@@ -39,6 +43,14 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
             target.locator.at("upgrade.maxSurge"),
             "upgrade.maxSurge and maxUnavailable are both 0: no upgrade can start",
             fix="write maxUnavailable: 1",
+        )
+    elif (together := int(surge or 1) + int(unavailable or 0)) > _MOST_AT_ONCE:
+        yield Finding(
+            "gke-upgrade-limit",
+            target.locator.at("upgrade"),
+            f"upgrade.maxSurge and maxUnavailable are {together} together, and GKE upgrades at most {_MOST_AT_ONCE} "
+            "nodes at once",
+            fix=f"write numbers of at most {_MOST_AT_ONCE} together",
         )
     elif is_short_lived(target) and (surge or unavailable):
         yield Finding(

@@ -13,8 +13,14 @@ from tests.unit.gpukube_eks.samples import eks_target
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
 BLOCK = Capacity("reserved", reservation=Reservation("capacityBlock", "cr-0123456789abcdef0"))
+GROUP_ELSEWHERE = Capacity(
+    "reserved",
+    reservation=Reservation("capacityReservation", "arn:aws:resource-groups:eu-west-1:111122223333:group/gpus"),
+)
 ODCR = Capacity("reserved", reservation=Reservation("capacityReservation", "cr-0123456789abcdef0"))
-GROUPED = Capacity("reserved", reservation=Reservation("capacityReservation", "arn:aws:resource-groups:x:1:group/y"))
+GROUPED = Capacity(
+    "reserved", reservation=Reservation("capacityReservation", "arn:aws:resource-groups:us-east-1:1:group/y")
+)
 FROM_ZERO = Nodes(0, 0, 64, autoscaled=True)
 AB = ("us-east-1a", "us-east-1b")
 GPU_TAG = "k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu"
@@ -149,6 +155,14 @@ def test_check_when_nothing_is_wrong_finds_nothing(name: str) -> None:
 BROKEN: dict[str, tuple[str, str, str, dict[str, object]]] = {
     "a name of 64 characters": ("eks-name", "names.eks", "g4dn.xlarge", {"name": "a" * 64}),
     "the region as zone": ("eks-zone", "zones[0]", "g4dn.xlarge", {"zones": ("us-east-1",)}),
+    "a zone of two letters": ("eks-zone", "zones[0]", "g4dn.xlarge", {"zones": ("us-east-1ab",)}),
+    "a zone that no region has": ("eks-zone", "zones[0]", "g4dn.xlarge", {"zones": ("us-east-1z",)}),
+    "a group of reservations elsewhere": (
+        "eks-reserved-region",
+        "capacity.reserved.eks.capacityReservation",
+        "g4dn.xlarge",
+        {"capacity": GROUP_ELSEWHERE},
+    ),
     "GB200 on Bottlerocket": (
         "eks-image-machine",
         "image",

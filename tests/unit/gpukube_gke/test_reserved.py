@@ -124,6 +124,10 @@ BAD = {
     "no surge, none unavailable": (
         gke_target(upgrade=Upgrade("0", "0")), ("gke-upgrade-none", "upgrade.maxSurge", "error"),
     ),
+    "21 nodes at once": (gke_target(upgrade=Upgrade("20", "1")), ("gke-upgrade-limit", "upgrade", "error")),
+    "21 nodes at once, one of them unsaid": (
+        gke_target(upgrade=Upgrade(None, "20")), ("gke-upgrade-limit", "upgrade", "error"),
+    ),
     "flex-start with a surge": (
         flex(upgrade=Upgrade("1", None)), ("gke-upgrade-short-lived", "upgrade", "warning"),
     ),

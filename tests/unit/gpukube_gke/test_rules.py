@@ -122,6 +122,8 @@ BAD = {
     "unknown image": (gke_target(image="bottlerocket"), "gke-image", "image"),
     "small disk": (gke_target(disk=Disk(9, None)), "gke-disk-size", "disk.sizeGiB"),
     "unknown disk": (gke_target(disk=Disk(100, "gp3")), "gke-disk-type", "disk.type"),
+    "Hyperdisk Extreme": (gke_target(G2, disk=Disk(100, "hyperdisk-extreme")), "gke-disk-type", "disk.type"),
+    "Hyperdisk Throughput": (gke_target(disk=Disk(100, "hyperdisk-throughput")), "gke-disk-type", "disk.type"),
     "pd on a4": (
         gke_target("a4-highgpu-8g", disk=Disk(100, "pd-ssd"), capacity=Capacity("spot")), "gke-disk-type", "disk.type",
     ),
