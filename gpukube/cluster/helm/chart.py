@@ -10,7 +10,8 @@ import tarfile
 import zlib
 from dataclasses import dataclass
 from hashlib import file_digest
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -22,7 +23,20 @@ from gpukube.errors import HelmError
 from gpukube.masking import shown_address
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+    from typing import IO
+
+
+class TooLarge(ValueError):
+    """A chart is larger than Helm reads."""
+
+
+_MOST_OF_ONE: Final = 5 * 1024 * 1024
+_MOST_IN_ALL: Final = 100 * 1024 * 1024
+"""What Helm reads of a file and of an archive (helm.sh/helm v4.2.3 pkg/chart/loader/archive, MaxDecompressedFileSize and
+MaxDecompressedChartSize): a few packed megabytes can be gigabytes."""
+_WANTED: Final = re.compile(r"Chart\.yaml|(charts/[^/]+/)*crds/[^/]+\.ya?ml")
+_PACKED: Final = re.compile(r"charts/[^/]+\.tgz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +115,7 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
         raise HelmError(
             "no Helm chart found",
             where=str(path),
-            why=type(error).__name__,
+            why=str(error) if isinstance(error, TooLarge) else type(error).__name__,
             fix="use a directory with a Chart.yaml, or an archive of helm pull or helm package",
             code="chart-not-found",
         ) from error
@@ -119,13 +133,47 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
 
 def _chart_yaml(path: Path) -> bytes:
     if path.is_dir():
-        return (path / "Chart.yaml").read_bytes()
+        return _bounded(path / "Chart.yaml")
+    for name, content in _files(path):
+        if name == "Chart.yaml":
+            return content
+    raise KeyError("Chart.yaml")
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Read the descriptions and types of a chart: names below its directory, and their contents.
+
+    Raises:
+        TooLarge: A file, or the whole archive, is larger than Helm reads.
+    """
+    if path.is_dir():
+        for file in sorted({*path.glob("crds/*"), *path.glob("charts/*"), *path.glob("charts/*/crds/*")}):
+            name = file.relative_to(path).as_posix()
+            if _WANTED.fullmatch(name) and file.is_file():
+                yield name, _bounded(file)
+            elif _PACKED.fullmatch(name) and file.is_file():
+                yield from ((f"charts/{file.stem}/{inner}", content) for inner, content in _files(file))
+        return
+    total = 0
     with tarfile.open(path) as archive:
-        names = [name for name in archive.getnames() if re.fullmatch(r"(\./)?[^/]+/Chart\.yaml", name)]
-        member = archive.extractfile(names[0]) if names else None
-        if member is None:
-            raise KeyError("Chart.yaml")
-        return member.read()
+        for member in archive:
+            total += member.size
+            if total > _MOST_IN_ALL:
+                raise TooLarge("unpacked, it is larger than Helm reads")
+            name = member.name.removeprefix("./").partition("/")[2]
+            opened = archive.extractfile(member) if _WANTED.fullmatch(name) and member.isfile() else None
+            if opened is not None:
+                yield name, _bounded(opened)
+
+
+def _bounded(file: Path | IO[bytes]) -> bytes:
+    if isinstance(file, Path):
+        with file.open("rb") as opened:
+            return _bounded(opened)
+    content = file.read(_MOST_OF_ONE + 1)
+    if len(content) > _MOST_OF_ONE:
+        raise TooLarge("a file in it is larger than Helm reads")
+    return content
 
 
 def chart_digest(path: Path) -> str:

@@ -115,7 +115,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
     _Row(
         r"chart \S+ (version \S+ )?not found|not a valid chart repository|cannot be reached|failed to download"
         r"|no chart version found|chart .* matching|failed to fetch|could not be located|no such host"
-        r"|path \S+ not found|repo \S+ not found|could not find protocol handler|non-absolute URLs"
+        r"|path \S+ not found|repo\s+(\S+\s+)?not found|could not find protocol handler|non-absolute URLs"
         r"|failed to do request|failed to perform|marked as experimental"
         r"|no such file or directory|Chart.yaml file is missing|does not appear to be a gzipped archive",
         HelmError,
@@ -173,6 +173,8 @@ _LOGIN: Final = _Row(
 )
 """Decides first where a chart is fetched: the same words would else be taken for the cluster's."""
 _PULL: Final = "helm pull"
+_PULL_BY_HAND: Final = "helm pull {chart} --repo {repo} shows whether the chart can be had; --chart takes its archive"
+_HISTORY: Final = "helm history {name} --namespace {namespace} shows what happened before"
 _WEBHOOK: Final = 'admission webhook "'
 """How Kubernetes begins the refusal of one (apiserver, pkg/admission/plugin/webhook/errors ToStatusErr)."""
 
@@ -201,11 +203,9 @@ def explain_helm(output: str, where: Where, words: dict[str, str]) -> GpukubeErr
     rows = (_LOGIN, *_ROWS) if where.source == _PULL else _ROWS
     row = next((row for row in rows if re.search(row.pattern, output, re.IGNORECASE | re.DOTALL)), None)
     if row is None:
-        return HelmError(
-            f"Helm refuses: {line}",
-            where=where,
-            fix="helm history {name} --namespace {namespace} shows what happened before".format(**words),
-        )
+        # Before a chart is had, nothing was asked of the cluster.
+        fix = _PULL_BY_HAND if where.source == _PULL else _HISTORY
+        return HelmError(f"Helm refuses: {line}", where=where, fix=fix.format(**words))
     return row.makes(row.message, where=where, why=line, fix=row.fix.format(**words), code=row.code)
 
 

@@ -136,3 +136,19 @@ def test_source_when_shown_then_without_a_password_and_known_to_be_here_or_not(
 ) -> None:
     source = ChartSource(location)
     assert (source.shown, source.on_loopback) == (shown, loopback)
+
+
+def test_local_chart_when_its_description_is_larger_than_helm_reads_then_it_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = CHART_YAML + b"#" * (5 * 1024 * 1024)
+    for found in (pack(tmp_path / "a.tgz", ("plugin/Chart.yaml", large)), tmp_path):
+        (tmp_path / "Chart.yaml").write_bytes(large)
+        with pytest.raises(HelmError, match="no Helm chart found") as caught:
+            local_chart(found)
+        assert "larger than Helm reads" in caught.value.diagnostics[0].why
+    monkeypatch.setattr("gpukube.cluster.helm.chart._MOST_IN_ALL", 10_000)
+    beside = pack(tmp_path / "b.tgz", ("plugin/templates/x", b"#" * 10_001), ("plugin/Chart.yaml", CHART_YAML))
+    with pytest.raises(HelmError, match="no Helm chart found") as caught:
+        local_chart(beside)
+    assert "larger than Helm reads" in caught.value.diagnostics[0].why

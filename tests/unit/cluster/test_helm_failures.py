@@ -155,3 +155,19 @@ def test_explain_when_helm_repeats_an_address_with_a_password_then_it_is_left_ou
     said = "Error: failed to fetch http://ann:s3cret@charts/index.yaml : 500"
     error = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin"))
     assert error.diagnostics[0].why == "failed to fetch http://***@charts/index.yaml : 500"
+
+    assert error.diagnostics[0].why == "failed to fetch http://charts/index.yaml : 500"
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "fix"),
+    [
+        ("Error: something odd", "helm", "helm pull nvidia-device-plugin --repo https://nvidia.github.io/"),
+        ("Error: repo  not found", "chart-not-found", "check the version, the network and the proxy"),
+    ],
+)
+def test_explain_when_a_chart_is_not_had_then_no_history_of_a_release_that_may_not_be(
+    said: str, code: str, fix: str
+) -> None:
+    found = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin")).diagnostics[0]
+    assert (found.code, fix in found.fix, "history" in found.fix) == (code, True, False)
