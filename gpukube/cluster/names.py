@@ -13,6 +13,8 @@ RUN_LABEL: Final = "gpukube.io/run"
 CHART_LABEL: Final = "gpukube.io/chart"
 """On the record of a revision: version and digest of the archive that NVIDIA's repository served, where no digest is
 pinned below; as much of it as a label holds. With the version, because Helm hands labels on to later revisions."""
+FIELD_MANAGER: Final = "gpukube"
+"""Who has written, in the metadata.managedFields of what gpukube and its embedded Helm write."""
 NAMESPACE: Final = "gpukube-system"
 """Our own, for either release: the plugin's chart refuses `default`, and kube-system is the cloud's."""
 NAMESPACE_LABELS: Final = {"pod-security.kubernetes.io/enforce": "privileged"}

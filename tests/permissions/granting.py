@@ -59,6 +59,13 @@ def make(info: SandboxInfo, cluster: str, found: Json) -> None:
     assert answer.status_code in {httpx.codes.CREATED, httpx.codes.CONFLICT}, answer.text
 
 
+def daemonsets(info: SandboxInfo, cluster: str) -> list[str]:
+    """Name the DaemonSets of gpukube's namespace."""
+    with _client(info, cluster) as client:
+        found = client.get("apis/apps/v1/namespaces/gpukube-system/daemonsets").json()
+    return [item["metadata"]["name"] for item in found["items"]]
+
+
 def _client(info: SandboxInfo, cluster: str) -> httpx.Client:
     """A client of a cluster of the spec, by the sandbox's own kubeconfig."""
     document: Any = kubeconfig(info)["kubeconfig"]

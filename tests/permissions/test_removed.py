@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from gpukube.engine.permissions.chart_roles import PLUGIN_EVERYWHERE, PLUGIN_OURS
+from gpukube.engine.permissions.in_cluster import RULES
 from gpukube.sandbox import daemon
+from tests.permissions.granting import daemonsets, grant
 from tests.permissions.policies import EXTRAS, SPEC, printed
 
 if TYPE_CHECKING:
     from tests.cli.harness import Gpukube, Result
+    from tests.permissions.policies import Json
 
 SUBSCRIPTION, PROJECT = "11111111-2222-3333-4444-555555555555", "ml-prod"
 DENIED, UNCLEAR, PARTLY, DONE = 5, 4, 3, 0
@@ -158,6 +163,54 @@ def test_access_when_taken_away_in_a_cluster_then_verb_and_resource_are_named(
     named = [line for line in (result.out + result.err).splitlines() if f"{verb} {resource}" in line]
     assert named, result.out + result.err
     assert result.code == row.code, result.out + result.err
+
+
+GRANTED = sorted(
+    {
+        (verb, resource, rule.group)
+        for rule in (*PLUGIN_EVERYWHERE, *PLUGIN_OURS)
+        for verb in rule.verbs.split()
+        for resource in rule.resources.split()
+    }
+    - {
+        (verb, resource, row.rule.group)
+        for row in RULES
+        for verb in row.rule.verbs.split()
+        for resource in row.rule.resources.split()
+    }
+)
+"""What gpukube needs only because roles of the chart allow it."""
+
+
+def without(found: Json, right: tuple[str, str, str]) -> Json:
+    """Take a right out of a printed role."""
+    rules: list[Json] = []
+    for rule in found.get("rules") or ():
+        for verb, group, resource in product(rule["verbs"], rule["apiGroups"], rule["resources"]):
+            if (verb, resource, group) != right:
+                rules.append({**rule, "verbs": [verb], "apiGroups": [group], "resources": [resource]})
+    return {**found, "rules": rules} if "rules" in found else found
+
+
+@pytest.mark.turns(16)
+@pytest.mark.parametrize("right", GRANTED, ids=[" ".join(right) for right in GRANTED])
+def test_right_of_a_charts_role_when_taken_away_then_named_before_anything_is_written(
+    right: tuple[str, str, str], gpukube: Gpukube
+) -> None:
+    row = Row("", "pool create", "aks")
+    prepare(gpukube, row)
+    allowed = printed("apply", *EXTRAS)
+    lacking = replace(allowed, objects=tuple((cluster, without(found, right)) for cluster, found in allowed.objects))
+    grant(gpukube.info, lacking)
+
+    result = run(gpukube, row)
+
+    verb, resource, group = right
+    named = f"{verb} {resource}.{group}" if group else f"{verb} {resource}"
+    assert f"not allowed in the cluster: {named}" in result.out + result.err, result.out + result.err
+    assert "--print-policy apply" in result.out + result.err
+    assert (result.code, gpukube.writes()) == (DENIED, [])
+    assert daemonsets(gpukube.info, "train-aks") == []
 
 
 def test_table_when_the_policy_is_printed_then_has_each_permission() -> None:

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import yaml
 
 from gpukube.cluster.names import DEVICE_PLUGIN, RELEASE_KINDS
-from gpukube.core.jsontree import text
-from gpukube.core.yamltext import parse_yaml
+from gpukube.core.jsontree import Tree, text, tree
+from gpukube.core.yamltext import parse_documents, parse_yaml
 from gpukube.errors import HelmError
 from gpukube.masking import shown_address
 
@@ -33,9 +33,10 @@ class TooLarge(ValueError):
 
 _MOST_OF_ONE: Final = 5 * 1024 * 1024
 _MOST_IN_ALL: Final = 100 * 1024 * 1024
-"""What Helm reads of a file and of an archive (helm.sh/helm v4.2.3 pkg/chart/loader/archive, MaxDecompressedFileSize and
+"""What Helm reads of a file and of an archive (helm.sh/helm v4.2.3 pkg/chart/loader/archive: MaxDecompressedFileSize,
 MaxDecompressedChartSize): a few packed megabytes can be gigabytes."""
 _WANTED: Final = re.compile(r"Chart\.yaml|(charts/[^/]+/)*crds/[^/]+\.ya?ml")
+_NFD: Final = "charts/node-feature-discovery"
 _PACKED: Final = re.compile(r"charts/[^/]+\.tgz")
 
 
@@ -77,6 +78,14 @@ class ChartSource:
         return self.shown != self.address
 
     @property
+    def show_words(self) -> str:
+        """What helm show is asked for, as words of a command."""
+        if self.kind == "local":
+            return self.location
+        repository = f" --repo {self.shown}" if self.kind == "repository" else ""
+        return f"{self.reference}{repository} --version {self.version}"
+
+    @property
     def on_loopback(self) -> bool:
         """Whether it is served by this machine: there, as with other clients of registries, without TLS."""
         return urlsplit(self.address).hostname in ("127.0.0.1", "::1", "localhost")
@@ -115,7 +124,7 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
         raise HelmError(
             "no Helm chart found",
             where=str(path),
-            why=str(error) if isinstance(error, TooLarge) else type(error).__name__,
+            why=_reason(error),
             fix="use a directory with a Chart.yaml, or an archive of helm pull or helm package",
             code="chart-not-found",
         ) from error
@@ -174,6 +183,35 @@ def _bounded(file: Path | IO[bytes]) -> bytes:
     if len(content) > _MOST_OF_ONE:
         raise TooLarge("a file in it is larger than Helm reads")
     return content
+
+
+def chart_types(path: Path, *, nfd: bool) -> tuple[Tree, ...]:
+    """Read the types (CustomResourceDefinitions) that a chart brings in `crds`, its dependency's too.
+
+    Args:
+        path: The directory or archive.
+        nfd: Whether the node-feature-discovery in it is installed.
+
+    Raises:
+        HelmError: They cannot be read.
+    """
+    try:
+        files = [content for name, content in _files(path) if "crds/" in name and (nfd or _NFD not in name)]
+        documents = [document for content in files for document in parse_documents(content.decode())]
+    except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
+        raise HelmError(
+            "the types in the chart's crds cannot be read",
+            where=str(path),
+            why=_reason(error),
+            fix="use an archive of helm pull or helm package",
+            code="chart-not-found",
+        ) from error
+    return tuple(tree(item) for item in documents if text(item, "kind") == "CustomResourceDefinition")
+
+
+def _reason(error: Exception) -> str:
+    """Say in a few words what is wrong with a chart's files."""
+    return str(error) if isinstance(error, TooLarge) else type(error).__name__
 
 
 def chart_digest(path: Path) -> str:

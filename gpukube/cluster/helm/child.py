@@ -10,6 +10,7 @@ ever; its cancel has no effect then, and after a fork it hangs. Signals reach Py
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
@@ -47,8 +48,25 @@ class Request(TypedDict, total=False):
     plain_http: bool
 
 
+_MANAGER: Final = b"gpukube"
+"""As gpukube.cluster.names.FIELD_MANAGER, of which this script knows nothing."""
+
+
+def _take_name() -> None:
+    """Be called gpukube: Helm writes the name of its program into managedFields (helm.sh/helm v4 pkg/kube/client.go).
+
+    That would be whatever Python is called: `python3` on a laptop, `python` in an image, in conflict with each other.
+    The Go runtime in the library reads the arguments of the process when it is loaded (runtime/runtime1.go, goargs).
+    """
+    # glibc's name for it; the library's wheel is for glibc alone
+    own = ctypes.c_void_p.in_dll(ctypes.CDLL(None), "program_invocation_name").value
+    if own and len(ctypes.string_at(own)) >= len(_MANAGER):
+        ctypes.memmove(own, _MANAGER + b"\0", len(_MANAGER) + 1)
+
+
 def main() -> None:
     """Answer one request after the other, until the starter has closed its end."""
+    _take_name()
     channel = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # whatever Helm starts, to log in, reads no request
     import helm_python  # noqa: F401, PLC0415 -- 0.1 s and 64 MiB, while the starter writes
@@ -123,6 +141,8 @@ def _upgrade(request: Request) -> dict[str, object]:
 
     # The library's own functions have no parameter for disable_openapi_validation; the version is pinned to the digit.
     options: dict[str, object] = {"namespace": request["namespace"], "timeout_seconds": request["timeout_s"]}
+    if not request["installed"]:
+        options["skip_crds"] = True  # they are the starter's: Helm 4 would take fields of types that others made
     if request["labels"]:
         options["labels"] = request["labels"]
     if request["dry_run"]:

@@ -42,11 +42,13 @@ _OURS: Final = (
 """Settings that would point Helm at another cluster, another identity or another place for its records
 (helm env; HELM_DRIVER: release state is read from Secrets)."""
 _CHANGES: Final = ("upgrade", "rollback", "uninstall")
-_WRITE: Final = ("--install", "--reset-values", "--history-max", str(HISTORY))
+_WRITE: Final = ("--install", "--skip-crds", "--reset-values", "--history-max", str(HISTORY))
 _SERVER_DRY_RUN: Final = (3, 13)
 """From 3.13 on --dry-run takes a value, and only "server" asks the cluster (helm/helm#9426)."""
 _PLAIN: Final = (3, 13)
 """From 3.13 on pull knows --plain-http (helm pull --help)."""
+_APPLIES: Final = (4, 0)
+"""From 4 on Helm applies on the server, as "helm" (helm.sh/helm v4 cmd/helm/helm.go, ManagedFieldsManager)."""
 _LABELS: Final = (3, 13)
 """From 3.13 on install and upgrade know --labels (helm upgrade --help)."""
 
@@ -80,6 +82,11 @@ class HelmCli:
         self._environ = cli_environ(environ)
         self._deadline_s = deadline_s
         self._stop = stop
+
+    @property
+    def field_manager(self) -> str:
+        """See Engine."""
+        return "helm" if self._is_at_least(_APPLIES) else ""
 
     def version(self) -> str:
         """See Engine."""
@@ -138,7 +145,7 @@ class HelmCli:
     def _trial(self, job: HelmJob) -> Sequence[str]:
         """Begin a dry run: an upgrade of a release that was cut off is refused, an install is tried all the same."""
         flag = "--dry-run=server" if self._is_at_least(_SERVER_DRY_RUN) else "--dry-run"
-        return ("upgrade" if job.installed else "install", flag)
+        return ("upgrade", flag) if job.installed else ("install", "--skip-crds", flag)
 
     def _labels(self, job: HelmJob) -> Sequence[str]:
         labels = ",".join(f"{name}={value}" for name, value in job.labels.items())

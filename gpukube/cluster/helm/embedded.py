@@ -14,6 +14,7 @@ from gpukube.cluster.helm import servers
 from gpukube.cluster.helm.chart import archive_in
 from gpukube.cluster.helm.engine import DEADLINE_S, HISTORY, HOOKS_S, HelmAnswer
 from gpukube.cluster.helm.failures import explain_helm, words_of
+from gpukube.cluster.names import FIELD_MANAGER
 from gpukube.cluster.process.child import DeadlinePassed
 from gpukube.core.jsontree import Tree, number, text, tree
 from gpukube.errors import HelmError, HelmTimeout, Where
@@ -51,6 +52,11 @@ class HelmSdk:
         self._environ = dict(environ)
         self._deadline_s = deadline_s
         self._stop = stop
+
+    @property
+    def field_manager(self) -> str:
+        """See Engine."""
+        return FIELD_MANAGER
 
     def version(self) -> str:
         """See Engine."""

@@ -66,6 +66,10 @@ class HelmAnswer:
 class Engine(Protocol):
     """One way of running Helm. All methods raise our errors, end by a deadline and wait for no pod."""
 
+    @property
+    def field_manager(self) -> str:
+        """Name in managedFields of what this Helm applies on the server; "" for one that does not (Helm 3)."""
+
     def version(self) -> str:
         """Name the Helm and how it is run: "helm v3.6.2"."""
 

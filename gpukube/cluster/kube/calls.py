@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import httpx2
 import msgspec
+from lightkube import ApiError
 from lightkube.core.exceptions import ConfigError
 from lightkube.generic_resource import (
     GenericGlobalResource,
@@ -23,6 +24,7 @@ from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.failures import explain
 from gpukube.cluster.kube.lightkube_types import prepare_type
 from gpukube.cluster.kube.limits import UNLIMITED
+from gpukube.cluster.names import FIELD_MANAGER
 from gpukube.core.jsontree import Tree, text, tree
 from gpukube.errors import AccessError, ClusterError, Where
 from gpukube.patience import require_wanted
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
 _NOT_FOUND, _CONFLICT = 404, 409
-FIELD_MANAGER: Final = "gpukube"
+_JUDGED: Final = (400, 403, 409, 422)
+"""What an API server answers that has looked at an object and refuses it; a webhook may choose others."""
 _REGISTRY: Final = Lock()
 
 
@@ -132,12 +135,50 @@ class KubeCalls:
     def create_object(self, kind: ApiType, obj: Tree) -> Tree:
         """See Kube."""
         name = text(obj, "metadata", "name")
-        made = self._call(
-            f"creating {kind.kind} {name}",
-            lambda: self._client.create(namespaced_kind(kind).from_dict(dict(obj)), field_manager=FIELD_MANAGER),
-            changes=True,
-        )
+        made = self._call(f"creating {kind.kind} {name}", lambda: self._create(kind, obj), changes=True)
         return tree(made)
+
+    def _create(self, kind: ApiType, obj: Tree) -> object:
+        if kind.namespaced:
+            return self._client.create(namespaced_kind(kind).from_dict(dict(obj)), field_manager=FIELD_MANAGER)
+        return self._client.create(global_kind(kind).from_dict(dict(obj)), field_manager=FIELD_MANAGER)
+
+    def try_object(self, kind: ApiType, obj: Tree) -> str:
+        """See Kube."""
+        name, namespace = text(obj, "metadata", "name"), text(obj, "metadata", "namespace")
+        doing = f"trying {kind.kind} {name}"
+        try:
+            self._calls(self._server, doing, lambda: _once_more(lambda: self._apply_dry(kind, name, namespace, obj)))
+        except httpx2.HTTPStatusError as error:
+            if isinstance(error, ApiError) and error.response.status_code in _JUDGED:
+                return error.status.message or f"refused with code {error.response.status_code}"
+            raise self._explained(doing, error) from error
+        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+            raise self._explained(doing, error) from error
+        return ""
+
+    def _apply_dry(self, kind: ApiType, name: str, namespace: str, obj: Tree) -> object:
+        body = dict(obj)
+        if kind.namespaced:
+            return self._client.patch(
+                namespaced_kind(kind),
+                name,
+                body,
+                namespace=namespace,
+                patch_type=PatchType.APPLY,
+                field_manager=FIELD_MANAGER,
+                force=True,
+                dry_run=True,
+            )
+        return self._client.patch(
+            global_kind(kind),
+            name,
+            body,
+            patch_type=PatchType.APPLY,
+            field_manager=FIELD_MANAGER,
+            force=True,
+            dry_run=True,
+        )
 
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
         """See Kube."""

@@ -25,13 +25,14 @@ from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube import __version__
-from gpukube.cluster.kube.calls import FIELD_MANAGER, KubeCalls
+from gpukube.cluster.kube.calls import KubeCalls
 from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
 from gpukube.cluster.kube.failures import brief
 from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.cluster.kube.releases import HELM_OWNER, SUPERSEDED
 from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView, is_drained, node_view, pod_view, workload_view
+from gpukube.cluster.names import FIELD_MANAGER
 from gpukube.core.jsontree import Tree, items, text, texts, tree
 from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import AccessError, ClusterError
@@ -111,7 +112,10 @@ class Kube(Protocol):
         """Apply a JSON patch (RFC 6902) to an object as it was read; False when it has changed since, or is gone."""
 
     def create_object(self, kind: ApiType, obj: Tree) -> Tree:
-        """Create an object of a namespaced type; gives it as the API keeps it."""
+        """Create an object; gives it as the API keeps it."""
+
+    def try_object(self, kind: ApiType, obj: Tree) -> str:
+        """Apply an object by dry run, over what others hold of it; what the server says against it, "" for nothing."""
 
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
         """Delete an object of a namespaced type with all that it made; a missing one is fine."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
-from gpukube.cluster.helm.chart import ChartSource, chart_digest
+from gpukube.cluster.helm.chart import ChartSource, chart_digest, chart_types
 from gpukube.cluster.helm.choice import choose_engine
 from gpukube.cluster.helm.engine import DEADLINE_S, HelmAnswer, HelmJob
 from gpukube.cluster.helm.retry import ask_reached
@@ -20,6 +20,8 @@ from gpukube.cluster.helm.runs import RunLog
 from gpukube.cluster.kube.releases import newest, release_history, secret_name
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS, RUN_LABEL
 from gpukube.cluster.release.charts import ChartCache
+from gpukube.cluster.release.crds import create_types, look_at_types, try_types
+from gpukube.cluster.release.grants import require_grants, try_objects
 from gpukube.cluster.release.migration import Leaving
 from gpukube.cluster.release.reach import require_reach
 from gpukube.cluster.release.reclaim import reclaim_objects
@@ -27,6 +29,8 @@ from gpukube.cluster.release.removal import await_pods_gone, forget_release, kub
 from gpukube.cluster.release.rendered import read_manifest, require_rendered
 from gpukube.cluster.release.rollback import fallback_of, kept_error, rolled_back_error
 from gpukube.cluster.release.shared_values import put
+from gpukube.cluster.state.release_drift import manifest_objects
+from gpukube.core.jsontree import at
 from gpukube.errors import Conflict, FieldConflict, GpukubeError, HelmError, HelmTimeout, WaitTimeout
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release.plan import ReleasePlan
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired, KubeAccess
 
 _CUT_OFF_S: Final = DEADLINE_S + 15
@@ -57,10 +62,12 @@ class Trial:
     Attributes:
         digest: Of the chart, "sha256:..."; "" for a directory.
         contested: Whether somebody else holds fields that the chart sets, which Helm does not overwrite.
+        other_types: Types of the chart that the cluster has otherwise; they stay as they are.
     """
 
     digest: str
     contested: bool
+    other_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,10 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
 
 
 class Changes(Protocol):
-    """The two changes of a release that `apply_release` makes; ReleaseManager has them."""
+    """The changes of a release that `apply_release` makes; ReleaseManager has them."""
+
+    def rehearse(self, plan: ReleasePlan) -> None:
+        """Try on the server what is to come, before what it replaces is taken away."""
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
         """Bring the release to the plan, once."""
@@ -152,6 +162,8 @@ def apply_release(
             raise Conflict.of(plan.diagnostics, plan.reason)
         if plan.action not in ("install", "upgrade"):
             return answer
+        if any(leaving.there for leaving in plan.leaves):
+            manager.rehearse(plan)
         for leaving in plan.leaves:  # before ours comes: two plugins on a node leave it without devices
             manager.remove(leaving)
         try:
@@ -221,10 +233,13 @@ class ReleaseManager:
         Raises:
             HelmError: No chart, or it refuses or ignores the values, or its pods would not land.
             StalePlan: The chart is not the one that the plan was made with.
-            AccessError, ClusterError: The cluster.
+            AccessError: The cluster; or we may not grant what the chart's own roles allow.
+            ClusterError: The cluster.
         """
-        self._cluster.kube.version()
-        chart = self._chart(plan, self._live(plan.kind) if self._charts.compares(plan) else None)
+        kube = self._cluster.kube
+        kube.version()
+        live = self._live(plan.kind) if plan.revision or self._charts.compares(plan) else None
+        chart = self._chart(plan, live)
         installed = plan.revision > 0 and not plan.pending
         trial = _trial_of(plan)
         contested = False
@@ -234,8 +249,26 @@ class ReleaseManager:
             contested = True  # what the chart renders can be seen without the cluster
             answer = self._run(trial, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
-        require_reach(read_manifest(answer.manifest, plan), plan, pools)
-        return Trial(chart_digest(chart), contested)
+        rendered = read_manifest(answer.manifest, plan)
+        require_reach(rendered, plan, pools)
+        types = look_at_types(kube, self._types(chart, plan))
+        try_types(kube, types)
+        require_grants(kube, rendered, manifest_objects(live.manifest) if live else (), plan)
+        return Trial(chart_digest(chart), contested, types.other)
+
+    def rehearse(self, plan: ReleasePlan) -> None:
+        """Try every object of a release on the server, in its namespace and with its types, both made where missing.
+
+        Raises:
+            HelmError: The server refuses one; names it.
+            AccessError, ClusterError: The cluster.
+        """
+        kube = self._cluster.kube
+        chart = self._chart(plan)
+        kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
+        self._create_types(plan, chart)
+        answer = self._run(_trial_of(plan), chart, installed=False, dry_run=True, offline=True)
+        try_objects(kube, read_manifest(answer.manifest, plan), plan)
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
         """Bring the release to the plan, once. When Helm fails half-way, the last deployed revision is put back.
@@ -256,9 +289,11 @@ class ReleaseManager:
             )
         live = self._repaired(live, plan.kind)
         kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
-        if live and (plan.drift or plan.contested):
-            reclaim_objects(kube, live)
+        manager = self._engine.field_manager
+        if live and (plan.drift or plan.contested or (manager and plan.appliers - {manager})):
+            reclaim_objects(kube, live, manager)
         chart = self._chart(plan, live)
+        self._create_types(plan, chart)
         try:
             return self._change(plan, chart, live)
         except (Conflict, WaitTimeout):
@@ -271,7 +306,7 @@ class ReleaseManager:
             return self._run(plan, chart, installed=live is not None, dry_run=False)
         except FieldConflict:
             # Helm has noted the attempt as failed; nothing else may change the release between that and our next one.
-            if live is None or not reclaim_objects(self._cluster.kube, live):
+            if live is None or not reclaim_objects(self._cluster.kube, live, self._engine.field_manager):
                 raise
         return self._run(plan, chart, installed=True, dry_run=False)
 
@@ -320,6 +355,13 @@ class ReleaseManager:
     def _chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
         with self._stoppable():
             return self._charts.chart(plan, live)
+
+    def _types(self, chart: Path, plan: ReleasePlan) -> tuple[Tree, ...]:
+        return chart_types(chart, nfd=at(plan.values, "nfd", "enabled") is True)
+
+    def _create_types(self, plan: ReleasePlan, chart: Path) -> None:
+        kube = self._cluster.kube
+        create_types(kube, look_at_types(kube, self._types(chart, plan)), self._clock.pause)
 
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False

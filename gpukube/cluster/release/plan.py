@@ -27,6 +27,7 @@ from gpukube.cluster.release.operator_values import (
     operator_values,
 )
 from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.reclaim import appliers
 from gpukube.cluster.release.shared_values import Surroundings, put, unneeded_entries
 from gpukube.cluster.state.nfd import find_nfd
 from gpukube.cluster.state.release_drift import describe_drift, find_drift, manifest_objects
@@ -77,6 +78,7 @@ class ReleasePlan:
         digest: Of the chart that the plan was made with, "sha256:..."; "" when it was not fetched.
         contested: Whether a trial has shown that somebody else holds fields of its objects which the chart sets: they
             are taken back first.
+        appliers: Field managers under which Helm has applied its live objects.
     """
 
     action: ReleaseAction
@@ -94,6 +96,7 @@ class ReleasePlan:
     adopted: tuple[Release, ...] = ()
     digest: str = ""
     contested: bool = False
+    appliers: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -241,7 +244,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         moves=live is not None and live.chart_version != version,
     )
     if live and not served:
-        return _plan_retirement(live, around, kind)
+        return replace(_plan_retirement(live, around, kind), appliers=appliers(seen.objects or ()))
 
     values = _VALUES[kind](served, around)
     there = [item.kind for item in leaves if item.there and item.kind and not migrate]
@@ -345,6 +348,7 @@ def _compare(
         version=version,
         kind=kind,
         drift=drift,
+        appliers=appliers(seen.objects or ()),
     )
 
 

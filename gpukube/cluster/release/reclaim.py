@@ -23,7 +23,7 @@ from gpukube.core.jsontree import at, items, pointer, text, tree
 from gpukube.errors import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
@@ -34,12 +34,18 @@ _RELEASE_NAME: Final = "meta.helm.sh/release-name"
 _CUSTOM: Final = frozenset(kind.kind for kind in RELEASE_TYPES.values() if kind.group == "nvidia.com")
 
 
-def reclaim_objects(kube: Kube, release: Release) -> int:
+def appliers(objects: Iterable[Tree]) -> frozenset[str]:
+    """Name the field managers under which Helm has applied these objects; none for those of a Helm 3."""
+    return frozenset(text(entry, "manager") for obj in objects for entry in _applied(obj))
+
+
+def reclaim_objects(kube: Kube, release: Release, manager: str = "") -> int:
     """Make every object of a release Helm's alone again.
 
     Args:
         kube: The cluster.
         release: Its newest revision.
+        manager: As whom Helm is about to apply; what another Helm applied becomes its own. "" for a Helm 3.
 
     Returns:
         How many objects were changed; 0 when nobody else holds anything.
@@ -52,7 +58,8 @@ def reclaim_objects(kube: Kube, release: Release) -> int:
     changed = 0
     desired = {identity(obj): obj for obj in manifest_objects(release.manifest)}
     found = live_objects(kube, release)
-    manager = next((text(entry, "manager") for obj in found for entry in _applied(obj)), "")
+    former = sorted(appliers(found))
+    manager = manager if manager and former else "".join(former[:1])
     for live in found:
         owner = text(live, "metadata", "annotations", _RELEASE_NAME)
         operations = _operations(desired[identity(live)], live, manager) if owner in ("", release.name) else []
@@ -103,7 +110,10 @@ def _last_first(item: Drift) -> list[tuple[bool, int, str]]:
 
 
 def _helms(claims: list[object], applied: list[object], desired: Tree, manager: str) -> list[object]:
-    """Keep the claims of Helm's apply and those of statuses.
+    """Keep the claims of Helm's apply, as one, and those of statuses.
+
+    A gpukube from elsewhere, or the helm command, has applied under another name. What the two share would stay when
+    one of them no longer sends it, and what only one has sent the other could not change.
 
     Helm gets back its claim to the entries of a ConfigMap: an edit took it, and what Helm does not own it never drops.
     An object that somebody deleted and made again is claimed for Helm as it is.
@@ -113,6 +123,14 @@ def _helms(claims: list[object], applied: list[object], desired: Tree, manager: 
     if not applied:
         return [*({**tree(entry), "manager": manager, "operation": "Apply"} for entry in others[:1]), *statuses]
     data: dict[str, object] = {f"f:{key}": {} for key in tree(desired, "data")}
-    fields = tree(applied[0], "fieldsV1")
-    owning = {**tree(applied[0]), "fieldsV1": {**fields, "f:data": {**tree(fields, "f:data"), **data}}}
-    return [owning if data else applied[0], *applied[1:], *statuses]
+    fields: Tree = {}
+    for entry in applied:
+        fields = _joined(fields, tree(entry, "fieldsV1"))
+    if data:
+        fields = _joined(fields, {"f:data": data})
+    return [{**tree(applied[0]), "manager": manager, "fieldsV1": fields}, *statuses]
+
+
+def _joined(fields: Tree, more: Tree) -> Tree:
+    """Join two sets of fields (fieldsV1)."""
+    return {**fields, **{key: _joined(tree(fields, key), tree(more, key)) for key in more}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.helm.chart import ChartSource
 from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.releases import release_history
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
@@ -179,7 +180,8 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
     key = plan.cluster.key
     kube = session.kube()
     desired = [pool.desired for pool in plan.pools if pool.desired]
-    release = replace(release, contested=manager.dry_run(release, desired).contested)
+    trial = manager.dry_run(release, desired)
+    release = replace(release, contested=trial.contested)
 
     def replan(missed: Sequence[Release], *, retire: bool = False) -> ReleasePlan:
         return plan_release(
@@ -206,7 +208,17 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
         before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
         answer = apply_release(manager, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision
-    return f"release: {release.chart} {release.version}, revision {revision}"
+    done = f"release: {release.chart} {release.version}, revision {revision}"
+    return f"{done}; {_other_types(trial.other_types, release, run)}" if trial.other_types else done
+
+
+def _other_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
+    """Say that types stay as they are, and how they become the chart's."""
+    source = replace(run.chart or ChartSource(), version=release.version, chart=release.chart)
+    return (
+        f"{', '.join(names)}: not as in this chart, and left alone as others may use them; to renew: "
+        f"helm show crds {source.show_words} | kubectl apply --server-side --force-conflicts -f -"
+    )
 
 
 def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:

@@ -48,6 +48,7 @@ class FakeCluster:
     pending: bool = False
     written: list[ReleasePlan] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    rehearsed: list[str] = field(default_factory=list)
 
     # as Helm
 
@@ -65,8 +66,13 @@ class FakeCluster:
         self.open_ends -= self.pending
         return HelmAnswer(len(self.revisions), "deployed", "")
 
+    def rehearse(self, plan: ReleasePlan) -> None:
+        assert not self.removed
+        self.rehearsed.append(plan.name)
+
     def remove(self, leaving: Leaving) -> None:
         assert not self.written
+        assert self.rehearsed or not leaving.there
         self.removed.append(leaving.name)
 
     # as Kube

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource, chart_types
 from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.kube.calls import global_kind
+from gpukube.cluster.kube.client import LightKube
 from gpukube.cluster.kube.releases import release_history
 from gpukube.cluster.release.adoption import adoptable_releases
+from gpukube.cluster.release.crds import CRDS, create_types, look_at_types
 from gpukube.cluster.release.manager import apply_release
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.state.snapshot import look
+from gpukube.core.jsontree import at, items
+from gpukube.errors import HelmError
 from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from tests.unit.cluster.builders import SLICED, desire
 from tests.wire.cluster.test_migration import boot, prove
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.cluster.helm.engine import Engine
-    from gpukube.cluster.kube.client import LightKube
     from gpukube.cluster.release.manager import ReleaseManager
     from gpukube.cluster.release.plan import ReleasePlan
     from tests.wire.cluster.conftest import Live
@@ -35,6 +40,8 @@ VALUES: dict[str, object] = {
     "podAnnotations": {"team": "vision"},
 }
 
+NFD = "nfd.k8s-sigs.io"
+
 
 @pytest.fixture(autouse=True)
 def theirs(live: Live, kube: LightKube, engine: Engine, charts: ChartSource, tmp_path: Path) -> None:
@@ -43,6 +50,8 @@ def theirs(live: Live, kube: LightKube, engine: Engine, charts: ChartSource, tmp
     chart = engine.pull(ChartSource(charts.location, "0.19.3"), tmp_path)
     with kubeconfig_file(live.access()) as path:
         engine.upgrade(HelmJob(path, "nvdp", "nvidia", chart, VALUES, installed=False, dry_run=False))
+    # Their Helm makes the types; the engines leave them to the keeper.
+    create_types(kube, look_at_types(kube, chart_types(chart, nfd=True)), time.sleep)
     boot(live, POOL)
     live.run(live.cluster.add_node(NodeShape(name="cpu-1", boot_s=1.0)))  # NFD's clean-up job needs a node
 
@@ -74,6 +83,40 @@ def test_takeover_when_allowed_then_values_and_nodes_are_ours(keeper: ReleaseMan
     keeper.dry_run(wanted)
     assert apply_release(keeper, kube, wanted, lambda _missed: plan(kube)) is not None
     check_taken_over(kube)
+
+
+def test_takeover_when_somebody_else_made_its_types_then_those_stay_and_a_missing_one_is_made(
+    keeper: ReleaseManager, kube: LightKube
+) -> None:
+    older, gone = f"nodefeatures.{NFD}", f"nodefeaturegroups.{NFD}"
+    live = kube.find_object(CRDS, older)
+    assert live is not None
+    unlike: dict[str, object] = {"type": "object", "description": "of another release"}
+    path = "/spec/versions/0/schema/openAPIV3Schema"
+    assert kube.change_object(CRDS, live, [{"op": "replace", "path": path, "value": unlike}])
+    kube._client.delete(global_kind(CRDS), gone)
+    wanted = plan(kube)
+    trial = keeper.dry_run(wanted)
+    assert kube.find_object(CRDS, gone) is None  # a trial writes nothing
+    assert apply_release(keeper, kube, wanted, lambda _missed: plan(kube)) is not None
+    check_taken_over(kube)
+    kept = items(kube.find_object(CRDS, older), "spec", "versions")
+    assert at(kept[0], "schema", "openAPIV3Schema") == unlike
+    assert kube.find_object(CRDS, gone) is not None
+    assert trial.other_types == (older,)
+
+
+def test_takeover_when_the_server_refuses_what_is_to_come_then_theirs_stands(
+    keeper: ReleaseManager, kube: LightKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = plan(kube)
+    keeper.dry_run(wanted)
+    said = 'admission webhook "policy.example" denied the request: no hostPath'
+    monkeypatch.setattr(LightKube, "try_object", lambda _self, kind, _obj: said if kind.kind == "DaemonSet" else "")
+    with pytest.raises(HelmError, match="refuses DaemonSet") as caught:
+        apply_release(keeper, kube, wanted, lambda _missed: plan(kube))
+    assert caught.value.diagnostics[0].why == said
+    assert [item.status for item in release_history(kube, "nvdp", "nvidia")] == ["deployed"]
 
 
 def test_takeover_when_killed_after_theirs_left_then_the_next_run_finds_its_values(

@@ -16,11 +16,13 @@ from lightkube.types import PatchType
 
 from gpukube.cluster.kube.api_types import RELEASE_TYPES
 from gpukube.cluster.kube.calls import global_kind
-from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, FIELD_MANAGER, NAMESPACE
 from gpukube.cluster.release.manager import apply_release
 from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.reclaim import appliers
 from gpukube.cluster.release.shared_values import DEFAULT_KEY
 from gpukube.cluster.state.snapshot import has_entry, look
+from gpukube.core.jsontree import items, tree
 from tests.unit.cluster.builders import PLUGIN_NAME, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.waiting import PATIENCE_S
 
@@ -219,6 +221,21 @@ def test_retire_when_a_hand_touched_the_entry_then_it_goes_all_the_same(
     assert plan_release([SHARED], look(kube), retire=True).action == "none"
 
 
+def test_retire_when_a_gpukube_of_another_name_applied_before_then_the_entry_goes_and_one_manager_is_left(
+    installed: ReleaseManager, kube: LightKube, hand: Client
+) -> None:
+    found = kube.find_object(RELEASE_TYPES["ConfigMap"], DEVICE_PLUGIN.config_map, NAMESPACE)
+    assert found is not None
+    claims = [{**tree(entry), "manager": "python3"} for entry in items(found, "metadata", "managedFields")]
+    renamed = {"op": "replace", "path": "/metadata/managedFields", "value": claims}
+    assert kube.change_object(RELEASE_TYPES["ConfigMap"], found, [renamed])
+    plan = plan_release([SHARED], look(kube), retire=True)
+    apply_release(installed, kube, plan, lambda missed: plan_release([SHARED], look(kube), missed=missed, retire=True))
+    assert not has_entry(kube, DEVICE_PLUGIN, KEY)
+    after = hand.get(ConfigMap, DEVICE_PLUGIN.config_map, namespace=NAMESPACE).to_dict()
+    assert appliers([after]) <= {FIELD_MANAGER, "helm"}
+
+
 def test_upgrade_when_nobody_else_holds_anything_then_nothing_is_patched_by_us(
     installed: ReleaseManager, kube: LightKube, hand: Client
 ) -> None:
@@ -226,7 +243,8 @@ def test_upgrade_when_nobody_else_holds_anything_then_nothing_is_patched_by_us(
     plan = plan_release([CUT], look(kube))
     apply_release(installed, kube, plan, lambda missed: plan_release([CUT], look(kube), missed=missed))
     found = hand.get(ConfigMap, DEVICE_PLUGIN.config_map, namespace=NAMESPACE).to_dict()
-    assert "gpukube" not in [entry["manager"] for entry in found["metadata"]["managedFields"]]
+    claims = [(entry["manager"], entry["operation"]) for entry in found["metadata"]["managedFields"]]
+    assert (FIELD_MANAGER, "Update") not in claims
 
 
 def test_operator_when_its_policy_was_edited_then_found_and_set_right(
