@@ -156,8 +156,6 @@ def test_explain_when_helm_repeats_an_address_with_a_password_then_it_is_left_ou
     error = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin"))
     assert error.diagnostics[0].why == "failed to fetch http://***@charts/index.yaml : 500"
 
-    assert error.diagnostics[0].why == "failed to fetch http://charts/index.yaml : 500"
-
 
 @pytest.mark.parametrize(
     ("said", "code", "fix"),
