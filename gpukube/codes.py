@@ -124,7 +124,11 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "managed-pool": "Something else manages a live pool of this name: eksctl, Terraform, GKE itself.",
     "foreign-copy": "The labels of a pool with this name were replaced, and its tags name another owner or pool.",
     "lost-marks": "The ownership labels of a pool were replaced; only its tags have the copy.",
-    "two-pools": "Two live pools have the labels of one pool, and the spec does not tell which of them is the old one.",
+    "marks-lost": "The ownership labels of a pool were replaced, and its tags, which cannot change, name this spec.",
+    "half-marks": "A pool has the label of an owner and not that of a pool, which gpukube never writes.",
+    "copied-marks": "A pool has the labels of a pool of this spec, and its tags were written for another pool.",
+    "two-pools": "Live pools have the labels of one pool, and are no replacement that gpukube began, or cannot be told "
+    "apart.",
     "replacement-under-way": "A second pool is taking the place of this one; that is to be finished first.",
     "surge-impossible": "A second pool cannot be made beside the one that it would replace.",
     "refused-change": "A field differs from the live pool and cannot be changed.",

@@ -238,7 +238,17 @@ class Provider(Protocol):
         """Make the calls that take our marks off a live pool and change nothing else of it; empty when it has none.
 
         The copy in the tags goes before the labels: a run that is killed in between leaves a pool that is still ours.
-        Where the cloud cannot change the copy, RELEASED_LABEL is set, and `Observed.copy` of such a pool is None.
+        RELEASED_LABEL stays behind with the pool's name in its spec; where the cloud cannot change the copy, the label
+        makes it void, and `Observed.copy` of such a pool is None.
+        """
+
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Make the call that writes the copy of a live pool's marks into its tags, as its labels say them.
+
+        Sent before a second pool with the same marks is made: the copies tell the two from pools that others copied.
+
+        Returns:
+            None where the copy is there, or where the cloud writes it at creation only, or not at all.
         """
 
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:

@@ -63,6 +63,7 @@ RULE_IDS: Final[dict[str, str]] = {
     "replicas-many": "GPK145",
     "version-unlikely": "GPK146",
     "other-cloud": "GPK147",
+    "replacement-name": "GPK148",
     # GPUs and machines: gpukube.codes, GPUS.
     "gpu-model": "GPK201",
     "instance-type": "GPK202",

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import tag
-from gpukube.core.values import MarksCopy
+from gpukube.core.values import MARKS, RELEASED_LABEL, MarksCopy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -94,6 +94,11 @@ class CopyForm:
             return None
         return MarksCopy(found["owner"], found["pool"], found.get("protect") == "true")
 
+    def is_copied(self, tags: Mapping[str, str], place: str) -> bool:
+        """Whether the copy in these tags was written for another pool than the one at this place."""
+        found = self._own(tags)
+        return bool(place and found.get("owner") and found.get("place")) and found["place"] != self.encode(place)
+
     def is_another(self, tags: Mapping[str, str], live: MarksCopy) -> bool:
         """Whether tags that are to be written name another owner than the live copy."""
         return self._own(tags).get("owner", live.owner) != live.owner
@@ -159,6 +164,33 @@ def has_lost_marks(desired: Desired, observed: Observed) -> bool:
         return False
     is_free = observed.owner in ("", target.owner) and observed.pool in ("", target.pool)
     return is_free and (copy.owner, copy.pool) == (ours.owner, ours.pool)
+
+
+def doubt_of(observed: Observed, *, required: bool, desired: Desired | None = None) -> str:
+    """Say why the tags of a live pool with marks do not prove that gpukube made it; "" where nothing is against it.
+
+    Args:
+        observed: The pool.
+        required: Whether one without a copy is in doubt too. What a killed run left of a pool has none.
+        desired: The declared pool whose marks it has, under the name of the live one; None where none is declared.
+    """
+    copy, ours = observed.copy, desired.copy if desired else None
+    if observed.copied:
+        return f"the tags of {observed.name} were written for another pool"
+    if not observed.fields or (desired and ours is None):
+        return ""
+    if copy is None:
+        return f"{observed.name} has no copy of the labels in its tags" if required else ""
+    # Where a copy cannot change, an adopted pool keeps that of its first owner.
+    if desired and ours and not desired.copy_is_fixed and (copy.owner, copy.pool) != (ours.owner, ours.pool):
+        return f'the tags of {observed.name} name the owner "{copy.owner}" (pool {copy.pool})'
+    return ""
+
+
+def released_labels(observed: Observed) -> dict[str, str]:
+    """Give the labels of a live pool without the marks, and with the one by which its spec still finds it."""
+    kept = {key: value for key, value in observed.labels.items() if key not in MARKS}
+    return {**kept, RELEASED_LABEL: observed.pool} if observed.owner and observed.pool else kept
 
 
 def recorded_tags(desired: Desired, observed: Observed, changes: Sequence[Change]) -> list[str]:

@@ -14,9 +14,27 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.fields import PROTECTION, label
 from gpukube.core.managers import describe_managers
 from gpukube.core.marks import has_lost_marks, names_another
-from gpukube.core.replacing import Pair, alternate_name, next_step, renamed, requests_left, successor_name, tell_apart
-from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, Change, ClassifiedChange, PoolPlan, Replacement
+from gpukube.core.replacing import (
+    Pair,
+    doubt_among,
+    next_step,
+    renamed,
+    requests_left,
+    successor_name,
+    tell_apart,
+)
+from gpukube.core.values import (
+    MARKS,
+    OWNER_LABEL,
+    POOL_LABEL,
+    RELEASED_LABEL,
+    Change,
+    ClassifiedChange,
+    PoolPlan,
+    Replacement,
+)
 from gpukube.errors import Finding, GpukubeError, SpecError, Where
+from gpukube.spec.poolnames import alternate_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -34,6 +52,10 @@ if TYPE_CHECKING:
         Target,
         UpdateRow,
     )
+
+RELEASED_BEFORE = "true"
+"""What the label of a release was on GKE before it named the pool."""
+RELEASED = label(RELEASED_LABEL)
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
@@ -69,6 +91,8 @@ class PoolCalls(Protocol):
 def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
     """Find the live pools that are this one: by (owner, pool) mark, else by the copy of the marks, else by cloud name.
 
+    A released pool of this name in its spec is found under both its names, any other by the declared one alone.
+
     Returns:
         None, one, or several: two pools with one mark are a replacement under way. Pools whose labels lost the marks
         are no part of one: of several, the one of the declared name is meant.
@@ -77,7 +101,9 @@ def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ..
     named = tuple(o for o in live if o.name == target.name)
     lost = tuple(o for o in live if has_lost_marks(desired, o))
     marked = tuple(o for o in live if (o.owner, o.pool) == (target.owner, target.pool))
-    return marked or tuple(o for o in lost if o in named) or lost or named
+    names = (target.name, alternate_name(target.name))
+    released = [o for o in live if o.name in names and o.released in (target.pool, RELEASED_BEFORE)]
+    return marked or tuple(o for o in lost if o in named) or lost or named or tuple(released[:1])
 
 
 def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
@@ -89,6 +115,7 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     adopt_from: Collection[str] = (),
     adopt_managed: bool = False,
     form: Callable[[str], Desired] | None = None,
+    taken: Collection[str] = (),
 ) -> PoolPlan:
     """Plan one pool of the spec against the live pools of its cluster.
 
@@ -100,20 +127,27 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
         adopt_from: Owners whose pools may be adopted where only the copy of the marks names them.
         adopt_managed: Like adopt, also for a pool that something else manages.
         form: Gives the pool under another name in the cloud; by default as the provider alone translates it.
+        taken: Names in the cloud of the spec's other pools on this cluster.
     """
     declared = desired.target.name
     form = form or partial(renamed, provider.desired, desired)
     matches = match_live(desired, live)
     if not matches:
         desired = form(declared)
-        return _plan(desired, None, "create", "the pool does not exist", requests=(desired.create,))
+        other = next((o for o in live if o.name == alternate_name(declared) and not o.owner), None)
+        problems = (_alternate_taken(desired, other),) if other and other.name not in taken else ()
+        why = "the pool does not exist"
+        return _plan(desired, None, "create", why, requests=(desired.create,), diagnostics=problems)
     if len(matches) > 1:
-        return _two_pools(provider, form, declared, matches)
+        return _two_pools(provider, form, declared, matches, taken)
     observed = matches[0]
     desired = form(observed.name)
     changes = _classified(provider, desired, observed)
-    if has_lost_marks(desired, observed):
-        return _lost(provider, desired, observed, changes)
+    if has_lost_marks(desired, observed) and not (desired.copy_is_fixed and adopt):
+        return _marks_lost(desired, observed) if desired.copy_is_fixed else _lost(provider, desired, observed, changes)
+    if (observed.owner, observed.pool) == (desired.target.owner, desired.target.pool) and observed.copied:
+        problem = copied_pool(desired.target.cluster, observed)
+        return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
     if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
         managers = provider.managers(observed)
         asked = adopt or adopt_managed or bool(adopt_from)
@@ -133,6 +167,15 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
 def _with_successor(provider: PoolCalls, form: Callable[[str], Desired], declared: str, plan: PoolPlan) -> PoolPlan:
     """Add to a replace what a second pool beside the live one would take."""
     name = successor_name(declared, plan.name)
+    names = (declared, alternate_name(declared))
+    if plan.name not in names:
+        problem = Finding(
+            "surge-impossible",
+            plan.where,
+            f"{plan.name} is live under another name than {' and '.join(names)}, which take turns: the two pools could "
+            "not be told from copies",
+        )
+        return replace(plan, replacement=Replacement(name, None, obstacles=(problem,)))
     try:
         successor = form(name)
     except GpukubeError as error:  # the cloud cannot place a pool of this name: the live one can still be made again
@@ -189,6 +232,74 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
     return replace(plan, why=why, diagnostics=(*plan.diagnostics, *rest))
 
 
+def _marks_lost(desired: Desired, observed: Observed) -> PoolPlan:
+    """Leave a pool alone whose labels were replaced, where the copy cannot change: it outlives a release."""
+    problem = Finding(
+        "marks-lost",
+        desired.target.where,
+        f'the gpukube.io labels of the pool "{observed.name}" were replaced; its tags name this spec',
+        fix="if the pool is still yours: gpukube pool apply -f FILE --adopt restores them",
+        why="the tags cannot change on a live pool: they name this spec even if it was released and somebody else "
+        "adopted it since",
+    )
+    return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="marks-lost")
+
+
+def strange_pools(
+    cluster: ClusterRef, pool: str, live: Sequence[Observed], doubt: tuple[str, str], *, where: Where | None = None
+) -> Finding:
+    """Refuse live pools of one mark that are no unfinished replacement; `doubt` is as `doubt_among` gives it."""
+    strange, why = doubt
+    names = " and ".join(one.name for one in live)
+    return Finding(
+        "two-pools",
+        where or Where(f"{cluster.key}/{pool}"),
+        f"{names} have the labels of pool {pool}, and {why}",
+        fix=_take_labels_off(cluster, strange),
+        why="gpukube changes only pools that it made or adopted; labels can be copied",
+    )
+
+
+def copied_pool(cluster: ClusterRef, observed: Observed) -> Finding:
+    """Refuse a live pool that was made from another one, with its labels and tags."""
+    return Finding(
+        "copied-marks",
+        Where(f"{cluster.key}/{observed.pool or observed.name}"),
+        f'"{observed.name}" has the labels of pool {observed.pool}, and its tags were written for another pool',
+        fix=_take_labels_off(cluster, observed.name),
+        why="gpukube changes only pools that it made or adopted, and this one was copied from such a pool",
+    )
+
+
+def half_marked(cluster: ClusterRef, observed: Observed) -> Finding:
+    """Refuse a live pool with an owner and no name of a pool, which gpukube never writes."""
+    return Finding(
+        "half-marks",
+        Where(f"{cluster.key}/{observed.name}"),
+        f'the pool "{observed.name}" has the label {OWNER_LABEL}={observed.owner} and no label {POOL_LABEL}',
+        fix=f"remove the label {OWNER_LABEL} with the cloud's own tool, or add {POOL_LABEL}",
+        why="gpukube writes both, so the pool may be somebody else's",
+    )
+
+
+def _take_labels_off(cluster: ClusterRef, name: str) -> str:
+    """Give the command that makes a live pool nobody's, which changes nothing else of it."""
+    return (
+        f"take the labels off the pool that gpukube did not make: gpukube pool release {name} -f FILE "
+        f"--cluster {cluster.key}"
+    )
+
+
+def _alternate_taken(desired: Desired, other: Observed) -> Finding:
+    return Finding(
+        "surge-impossible",
+        desired.target.where,
+        f'a pool named "{other.name}", the name of its replacement, exists and has no gpukube.io/owner label',
+        fix="choose another name, if the pool is to be replaced by --replace surge one day",
+        severity="warning",
+    )
+
+
 def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Finding:
     fields = ", ".join(str(c.change.field) for c in later)
     return Finding(
@@ -210,10 +321,14 @@ def _problems(desired: Desired, observed: Observed) -> list[Finding]:
     return [Finding("pool-ails", desired.target.where, message, fix=fix, severity="warning")]
 
 
-def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
-    """Plan the deletion of a live pool that the spec no longer declares."""
+def plan_removal(
+    provider: PoolCalls, cluster: ClusterRef, observed: Observed, live: Sequence[Observed] = ()
+) -> PoolPlan:
+    """Plan the deletion of a live pool that the spec no longer declares; `live` are all pools of its cluster."""
     where = Where(f"{cluster.key}/{observed.pool or observed.name}")
     problems = (_protected(where, "deleted"),) if observed.protected else ()
+    if doubt := doubtful(cluster, observed, live):
+        return replace(plan_as_it_is(cluster, observed), action="conflict", why=doubt.seen, diagnostics=(doubt,))
     going = observed.state == "deleting"
     requests = () if going else (provider.delete_request(cluster, observed),)
     return PoolPlan(
@@ -227,6 +342,27 @@ def plan_removal(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -
         requests=requests,
         diagnostics=problems,
     )
+
+
+def doubtful(cluster: ClusterRef, observed: Observed, live: Sequence[Observed]) -> Finding | None:
+    """Say why a live pool with marks may not be changed, whether it is declared or not: somebody may have copied them.
+
+    Args:
+        cluster: Where it is.
+        observed: The pool.
+        live: All pools of its cluster.
+    """
+    if observed.owner and not observed.pool:
+        return half_marked(cluster, observed)
+    if observed.copied:
+        return copied_pool(cluster, observed)
+    group = [one for one in live if (one.owner, one.pool) == (observed.owner, observed.pool)]
+    if len(group) <= 1:
+        return None
+    names = [one.name for one in group]
+    declared = observed.pool if observed.pool in names else min(names, key=len)
+    doubt = doubt_among(declared, group)
+    return strange_pools(cluster, observed.pool, group, doubt) if doubt else None
 
 
 def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
@@ -243,6 +379,7 @@ def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed)
         )
         problems.append(problem)
     gone = [Change(label(key), observed.labels[key], None) for key in MARKS if key in observed.labels]
+    gone += [Change(RELEASED, None, observed.pool)] if observed.owner and observed.pool else []
     return PoolPlan(
         cluster=cluster,
         pool=observed.pool or observed.name,
@@ -321,9 +458,14 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
 def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
     """Compare a declared pool with a live one, field by field.
 
-    Where labels lost the marks, the copy tells whether the pool was protected.
+    Where labels lost the marks, the copy tells whether the pool was protected. The label of a release goes with the
+    marks that come.
     """
     fields = {**observed.fields, **{path: v for path, v in observed.moving.items() if path in desired.fields}}
+    if not observed.released:
+        fields.pop(RELEASED, None)
+    elif RELEASED.key in observed.labels:
+        fields[RELEASED] = observed.released
     if has_lost_marks(desired, observed) and observed.copy and observed.copy.protected and not desired.target.protect:
         fields = {**fields, PROTECTION: True}
     return diff_fields(desired.fields, fields, () if names_another(desired, observed) else observed.written)
@@ -400,7 +542,7 @@ def _refused_adoption(
         return _conflict(desired, observed)
     if names_another(desired, observed):
         is_named = observed.copy is not None and observed.copy.owner in adopt_from
-        return None if is_named and not desired.copy_is_fixed else _copied_conflict(desired, observed)
+        return None if is_named else _copied_conflict(desired, observed)
     return None if asked else _conflict(desired, observed)
 
 
@@ -438,10 +580,14 @@ def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> t
     """
     added = desired.labels.keys() - desired.target.labels.keys()
     ours = {label(key) for key in added} | {PROTECTION}
-    quiet = tuple(c for c in changes if c.change.field in ours and c.change.old is None and c.row.kind == "in-place")
+    quiet = tuple(
+        c
+        for c in changes
+        if c.change.field == RELEASED or (c.change.field in ours and c.change.old is None and c.row.kind == "in-place")
+    )
     if len(quiet) == len(changes):
         return quiet
-    marks = {label(key) for key in MARKS} | {PROTECTION}
+    marks = {label(key) for key in MARKS} | {PROTECTION, RELEASED}
     return tuple(c for c in quiet if c.change.field in marks)
 
 
@@ -513,26 +659,24 @@ def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
     """Leave a pool alone whose labels have no marks, and whose copy of them names another owner or pool."""
     target, copy = desired.target, observed.copy
     owner, pool = (copy.owner, copy.pool) if copy else ("", "")
-    fix = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}}), or "
-    if desired.copy_is_fixed:
-        fix += f"restore the labels {OWNER_LABEL} and {POOL_LABEL} of that pool, or delete it"
-    else:
-        fix += f"take it over with --adopt-from {owner}"
+    another = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}})"
     problem = Finding(
         "foreign-copy",
         target.where,
         f'a pool named "{observed.name}" exists on {target.cluster.key}; it has no gpukube.io labels, and '
         f'its tags name the owner "{owner}" (pool {pool})',
-        fix=fix,
-        why="the tags cannot change on a live pool and would keep the old owner"
-        if desired.copy_is_fixed
-        else "labels can be replaced by accident, so a pool keeps its owner until you name that owner",
+        fix=f"{another}, or take it over with --adopt-from {owner}",
+        why="labels can be replaced by accident, so a pool keeps its owner until you name that owner",
     )
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="foreign-copy")
 
 
 def _two_pools(
-    provider: PoolCalls, form: Callable[[str], Desired], declared: str, matches: tuple[Observed, ...]
+    provider: PoolCalls,
+    form: Callable[[str], Desired],
+    declared: str,
+    matches: tuple[Observed, ...],
+    taken: Collection[str],
 ) -> PoolPlan:
     """Go on with a replacement that was begun; where it cannot be told which pool is the old one, leave both alone."""
     desired = form(declared)
@@ -548,10 +692,14 @@ def _two_pools(
         )
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
+    if doubt := doubt_among(declared, matches, form, taken):
+        problem = strange_pools(target.cluster, target.pool, matches, doubt)
+        return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
+
     def fits(live: Observed) -> bool:
         return all(c.row.kind not in ("replace", "refused") for c in _classified(provider, form(live.name), live))
 
-    told = tell_apart(declared, matches, fits)
+    told = tell_apart(matches, fits)
     if isinstance(told, Pair):
         return _under_way(provider, form(told.new.name), told)
     going = next((o.name for o in matches if o.state == "deleting"), "")
@@ -559,9 +707,7 @@ def _two_pools(
     problem = Finding(
         "two-pools",
         target.where,
-        f"{names} both have the labels of this pool, and {told}"
-        if len(matches) == 2  # noqa: PLR2004 - a pair
-        else f"{names} all have the labels of this pool, and {told}",
+        f"{names} both have the labels of this pool, and {told}",
         fix=f"wait until {going} is deleted, then plan again"
         if going
         else f"delete the one that is not needed: gpukube pool delete -f FILE --cluster {target.cluster.key} {other}, "

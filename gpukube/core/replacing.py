@@ -11,15 +11,15 @@ Pure. Must not live here: whether there is room for both (engine.plan), doing it
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from gpukube.core.marks import doubt_of
+from gpukube.spec.poolnames import alternate_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from gpukube.core.values import Desired, Observed, Ownership, Promise, Request, SurgeStep, Target
-
-_SUFFIX: Final = "b"
-_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,6 @@ class Pair:
 
     old: Observed
     new: Observed
-
-
-def alternate_name(declared: str) -> str:
-    """Return the other name that a pool may live under."""
-    return f"{declared}{_SUFFIX}"
 
 
 def successor_name(declared: str, live: str) -> str:
@@ -47,23 +42,48 @@ def renamed(translate: Callable[[Target, Ownership, Promise], Desired], desired:
     return translate(replace(desired.target, name=name), desired.ownership, desired.promise)
 
 
-def tell_apart(declared: str, live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pair | str:
-    """Tell which of several live pools of one mark is the old one.
+def doubt_among(
+    declared: str, live: Sequence[Observed], forms: Callable[[str], Desired] | None = None, taken: Collection[str] = ()
+) -> tuple[str, str] | None:
+    """Say why several live pools of one mark are no unfinished replacement, so that none of them is changed.
+
+    They are one only if one has the declared name and the other its alternate, the one under the alternate has a copy
+    of the marks that was written for it, and the one under the declared name such a copy or none.
 
     Args:
         declared: Name of the pool in the cloud, by the spec.
         live: The pools, two or more.
+        forms: Gives the declared pool under another name; None where no spec declares it.
+        taken: Names in the cloud of other pools of the spec on this cluster: none of them is an alternate.
+
+    Returns:
+        The name of a strange pool, and why, in words that follow the names of all; None if nothing is against it.
+    """
+    alternate = alternate_name(declared)
+    if {pool.name for pool in live} != {declared, alternate} or alternate in taken:
+        stranger = next((pool.name for pool in live if pool.name not in (declared, alternate)), alternate)
+        return stranger, f"only one is expected, or two while {declared} is replaced by {alternate}"
+    for pool in live:
+        desired = forms(pool.name) if forms else None
+        if why := doubt_of(pool, required=pool.name == alternate, desired=desired):
+            return pool.name, why
+    return None
+
+
+def tell_apart(live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pair | str:
+    """Tell which of several live pools of one mark is the old one.
+
+    Args:
+        live: The two pools.
         fits: Whether a pool matches the spec but for what can change in place.
 
     Returns:
         The pair; or why it cannot be told, in words that follow the names of the pools.
     """
-    if len(live) > _PAIR or not {pool.name for pool in live} & {declared, alternate_name(declared)}:
-        return f"only one is expected, or two while {declared} is replaced"
     first, second = live
     # What has no fields is what a killed run left of a pool: of the new one if the other is to be replaced.
     fitting = [pool for pool in live if pool.fields and fits(pool)]
-    if len(fitting) == _PAIR:
+    if len(fitting) == len(live):
         fitting = [pool for pool in live if pool.state != "deleting"]
     if len(fitting) == 1:
         return Pair(second, first) if fitting[0] is first else Pair(first, second)

@@ -29,14 +29,14 @@ POOL_LABEL = "gpukube.io/pool"
 PROTECT_LABEL = "gpukube.io/protect"
 """Node label in the pool API: "true" refuses delete and replace; read from the live pool, not from the spec."""
 RELEASED_LABEL = "gpukube.io/released"
-"""Node label in the pool API of a released pool whose copy of the marks cannot be removed: the copy is void."""
+"""Node label in the pool API of a released pool: its name in its spec. A copy of the marks beside it is void."""
 MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
 """The labels that make a pool gpukube's."""
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
-Obstacle = Literal["foreign", "foreign-copy", "managed", "not-ready"]
+Obstacle = Literal["foreign", "foreign-copy", "managed", "marks-lost", "not-ready"]
 ReplaceHow = Literal["", "recreate", "surge"]
 SurgeStep = Literal["create", "prove", "drain", "delete"]
 PoolState = Literal["ready", "busy", "failed", "deleting"]
@@ -382,6 +382,7 @@ class Observed:
         etag: Version for guarded writes; "" when the cloud has none.
         native: The pool as read.
         copy: The second copy of the marks, where it was written for this very pool; None otherwise.
+        copied: Its tags have a copy that was written for another pool: somebody made this one from it.
         written: Fields ("tags", "team") that gpukube wrote into an open group: they are changes to absent when nobody
             declares them any more.
         moving: Fields that the cloud moves by itself, as `fields`; they are compared where they are declared.
@@ -404,6 +405,12 @@ class Observed:
     copy: MarksCopy | None = None
     written: frozenset[FieldPath] = frozenset()
     moving: Mapping[FieldPath, object] = field(default_factory=dict)
+    copied: bool = False
+
+    @property
+    def released(self) -> str:
+        """The pool that it was until it was released; "true" where an earlier gpukube did that; "" where none did."""
+        return "" if self.owner else self.labels.get(RELEASED_LABEL, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ CODES: Final[dict[str, str]] = {
     "unknown-cluster": "A pool names a cluster that is not under clusters.",
     "duplicate-item": "A list has the same item twice.",
     "duplicate-pool": "Two pools would have one name on one cluster.",
+    "replacement-name": "A pool has the name of another pool's replacement.",
     "no-instance-type": "A pool has neither gpu nor instanceType for one of its clusters.",
     "nodes-choice": "A pool has both nodes.count and nodes.autoscaling, or neither.",
     "autoscaling-range": "The autoscaling numbers contradict each other.",

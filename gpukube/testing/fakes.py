@@ -20,6 +20,7 @@ from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
     PROTECT_LABEL,
+    RELEASED_LABEL,
     ClusterFacts,
     Desired,
     KubeAccess,
@@ -249,10 +250,19 @@ class FakeProvider:
 
     def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
         """Take the copy off, then the labels: two calls, so that tests meet what is in between."""
-        marks = {label(key): None for key in MARKS if key in observed.labels}
+        marks: dict[FieldPath, object] = {label(key): None for key in MARKS if key in observed.labels}
+        marks |= {label(RELEASED_LABEL): observed.pool} if observed.pool else {}
         copy = _update(cluster, observed, {})
         made = [replace(copy, params={**copy.params, "copy": {}, "written": ()})] if observed.copy else []
         return (*made, _update(cluster, observed, marks)) if marks else tuple(made)
+
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Write the copy."""
+        if observed.copy or not observed.owner:
+            return None
+        request = _update(cluster, observed, {})
+        copy = {"owner": observed.owner, "pool": observed.pool, "protected": observed.protected}
+        return replace(request, params={**request.params, "copy": copy, "written": ()})
 
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """Set the size that it has, without bounds."""

@@ -261,6 +261,12 @@ class AksProvider:
 
         return translate_release(cluster, observed)
 
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """PUT the pool as read, with the copy in its tags."""
+        from gpukube_aks.pool.change import translate_copy
+
+        return translate_copy(cluster, observed)
+
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """PUT the pool as read, without the autoscaler."""
         from gpukube_aks.pool.change import translate_freeze

@@ -255,6 +255,12 @@ class EksProvider:
 
         return translate_release(cluster, observed)
 
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Tag the group."""
+        from gpukube_eks.pool.change import translate_copy
+
+        return translate_copy(cluster, observed)
+
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """Set both bounds to the size that the group has: EKS has no autoscaler of its own to turn off."""
         from gpukube_eks.pool.change import translate_freeze

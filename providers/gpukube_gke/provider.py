@@ -265,6 +265,11 @@ class GkeProvider:
 
         return release_pool(cluster, observed)
 
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Other resource labels would make every node anew, so the copy is written at creation only."""
+        del cluster, observed
+        return None
+
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """Turn the autoscaler off, which leaves the pool at the size it has."""
         from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled

@@ -86,7 +86,9 @@ class FakeHarness:
 
     def clone(self, name: str, to: str) -> None:
         live = self.world.pools[name]
-        self.world.pools[to] = replace(live, name=to, owner="", pool="", labels={}, copy=None, written=frozenset())
+        self.world.pools[to] = replace(
+            live, name=to, owner="", pool="", labels={}, copy=None, copied=True, written=frozenset()
+        )
 
     def add_tag(self, name: str, key: str, value: str) -> None:
         live = self.world.pools[name]

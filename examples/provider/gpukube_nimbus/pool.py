@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, FieldPath, label, tag
 from gpukube.core.managers import Sign, find_managers
-from gpukube.core.marks import CopyForm, recorded_tags
+from gpukube.core.marks import CopyForm, recorded_tags, released_labels
 from gpukube.core.values import (
-    MARKS,
     OWNER_LABEL,
     POOL_LABEL,
     PROTECT_LABEL,
@@ -98,6 +97,7 @@ def observe_pool(cluster: ClusterRef, body: Mapping[str, object]) -> Observed:
         etag=str(body["version"]),
         native=body,
         copy=copy,
+        copied=COPY.is_copied(tags, place_of(cluster, name)),
         written=frozenset(tag(key) for key in COPY.written(tags, place_of(cluster, name))),
     )
 
@@ -139,9 +139,20 @@ def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request
     return request_for(cluster, "update_pool", name=observed.name, patch=_size(nodes), version=observed.etag)
 
 
+def write_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Write the second copy of the marks; None where it is there."""
+    if observed.copy or not (observed.owner and observed.pool):
+        return None
+    marks = COPY.copy_of(observed.owner, observed.pool, protected=observed.protected)
+    patch = {"tags": COPY.tags(marks, place_of(cluster, observed.name))}
+    return request_for(cluster, "update_pool", name=observed.name, patch=patch, version=observed.etag)
+
+
 def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
     """Take marks and copy off in one call; nothing where there are none."""
-    labels = {key: None for key in MARKS if key in observed.labels}
+    kept = released_labels(observed)
+    labels: dict[str, str | None] = {key: None for key in observed.labels if key not in kept}
+    labels |= {key: value for key, value in kept.items() if observed.labels.get(key) != value}
     tags = {key: None for key in _texts(observed.native["tags"]) if COPY.is_own(key)}
     if not labels and not tags:
         return ()

@@ -202,6 +202,12 @@ class NimbusProvider:
 
         return release_pool(cluster, observed)
 
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """Write the tags."""
+        from gpukube_nimbus.pool import write_copy
+
+        return write_copy(cluster, observed)
+
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """Turn the autoscaler off."""
         from gpukube_nimbus.pool import freeze_pool

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from gpukube.core.fields import FieldPath
-    from gpukube.core.values import Change, ClassifiedChange, Desired, Nodes, Observed, PoolPlan, Request
+    from gpukube.core.values import Change, ClassifiedChange, ClusterRef, Desired, Nodes, Observed, PoolPlan, Request
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.events import Phase
@@ -232,52 +232,109 @@ def settle(plan: PoolPlan, session: Session, run: Run) -> None:
         wait.for_operation(session.cloud, wait.send(session.cloud, request))
 
 
-def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Bring the planned changes about, call by call, looking at the pool before each.
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The next call of a change of a live pool.
 
-    What was done already by a run that was killed, or by somebody else, is not done again. A change that the plan did
-    not know is noticed before anything is overwritten.
+    Attributes:
+        left: What is still different. The same after a call that was accepted means that the call had no effect.
+        request: The call.
+        doing: For people, what it asks for.
+        last: Whether nothing is left after it.
+    """
+
+    left: object
+    request: Request
+    doing: str
+    last: bool = True
+
+
+def _converge(  # noqa: PLR0913 - whose loop, and what differs between its callers
+    plan: PoolPlan,
+    session: Session,
+    run: Run,
+    next_step: Callable[[bool], _Step | None],
+    most: int = REPEATS,
+    *,
+    settled: bool = True,
+) -> None:
+    """Change a live pool, call by call, looking at it before each.
+
+    Clouds take one change at a time, others may change the pool between two of ours, and a run may die anywhere: so
+    wait for what is under way, look, send the first call of what still differs, and begin again. What was done already
+    by a run that was killed, or by somebody else, is not done again. After a lost answer a look tells whether the call
+    had its effect.
+
+    Args:
+        plan: Of the pool.
+        session: Its cluster.
+        run: The run.
+        next_step: Looks at the pool and gives the call that is next, None when nothing is left; it is told whether a
+            call of ours was sent since the plan.
+        most: Looks at the most, when others change the pool at the same time.
+        settled: Whether to wait for what is under way before each look; otherwise `next_step` does.
 
     Raises:
-        Conflict: Somebody changed the pool since it was planned.
-        GpukubeError: The cloud refuses a call, or it ended badly.
+        GpukubeError: The cloud refuses a call, it ended badly, or an accepted call had no effect.
         WaitTimeout: It is still under way.
         Stopped: The run was stopped.
     """
     wait = _wait(plan, run, "update")
-    planned = {c.change.field: c.change for c in plan.changes}
-    done: tuple[ClassifiedChange, ...] | None = None
+    done: object = None
     begun = False
-    # Clouds take one change at a time, others may change the pool between two of ours, and a run may die anywhere: so
-    # wait for what is under way, look, send the first call of what still differs, and begin again.
-    for _ in range(len(planned) + REPEATS):
-        wait.for_operation(session.cloud, Operation(plan.name, "update"))
-        now = _look_again(plan, session, planned, begun=begun)
-        if not now.changes:
+    for _ in range(most):
+        if settled:
+            wait.for_operation(session.cloud, Operation(plan.name, "update"))
+        step = next_step(begun)
+        if step is None:
             return
-        if now.changes == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
+        if step.left == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
             break
-        requested = (
-            "ownership labels" if plan.action == "adopt" else ", ".join(str(c.change.field) for c in now.changes)
-        )
-        run.report("update", f"requesting {requested}", plan.cluster.key, plan.pool)
+        run.report("update", step.doing, plan.cluster.key, plan.pool)
         done = None
         try:
-            operation = wait.send(session.cloud, now.requests[0])
+            operation = wait.send(session.cloud, step.request)
         except Moved:  # refused: whatever is different then was changed by others
             continue
         except CloudError:
             begun = True
-            if _look_again(plan, session, planned, begun=begun).changes == now.changes:
+            now = next_step(begun)
+            if now is not None and now.left == step.left:
                 raise
             run.sent.found_taken(plan.cluster.key, plan.name)
             continue
         begun = True
-        if run.no_wait and len(now.requests) == 1:
+        if run.no_wait and step.last:
             return
         wait.for_operation(session.cloud, operation)
-        done = now.changes
-    raise _no_effect(plan, planned)
+        done = step.left
+    fields = ", ".join(str(c.change.field) for c in plan.changes)
+    raise CloudError(
+        f"the cloud accepted every call, but the pool still differs{f' in {fields}' if fields else ''}",
+        where=plan.where,
+        fix="gpukube pool plan diff shows what; run again, and if it stays, contact the cloud's support",
+        code="no-effect",
+    )
+
+
+def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Bring the planned changes about; a change that the plan did not know is noticed before anything is overwritten.
+
+    Raises:
+        Conflict: Somebody changed the pool since it was planned.
+        GpukubeError, WaitTimeout, Stopped: As _converge.
+    """
+    planned = {c.change.field: c.change for c in plan.changes}
+
+    def next_step(begun: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+        now = _look_again(plan, session, planned, begun=begun)
+        if not now.changes:
+            return None
+        fields = ", ".join(str(c.change.field) for c in now.changes)
+        requested = "ownership labels" if plan.action == "adopt" else fields
+        return _Step(now.changes, now.requests[0], f"requesting {requested}", last=len(now.requests) == 1)
+
+    _converge(plan, session, run, next_step, len(planned) + REPEATS)
 
 
 def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool = True) -> None:
@@ -293,13 +350,19 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
     run.report("delete", "requesting deletion", plan.cluster.key, plan.pool)
     operation = Operation(plan.name, "delete")
     if plan.observed.state != "deleting":
-        operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
+        try:
+            operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
+        except (Conflict, CloudError):  # the answer may be lost and the call have had its effect: look
+            now = observe(plan, session)
+            if now is not None and now.state != "deleting":
+                raise
+            run.sent.found_taken(plan.cluster.key, plan.name)
     if until_gone:
         wait.for_operation(session.cloud, operation)
 
 
 def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
-    """Take our marks off the planned pool, call by call; everything else of it stays as it is then.
+    """Take our marks off the planned pool; everything else of it stays as it is then.
 
     Returns:
         The pool as it was last looked at.
@@ -307,40 +370,23 @@ def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
     Raises:
         Conflict: It has another owner meanwhile.
         CloudError: The pool is gone.
-        GpukubeError: The cloud refuses it, or it ended badly.
+        GpukubeError, WaitTimeout, Stopped: As _converge.
     """
-    wait = _wait(plan, run, "update")
     owner = plan.observed.owner if plan.observed else ""
-    done: tuple[Request, ...] = ()
-    # As in update_pool: each request is made of a new look, so that what a killed run has sent is not sent again.
-    for _ in range(REPEATS):
-        wait.for_operation(session.cloud, Operation(plan.name, "update"))
-        observed = observe(plan, session)
-        if observed is None:
-            raise CloudError("the pool no longer exists", where=plan.where, fix="there is nothing to release")
+    seen: list[Observed] = []
+
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+        observed = _there(plan, session, "there is nothing to release")
+        seen.append(observed)
         if observed.owner not in ("", owner):
             raise Conflict(f'it belongs to "{observed.owner}" now', where=plan.where, code="moved")
         requests = session.provider.release_requests(plan.cluster, observed)
         if not requests:
-            return observed
-        if requests == done:
-            break
-        run.report("update", "taking the ownership labels off", plan.cluster.key, plan.pool)
-        try:
-            operation = wait.send(session.cloud, requests[0])
-        except Moved:
-            continue
-        except CloudError:
-            now = observe(plan, session)
-            if now is None or session.provider.release_requests(plan.cluster, now) == requests:
-                raise
-            run.sent.found_taken(plan.cluster.key, plan.name)  # the answer was lost, the call had its effect
-            continue
-        if run.no_wait and len(requests) == 1:
-            return observed
-        wait.for_operation(session.cloud, operation)
-        done = requests
-    raise _no_effect(plan, dict.fromkeys(c.change.field for c in plan.changes))
+            return None
+        return _Step(requests, requests[0], "taking the ownership labels off", last=len(requests) == 1)
+
+    _converge(plan, session, run, next_step)
+    return seen[-1]
 
 
 def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None:
@@ -348,62 +394,67 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
 
     Raises:
         CloudError: The pool is gone.
-        GpukubeError: The cloud refuses it, or it ended badly.
+        GpukubeError, WaitTimeout, Stopped: As _converge.
     """
-    wait = _wait(plan, run, "update")
     desired = {c.change.field: c.change.new for c in plan.changes}
-    # As in update_pool: each request is made of a new look, so that what others changed meanwhile stays.
-    for _ in range(REPEATS):
-        wait.for_operation(session.cloud, Operation(plan.name, "update"))
-        observed = observe(plan, session)
-        if observed is None:
-            raise CloudError(
-                "the pool no longer exists", where=plan.where, fix="gpukube pool create creates it", code="pool-gone"
-            )
-        if all(observed.fields.get(field) == value for field, value in desired.items()):
-            return
-        run.report(
-            "update", f"requesting {', '.join(f'{f} {v}' for f, v in desired.items())}", plan.cluster.key, plan.pool
-        )
-        try:
-            operation = wait.send(session.cloud, session.provider.scale_request(plan.cluster, observed, nodes))
-        except Moved:
-            continue
-        if run.no_wait:
-            return
-        wait.for_operation(session.cloud, operation)
-    raise _no_effect(plan, desired)
+
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+        observed = _there(plan, session, "gpukube pool create creates it")
+        left = {field: observed.fields.get(field) for field, value in desired.items()}
+        if left == desired:
+            return None
+        doing = f"requesting {', '.join(f'{field} {value}' for field, value in desired.items())}"
+        return _Step(left, session.provider.scale_request(plan.cluster, observed, nodes), doing)
+
+    _converge(plan, session, run, next_step)
 
 
 def freeze_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     """Keep the autoscaler from changing the size of the planned pool, before it is emptied.
 
     Raises:
-        GpukubeError: The cloud refuses it, or it ended badly.
+        GpukubeError, WaitTimeout, Stopped: As _converge.
     """
-    wait = _wait(plan, run, "update")
-    for _ in range(REPEATS):
+    _while_it_stands(plan, session, run, session.provider.freeze_request, "turning its autoscaler off")
+
+
+def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Write the copy of the planned pool's marks where it is missing, before a second pool gets the same marks.
+
+    Raises:
+        GpukubeError, WaitTimeout, Stopped: As _converge.
+    """
+    _while_it_stands(plan, session, run, session.provider.copy_request, "writing its ownership tags")
+
+
+def _while_it_stands(
+    plan: PoolPlan,
+    session: Session,
+    run: Run,
+    request_for: Callable[[ClusterRef, Observed], Request | None],
+    doing: str,
+) -> None:
+    """Bring one thing about on a pool that is to go: no cloud changes one that failed or is being deleted."""
+
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
         observed = observe(plan, session)
+        if observed is not None and observed.state == "busy":
+            _wait(plan, run, "update").for_operation(session.cloud, Operation(plan.name, "update"))
+            observed = observe(plan, session)
         if observed is None or observed.state in ("failed", "deleting"):
-            return  # no cloud resizes such a pool, nor takes a change of it
-        if observed.state == "busy":
-            wait.for_operation(session.cloud, Operation(plan.name, "update"))
-            continue
-        request = session.provider.freeze_request(plan.cluster, observed)
-        if request is None:
-            return
-        run.report("update", "turning its autoscaler off", plan.cluster.key, plan.pool)
-        try:
-            operation = wait.send(session.cloud, request)
-        except Moved:  # the autoscaler was quicker
-            continue
-        wait.for_operation(session.cloud, operation)
-    raise CloudError(
-        "the pool is still autoscaled after every call was accepted",
-        where=plan.where,
-        fix="run again; if it stays, turn its autoscaler off with the cloud's own tool",
-        code="no-effect",
-    )
+            return None
+        request = request_for(plan.cluster, observed)
+        return _Step(doing, request, doing) if request else None
+
+    _converge(plan, session, run, next_step, settled=False)
+
+
+def _there(plan: PoolPlan, session: Session, fix: str) -> Observed:
+    """Look at a pool that must be there."""
+    observed = observe(plan, session)
+    if observed is None:
+        raise CloudError("the pool no longer exists", where=plan.where, fix=fix, code="pool-gone")
+    return observed
 
 
 def _wanted(plan: PoolPlan) -> Desired:
@@ -491,12 +542,3 @@ def _is_unexpected(change: Change, planned: Mapping[FieldPath, Change], *, begun
         return False
     resized = begun and any(field[0] in ("zones", "nodes") for field in planned)
     return not (resized and change.field[0] == "nodes")
-
-
-def _no_effect(plan: PoolPlan, fields: Mapping[FieldPath, object]) -> CloudError:
-    return CloudError(
-        f"the cloud accepted every call, but the pool still differs in {', '.join(map(str, fields))}",
-        where=plan.where,
-        fix="gpukube pool plan diff shows what; run again, and if it stays, contact the cloud's support",
-        code="no-effect",
-    )

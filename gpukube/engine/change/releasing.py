@@ -58,7 +58,7 @@ def plan_release(
     """
     unowned = {plan.cluster.key: tuple(_unowned(plan, names)) for plan in plans}
     others = [replace(p, live=tuple(o for o in p.live if o not in unowned[p.cluster.key])) for p in plans]
-    found = find_pools(others, owners, names, may_be_gone=True)
+    found = find_pools(others, owners, names, may_be_gone=True, releasing=True)
     released = {key: [*pools, *unowned[key]] for key, pools in found.items()}
     for name in names:
         declared = [wanted.target.name for plan in plans if (wanted := declared_as(plan, name))]
@@ -112,5 +112,5 @@ def _release_one(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
     if observed.labels.get(ADVERTISER_LABEL):
         parts.append(f"{ADVERTISER_LABEL} stays: gpukube's device plugin serves its nodes as before")
     if RELEASED_LABEL in observed.labels:
-        parts.append(f"the cloud keeps the copy of its owner in the tags, which {RELEASED_LABEL} makes void")
+        parts.append(f"{RELEASED_LABEL} stays: by it a spec that declares the pool finds it")
     return PoolReport(plan.pool, plan.name, "done", "; ".join(parts), plan.changes)

@@ -21,6 +21,7 @@ from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, ClassifiedChange
 from gpukube.engine.change.draining import drain_pool, require_drainable, require_drained
 from gpukube.engine.change.live_pool import (
+    copy_marks,
     freeze_pool,
     make_pool,
     observe,
@@ -68,6 +69,7 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     run.report("replace", f"{found.name} takes the place of {plan.name}", key, plan.pool)
     if _has_pods_to_leave(old):
         require_drainable(leaving, session, run, consent)
+        copy_marks(leaving, session, run)
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
     new = _bring_up(plan, needed, session, run, consent)
     proof = prove(_held_to(new, needed), session, run, apart_from=old)

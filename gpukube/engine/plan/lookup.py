@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.marks import has_lost_marks
+from gpukube.core.plan import doubtful
 from gpukube.errors import Conflict, SpecError, Where
 
 if TYPE_CHECKING:
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def find_pools(
-    plans: Sequence[ClusterPlan], owners: Sequence[str], names: Sequence[str], *, may_be_gone: bool = False
+    plans: Sequence[ClusterPlan],
+    owners: Sequence[str],
+    names: Sequence[str],
+    *,
+    may_be_gone: bool = False,
+    releasing: bool = False,
 ) -> Mapping[str, tuple[Observed, ...]]:
     """Find the live pools with these names, in the spec or in the cloud, that carry the mark of these owners.
 
@@ -24,6 +30,7 @@ def find_pools(
         owners: Whose pools may be touched.
         names: Of pools.
         may_be_gone: Whether a name that nobody knows is left out, and not an error.
+        releasing: Whether they only lose our marks, as a pool that somebody made from one of ours may.
 
     Returns:
         By cluster key.
@@ -48,6 +55,8 @@ def find_pools(
                 raise _unmarked(expected.target, lost[0])
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
+            if not releasing and (doubt := doubtful(plan.cluster, pool, plan.live)):
+                raise Conflict.of([doubt])
         _require_plain(plan, found[plan.cluster.key], names)
     for name in names:
         live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)

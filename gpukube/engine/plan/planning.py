@@ -147,14 +147,18 @@ def with_pools(
         adopt_from=scope.adopt_from,
         adopt_managed=scope.adopt_managed,
     )
-    pools = tuple(plan_it(expected, form=forms(expected, session, newer)) for expected in settled.desired)
+    names = {expected.target.name for expected in settled.desired}
+    pools = tuple(
+        plan_it(expected, form=forms(expected, session, newer), taken=names - {expected.target.name})
+        for expected in settled.desired
+    )
     # A pool may live under its alternate name: what is declared is what the plan is about, under the name that it has.
     desired = tuple(plan.desired or expected for plan, expected in zip(pools, settled.desired, strict=True))
     if upgrades and facts:
         pools = tuple(with_unfinished(with_outlook(pool, upgrades, facts, offers), upgrades, facts) for pool in pools)
     undeclared = () if prepared.filters.active else _undeclared(prepared, desired, live)
     if scope.prune:
-        pools += tuple(plan_removal(session.provider, session.cluster, observed) for observed in undeclared)
+        pools += tuple(plan_removal(session.provider, session.cluster, observed, live) for observed in undeclared)
         undeclared = ()
     found = (*settled.refusals, *_unsupported(outside, desired))
     return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpukube.errors import Finding
 from gpukube.spec.address import address_of
 from gpukube.spec.clusters import CLOUDS
+from gpukube.spec.poolnames import alternate_name
 from gpukube.spec.reserved import RESERVED_FORMS
 from gpukube.spec.rules.labels import check_labels, check_taints
 from gpukube.spec.rules.subject import Subject
@@ -351,7 +352,21 @@ def check_together(
                 path = f"names.{provider}" if provider in pool.names else "name"
                 other = by_cloud_name.setdefault((key, name), at)
                 problems += [] if other is at else [_repeated(at, path, name, key, other)]
+    for (key, name), at in by_cloud_name.items():
+        beside = by_cloud_name.get((key, alternate_name(name)))
+        problems += [_alternate(at, name, key, beside)] if beside else []
     return tuple(problems)
+
+
+def _alternate(at: Positions, name: str, cluster: str, other: Positions) -> Finding:
+    return Finding(
+        "replacement-name",
+        other.at("name"),
+        f"{other.path('name')} is {quoted(alternate_name(name))} on {cluster}, the name of the replacement of "
+        f"{quoted(name)} ({at.at('name')}), which --replace surge cannot replace then",
+        fix=f"give one of them another name, or replace {quoted(name)} with --replace recreate only",
+        severity="warning",
+    )
 
 
 def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Finding:

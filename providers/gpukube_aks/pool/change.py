@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import COUNT, IMAGE, LEAST, MOST, PROTECTION, TAINTS, FieldPath
 from gpukube.core.jsontree import items, tree
-from gpukube.core.marks import recorded_tags
-from gpukube.core.values import MARKS, PROTECT_LABEL, Request
+from gpukube.core.marks import recorded_tags, released_labels
+from gpukube.core.values import PROTECT_LABEL, Request
 from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.marks import FORM, with_copy
 from gpukube_aks.pool.renewing import NODE_IMAGE, UPGRADE_IMAGE
@@ -82,11 +82,18 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
     """PUT the pool without our marks and their copy; nothing where it has neither."""
     properties = _as_read(observed)
     labels, tags = tree(properties, "nodeLabels"), tree(properties, "tags")
-    kept = {key: value for key, value in labels.items() if key not in MARKS}
+    kept = released_labels(observed)
     others = {key: value for key, value in tags.items() if not FORM.is_own(key)}
     if (kept, others) == (labels, tags):
         return ()
     return (_put(cluster, observed, {**properties, "nodeLabels": kept, **({"tags": others} if tags else {})}),)
+
+
+def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """PUT the pool with the copy of its marks; None where it has one, or its tags have no room for it."""
+    request = _put(cluster, observed, _as_read(observed))
+    sent = tree(tree(request.params, "body"), "properties")
+    return None if observed.copy or tree(sent, "tags") == tree(_as_read(observed), "tags") else request
 
 
 def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:

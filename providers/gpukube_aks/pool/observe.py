@@ -65,6 +65,7 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         etag=str(properties.get("eTag") or ""),
         native=native,
         copy=copy,
+        copied=FORM.is_copied(tags, place),
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
         moving=known({NODE_IMAGE: properties.get("nodeImageVersion")}),
     )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath, tag
 from gpukube.core.jsontree import at, texts, tree, trees
-from gpukube.core.marks import recorded_tags
+from gpukube.core.marks import recorded_tags, released_labels
 from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Nodes, Request
 from gpukube.errors import SpecError
 from gpukube_eks.facts.meanings import busy
@@ -98,15 +98,25 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
     """Make the calls that take our marks off: tags first, since labels are what makes the group ours."""
     tags = sorted(key for key in texts(observed.native, "tags") if FORM.is_own(key))
     labels = [key for key in MARKS if key in observed.labels]
+    given = {key: value for key, value in released_labels(observed).items() if observed.labels.get(key) != value}
     made = [*_tag_requests(cluster, observed, [Change(tag(key), None, None) for key in tags])]
     if labels:
-        read = {"labels": {key: observed.labels[key] for key in labels}}
-        request = _config(cluster, observed, {"labels": {"removeLabels": labels}}, read)
+        delta: dict[str, object] = {"addOrUpdateLabels": given} if given else {}
+        read = {"labels": {key: observed.labels.get(key) for key in (*labels, *given)}}
+        request = _config(cluster, observed, {"labels": {**delta, "removeLabels": labels}}, read)
         name = template_name(cluster.name, observed.name)
         if at(observed.native, "launchTemplate", "name") == name:
             request = replace(request, params={**request.params, "releasedTemplate": {"LaunchTemplateName": name}})
         made.append(request)
     return tuple(made)
+
+
+def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Make the call that tags a group with the copy of its marks; None where it has one."""
+    given, _ = scaled_copy(cluster, observed, texts(observed.native, "tags"))
+    if observed.copy or not given:
+        return None
+    return next(_tag_requests(cluster, observed, [Change(tag(key), None, value) for key, value in given.items()]))
 
 
 def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:

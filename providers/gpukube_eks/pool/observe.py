@@ -71,6 +71,7 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         etag="",
         native={**native, TEMPLATE_DATA: data} if data else native,
         copy=copy,
+        copied=FORM.is_copied(tags, place),
         written=written_fields(FORM.written(tags, place)),
     )
 

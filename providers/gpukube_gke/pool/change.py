@@ -32,11 +32,11 @@ from gpukube.core.fields import (
     FieldPath,
 )
 from gpukube.core.jsontree import merged, texts, tree
-from gpukube.core.marks import recorded_tags
-from gpukube.core.values import MARKS, PROTECT_LABEL, RELEASED_LABEL, Change, Desired, Observed, Request
+from gpukube.core.marks import recorded_tags, released_labels
+from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
 from gpukube_gke.facts.places import pool_name
 from gpukube_gke.pool.fields import BINDINGS, LATEST, UPDATE, zones_of
-from gpukube_gke.pool.marks import FORM, recorded
+from gpukube_gke.pool.marks import recorded
 from gpukube_gke.pool.native import native_path
 from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
 from gpukube_gke.pool.taints import merged_taints
@@ -125,11 +125,9 @@ def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request
 
 def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
     """Take our marks off the labels. Other resource labels would make every node anew, so the copy stays there."""
-    kept = {key: value for key, value in observed.labels.items() if key not in MARKS}
-    if len(kept) == len(observed.labels):
+    kept = released_labels(observed)
+    if kept == observed.labels:
         return ()
-    if any(FORM.is_own(key) for key in texts(live_message(observed, "config"), "resourceLabels")):
-        kept[RELEASED_LABEL] = "true"
     guard = {"etag": observed.etag} if observed.etag else {}
     body = {"labels": {"labels": dict(sorted(kept.items()))}}
     return (Request("gke", UPDATE, {"name": pool_name(cluster, observed.name), **body, **guard}),)

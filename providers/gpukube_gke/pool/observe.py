@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import observed_fields
-from gpukube.core.fields import known, label, tag
+from gpukube.core.fields import known, tag
 from gpukube.core.jsontree import at, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL, Observed
 from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, total_of
@@ -49,7 +49,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
     tags = texts(config, "resourceLabels")
     place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
     labels = texts(config, "labels")
-    if labels.get(RELEASED_LABEL) == "true":  # the copy of the marks is fixed; a released pool keeps it, and it is void
+    if RELEASED_LABEL in labels:  # the copy of the marks is fixed; a released pool keeps it, and it is void
         tags = {key: value for key, value in tags.items() if not FORM.is_own(key)}
     copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
@@ -65,7 +65,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         state=STATES.get(status, "busy"),
         status=status,
         failure=f"{code}: {text}" if code and text else code or text,
-        fields={path: value for path, value in _fields(native).items() if path != label(RELEASED_LABEL)},
+        fields=_fields(native),
         nodes=None if scaled else total_of(native, native.get("initialNodeCount")),
         labels=labels,
         effective_taints=read_taints(config),
@@ -73,6 +73,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         etag=str(native.get("etag") or ""),
         native=native,
         copy=copy,
+        copied=FORM.is_copied(tags, place),
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
     )
 

@@ -141,6 +141,9 @@ def test_release_when_made_takes_the_tags_off_before_the_labels() -> None:
     assert relabel.params["nodegroup"] == {
         "clusterName": "train",
         "nodegroupName": "a100mig",
-        "labels": {"removeLabels": ["gpukube.io/owner", "gpukube.io/pool"]},
+        "labels": {
+            "addOrUpdateLabels": {"gpukube.io/released": "a100mig"},
+            "removeLabels": ["gpukube.io/owner", "gpukube.io/pool"],
+        },
     }
     assert relabel.params["releasedTemplate"] == {"LaunchTemplateName": "gpukube/train/a100mig"}

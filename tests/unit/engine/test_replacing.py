@@ -106,7 +106,12 @@ def test_plan_when_it_cannot_be_known_whether_both_fit_then_said_and_not_refused
 
 
 def test_plan_when_a_replacement_is_under_way_then_recreate_is_refused() -> None:
-    plan = judge(WANTED, differing(WANTED), make_observed(WANTED, name=f"{NAME}b"), scope=Scope(replace="recreate"))
+    plan = judge(
+        WANTED,
+        differing(WANTED),
+        make_observed(WANTED, name=f"{NAME}b", copy=WANTED.copy),
+        scope=Scope(replace="recreate"),
+    )
     assert [d.code for d in plan.diagnostics] == ["replacement-under-way"]
 
 
