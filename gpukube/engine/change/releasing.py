@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.plan import plan_releasing
-from gpukube.core.values import RELEASED_LABEL
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, release_pool, started
 from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named, no_such_pool
@@ -111,6 +110,4 @@ def _release_one(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
         parts.append("remove it from the spec")
     if observed.labels.get(ADVERTISER_LABEL):
         parts.append(f"{ADVERTISER_LABEL} stays: gpukube's device plugin serves its nodes as before")
-    if RELEASED_LABEL in observed.labels:
-        parts.append(f"{RELEASED_LABEL} stays: by it a spec that declares the pool finds it")
     return PoolReport(plan.pool, plan.name, "done", "; ".join(parts), plan.changes)
