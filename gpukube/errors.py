@@ -198,10 +198,11 @@ class GpukubeError(Exception):
 
         Args:
             diagnostics: At least one.
-            message: What the error says as a whole; that of the first diagnostic when not given.
+            message: What the error says as a whole; that of the first of the gravest diagnostics when not given.
         """
         found = tuple(diagnostics)
-        error = cls(message or found[0].seen, where=found[0].where)
+        first = min(found, key=lambda d: SEVERITIES.index(d.severity))
+        error = cls(message or first.seen, where=first.where)
         error._diagnostics = found
         return error
 

@@ -16,6 +16,7 @@ from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Rese
 from gpukube.errors import Finding
 from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalog import CatalogError, machines, parse_model, require_machine, resolve_machine, warn_reason
+from gpukube.gpu.mig import known_to_none
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.plain import plain_values
 from gpukube.spec.source.positions import is_unknown
@@ -115,9 +116,12 @@ def resolve_pool(
         judged = [_check_sharing(machine, sharing, pool, cluster, locator) for machine in machines]
         problems = [problem for problem in judged[0] if all(problem in others for others in judged)]
         found += problems
+        if sharing.mig and len(machines) > 1 and not problems:
+            errors = filter(None, map(known_to_none, sharing.mig.profiles))
+            found += [_diagnostic(error, _sharing_path(pool, error.code), cluster, locator) for error in errors]
         targets = [_target(loaded, pool, cluster, machine, locator) for machine in machines]
-        wrong = any(problem.severity == "error" for problem in problems)
-        if len(machines) > 1 or wrong or unknown or key in loaded.guessed:
+        wrong = [any(problem.severity == "error" for problem in found_there) for found_there in judged]
+        if len(machines) > 1 or any(wrong) or unknown or key in loaded.guessed:
             targets = vary(targets, unknown, loaded.guessed.get(key, frozenset()), sharing_is_wrong=wrong)
         resolved.append(targets[0] if len(targets) == 1 else Guess(tuple(targets)))
     return resolved, found

@@ -57,7 +57,7 @@ def example_machines(provider: str, model: str) -> list[Machine]:
 
 
 def vary(
-    targets: Sequence[Target], unknown: frozenset[Path], cluster: frozenset[Path], *, sharing_is_wrong: bool
+    targets: Sequence[Target], unknown: frozenset[Path], cluster: frozenset[Path], *, sharing_is_wrong: Sequence[bool]
 ) -> list[Target]:
     """Vary what is unknown of a pool.
 
@@ -65,15 +65,16 @@ def vary(
         targets: The pool, once with each machine that it may have.
         unknown: Paths of its wrong fields.
         cluster: Paths of those of its cluster.
-        sharing_is_wrong: Whether the GPUs cannot be shared so.
+        sharing_is_wrong: Whether its GPUs cannot be shared so, for each target.
 
     Returns:
         Examples; one, unchanged, where nothing is unknown that rules go by.
     """
     nodes = is_unknown(("nodes",), unknown)
     capacity = is_unknown(("capacity",), unknown)
-    sharing = sharing_is_wrong or is_unknown(("sharing",), unknown)
-    if not (nodes or capacity or sharing or cluster or is_unknown(("upgrade",), unknown)) and len(targets) == 1:
+    sharing = is_unknown(("sharing",), unknown)
+    varies = nodes or capacity or sharing or cluster or is_unknown(("upgrade",), unknown)
+    if len(targets) == 1 and not varies and not any(sharing_is_wrong):
         return list(targets)
     examples = []
     for number in range(max(_LEAST, len(targets))):
@@ -84,7 +85,7 @@ def vary(
             target = replace(target, capacity=_CAPACITIES[number % len(_CAPACITIES)])
         if is_unknown(("upgrade",), unknown):
             target = replace(target, upgrade=Upgrade())
-        if sharing:
+        if sharing or sharing_is_wrong[number % len(targets)]:
             target = replace(target, sharing=_example_sharing(target, number))
         if cluster and number % 2:
             identity = {key: _OTHER_PLACES.get(key, value) for key, value in target.cluster.identity.items()}

@@ -115,6 +115,19 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
     raise _unknown_profile(model, text)
 
 
+def known_to_none(text: str) -> CatalogError | None:
+    """Say that no GPU at all has a profile; None where some model has it."""
+    known = dict.fromkeys(profile.name for found in _profiles().values() for profile in found)
+    if text in known:
+        return None
+    names = _nearest_profiles(known, text)
+    return CatalogError(
+        f'"{text}" is not a MIG profile of any GPU',
+        fix=f"did you mean {names[0]}? gpukube catalog mig MODEL lists those of a model",
+        code="mig-profile",
+    )
+
+
 def instances_per_gpu(model: GpuModel, profile: str) -> int:
     """Count the instances of one profile on one GPU: 7 for A100-40GB, "1g.5gb".
 
@@ -222,7 +235,7 @@ def _mix(text: str) -> tuple[str, ...]:
 
 
 def _unknown_profile(model: GpuModel, text: str) -> CatalogError:
-    names = _nearest_profiles(model, text)
+    names = _nearest_profiles([profile.name for profile in profiles(model)], text)
     why = ""
     if re.match(r"\d+c\.", text):
         why = "the device plugin advertises whole GPU instances only, no compute instances (1c.3g.20gb)"
@@ -236,11 +249,11 @@ def _unknown_profile(model: GpuModel, text: str) -> CatalogError:
     )
 
 
-def _nearest_profiles(model: GpuModel, text: str) -> list[str]:
+def _nearest_profiles(known: Iterable[str], text: str) -> list[str]:
     requested = text.casefold().removeprefix("nvidia.com/").removeprefix("mig-").removeprefix("mig")
     requested = re.sub(r"^\d+c\.", "", requested)
     width = requested.partition("g")[0]
-    names = nearest(requested, (p.name for p in profiles(model)))
+    names = nearest(requested, known)
     exact = [name for name in names if name.replace("+", ".") == requested.replace("+", ".")]
     same_width = [name for name in names if name.startswith(f"{width}g.")]
     return [*exact, *same_width, *names]

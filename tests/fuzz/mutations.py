@@ -55,6 +55,8 @@ ODD: Final[tuple[Tree, ...]] = (
     {"eks": "x"}, {"type": "spot"}, {"replicas": 2}, {"profile": "1g.5gb"}, {"min": 3, "max": 1}, {"count": 0},
     {"config": {"labels": {"a": 1}}},
 )  # fmt: skip
+CUTS: Final = ("1g.5gb", "2g.9gb", "2g.10gb", "3g.40gb", "1g.10gb+me", "7g.141gb", "", "9g.1gb", "MIG1g", "1c.3g.20gb")
+MODELS: Final = ("A100", "A100-40GB", "A100-80GB", "H100", "T4", "V100", "A1O0-40GB", "MI300X", "")
 BITS: Final = (
     b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\t", b"\r", b"\r\n", b"\n", b"\n---\n", b"\n...\n", b"{", b"}", b"[",
     b"]", b": ", b"- ", b"? ", b"| ", b">\n", b"&a ", b"*a", b"!x ", b"!!int ", b"%YAML 1.1\n", b"#", b" #", b"'", b'"',
@@ -242,6 +244,22 @@ def _wrapped(holders: list[Holder], dice: random.Random) -> None:
     _put(holder, place, [value] if dice.random() < 0.5 else {dice.choice(KEYS): value})
 
 
+def _cut_of_unknown(holders: list[Holder], dice: random.Random) -> None:
+    """Cut the GPUs of a pool while their model is left open: two mistakes, or one, that only together mislead."""
+    pools = [holder for holder in holders if isinstance(holder, dict) and {"gpu", "instanceType"} & holder.keys()]
+    if not pools:
+        return _odd_value(holders, dice)
+    pool = dice.choice(pools)
+    names = dice.choices(CUTS, k=dice.randint(1, 3))
+    mig: Tree = {"layout": [*names], "strategy": "mixed"} if len(names) > 1 else {"profile": names[0]}
+    pool["sharing"] = {"mig": mig}
+    if dice.random() < 0.8:
+        pool.pop("instanceType", None)
+        pool["gpu"] = {"count": 8} if dice.random() < 0.5 else {"model": dice.choice(MODELS), "count": 8}
+    return None
+
+
 _TREE_CHANGES: Final = (
+    *[_cut_of_unknown] * 2,
     *[_odd_value] * 6, *[_values_swapped] * 3, *[_key_added] * 4, *[_key_renamed] * 2, _dropped, _many, _wrapped,
 )  # fmt: skip

@@ -128,7 +128,8 @@ def test_error_when_made_of_several_findings_then_it_has_them_all_and_its_own_cl
     found = [Finding("a", Where("x"), "first", fix="do"), Finding("b", Where("y"), "second", severity="warning")]
     error = Busy.of(found, "both")
     assert (type(error), str(error), error.diagnostics) == (Busy, "both", tuple(found))
-    assert str(SpecError.of(found)) == "first"
+    assert str(SpecError.of(found)) == str(SpecError.of(reversed(found))) == "first"
+    assert str(SpecError.of(found[1:])) == "second"
     with pytest.raises(AttributeError):
         error.diagnostics = ()  # type: ignore[misc]  # what this shows
 
