@@ -427,7 +427,10 @@ class FakeCloud:
         return Operation(name, "create", f"operation/{name}")
 
     def _delete(self, request: Request) -> Operation:
-        return Operation(str(request.params["name"]), "delete")
+        name = str(request.params["name"])
+        if name in self._world.pools:
+            self._world.pools[name] = replace(self._world.pools[name], state="deleting", status="Deleting")
+        return Operation(name, "delete")
 
 
 if TYPE_CHECKING:

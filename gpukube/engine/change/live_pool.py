@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
     from gpukube.engine.run.wait import Wait
 
-FOLLOW_UPS = 5
-"""Calls that a fresh pool may still need at the most: a guard against a provider that is never content."""
 REPEATS = 5
 """Looks and calls beyond one per change that an update may take, when others change the pool at the same time."""
 
@@ -223,13 +221,13 @@ def settle(plan: PoolPlan, session: Session, run: Run) -> None:
     desired = plan.desired
     if desired is None:
         return
-    # Each call is decided by a new look, so that one that a killed run has sent is not sent again.
-    for _ in range(FOLLOW_UPS):
+
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
         observed = observe(plan, session)
         request = session.provider.follow_up(desired, observed) if observed else None
-        if request is None:
-            return
-        wait.for_operation(session.cloud, wait.send(session.cloud, request))
+        return _Step(request, request, "requesting what creation could not carry") if request else None
+
+    _converge(plan, session, run, next_step, settled=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +296,8 @@ def _converge(  # noqa: PLR0913 - whose loop, and what differs between its calle
             continue
         except CloudError:
             begun = True
+            if settled:
+                wait.for_operation(session.cloud, Operation(plan.name, "update"))
             now = next_step(begun)
             if now is not None and now.left == step.left:
                 raise

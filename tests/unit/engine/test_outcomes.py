@@ -12,6 +12,7 @@ from gpukube.core.values import Nodes
 from gpukube.engine.change.apply import Consent, apply_pools
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
+from gpukube.engine.change.releasing import plan_release, release_pools
 from gpukube.engine.change.scale import Size, plan_scaling, scale_pools
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.report import exit_code
@@ -64,12 +65,20 @@ def scale(stage: Stage) -> ClusterReport:
     return report
 
 
+def release(stage: Stage) -> ClusterReport:
+    sessions = {CLUSTER.key: stage.session}
+    releasing = plan_release([stage.plan()], sessions, (CUT.target.owner,), [CUT.target.pool])
+    (report,) = release_pools(releasing, sessions, stage.run)
+    return report
+
+
 WORK: dict[str, Callable[[Stage], ClusterReport]] = {
     "create": create,
     "update": update,
     "replace": replacement,
     "delete": delete,
     "scale": scale,
+    "release": release,
 }
 
 
@@ -93,6 +102,24 @@ def test_outcome_when_stopped_while_a_call_is_in_flight_then_unknown(what: str, 
     assert outcomes(report) == ["unknown"]
     assert "ended during a call" in report.pools[0].message
     assert report.pools[0].resume == RESUME
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_outcome_when_an_answer_is_lost_then_a_look_tells_and_nothing_is_sent_twice(what: str) -> None:
+    stage, quiet = staged(what), staged(what)
+    expected = outcomes(WORK[what](quiet))
+    stage.world.fail_next(LOST, after=True)
+    assert outcomes(WORK[what](stage)) == expected
+    assert stage.sent() == quiet.sent()
+
+
+@pytest.mark.parametrize("what", WORK)
+def test_outcome_when_a_call_had_no_effect_then_failed_and_not_sent_again(what: str) -> None:
+    stage = staged(what)
+    stage.world.fail_next(LOST)
+    report = WORK[what](stage)
+    assert [(pool.outcome, pool.error) for pool in report.pools] == [("failed", LOST)]
+    assert len(stage.sent()) == 1
 
 
 @pytest.mark.parametrize("what", WORK)
