@@ -69,6 +69,7 @@ __all__ = [
 FEATURES = (
     "nodes.count",
     "nodes.autoscaling",
+    "nodes.autoscaling.scope",
     "capacity.spot",
     "capacity.reserved",
     "zones",

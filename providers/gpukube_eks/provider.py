@@ -234,8 +234,7 @@ class EksProvider:
         """Return what changing this field does."""
         from gpukube_eks.pool.updates import find_row
 
-        del live
-        return find_row(change, beside)
+        return find_row(change, beside, live)
 
     def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
         """Make the calls for changes in place: tags, then the configuration, then the version."""

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("nodes.count", "nodes.count", lambda t: not t.nodes.autoscaled),
     ("nodes.autoscaling", "nodes.autoscaling", lambda t: t.nodes.autoscaled),
+    (
+        "nodes.autoscaling.scope",
+        "nodes.autoscaling.scope",
+        lambda t: t.nodes.autoscaled and t.nodes.scope == "zone",
+    ),
     ("capacity.spot", "capacity.type", lambda t: t.capacity.type == "spot"),
     ("capacity.reserved", "capacity.type", lambda t: t.capacity.type == "reserved"),
     ("zones", "zones", lambda t: bool(t.zones)),

@@ -431,6 +431,9 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
         **abilities(BINDINGS),
         "nodes.autoscaling": _EXACT,
+        "nodes.autoscaling.scope": Ability(
+            "emulated", "bounds of the whole pool: those of a zone times the zones", "AKS has no bounds of a zone"
+        ),
         "driver.version": Ability(
             "missing",
             "remove driver.version; another node image has another driver",

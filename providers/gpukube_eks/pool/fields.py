@@ -469,6 +469,9 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "bounds of the Auto Scaling group, within which the cluster's own autoscaler changes the number",
             "EKS does not scale node groups by itself",
         ),
+        "nodes.autoscaling.scope": Ability(
+            "emulated", "bounds of the whole pool: those of a zone times the zones", "EKS has no bounds of a zone"
+        ),
         "driver.version": Ability(
             "missing",
             "remove it; eks: {releaseVersion: ...} pins the image with its driver",

@@ -22,7 +22,7 @@ from gpukube_eks.pool.renewing import RELEASE
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import Change, UpdateKind
+    from gpukube.core.values import Change, Observed, UpdateKind
 
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 
@@ -55,12 +55,13 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
 """Rows of the native members, by their first part."""
 
 
-def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
+def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
     """Return what this change does; a field that no row covers is refused, never guessed.
 
     Args:
         change: The change.
         beside: All that change with it: whether a size shrinks shows only in several numbers together.
+        live: The group: how many nodes its autoscaler has made of the bounds; None when it is not known.
     """
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
@@ -68,6 +69,8 @@ def find_row(change: Change, beside: Sequence[Change] = ()) -> UpdateRow:
         return UpdateRow(change.field, "refused", why, "", "botocore eks/2017-11-01")
     if change.field == COUNT and change.new is None:
         return _unfixed(change, beside, row)
+    if change.field == COUNT and change.old is None:
+        return _fixed(change, live, row)
     if change.field == CAPACITY_TYPE:
         return _bought(change, beside, row)
     if change.field == RELEASE:
@@ -91,6 +94,16 @@ def _unfixed(change: Change, beside: Sequence[Change], row: UpdateRow) -> Update
         sentence = "EKS terminates the nodes above the new size at once, with the pods on them"
         return replace(row, kind="disruptive", sentence=sentence)
     return row
+
+
+def _fixed(change: Change, live: Observed | None, row: UpdateRow) -> UpdateRow:
+    """Bounds become a fixed size: what it does shows beside the number of nodes that the autoscaler chose."""
+    nodes = live.nodes if live else None
+    if nodes is None:
+        return replace(row, sentence="EKS adds the nodes that are missing, or terminates at once those above the size")
+    if nodes == change.new:
+        return replace(row, sentence="the size is fixed; EKS keeps the nodes that are there")
+    return binding.adjusted(BINDINGS, replace(change, old=nodes), row)
 
 
 def _release(change: Change, row: UpdateRow) -> UpdateRow:

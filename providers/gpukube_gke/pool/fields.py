@@ -511,7 +511,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         write=_scaling,
         read=partial(_bound, end="Min"),
         effect=Effect("in-place", _NEW_BOUND, _SET_AUTOSCALING, SET_SCALING),
-        ability=Ability("emulated", "the same bounds for each zone", "GKE counts nodes per zone"),
+        ability=_EXACT,
         feature="nodes.autoscaling",
         adjust=_bounds,
     ),
@@ -533,6 +533,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
             "google.container.v1 NodePoolAutoscaling.total_max_node_count",
             SET_SCALING,
         ),
+        ability=_EXACT,
         adjust=_bounds,
     ),
     Binding(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Upgrade
 from gpukube.engine.plan.fidelity import check_fidelity, inexact, used_features
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.provider import FEATURES, Ability
+from gpukube.provider import FEATURES, Ability, load_provider
 from tests.builders import make_target
 
 CASES: dict[str, dict[str, object]] = {
     "nodes.count": {},
     "nodes.autoscaling": {"nodes": Nodes(1, 1, 2, autoscaled=True)},
+    "nodes.autoscaling.scope": {"nodes": Nodes(1, 1, 2, autoscaled=True, scope="zone")},
     "capacity.spot": {"capacity": Capacity("spot")},
     "capacity.reserved": {"capacity": Capacity("reserved", reservation=Reservation("reservation", "a100"))},
     "zones": {"zones": ("1",)},
@@ -65,3 +68,21 @@ def test_feature_when_emulated_then_shown_but_no_finding() -> None:
     emulated = dict.fromkeys(FEATURES, EXACT) | {"sharing.timeSlicing": Ability("emulated", "the plugin", "no field")}
     assert list(inexact(sliced, emulated)) == ["sharing.timeSlicing"]
     assert check_fidelity(sliced, emulated) == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "scope", "told"),
+    [
+        ("gke", "pool", []),
+        ("gke", "zone", []),
+        ("aks", "pool", []),
+        ("aks", "zone", ["nodes.autoscaling.scope"]),
+        ("eks", "pool", ["nodes.autoscaling"]),
+        ("eks", "zone", ["nodes.autoscaling", "nodes.autoscaling.scope"]),
+    ],
+)
+def test_autoscaling_when_bounds_are_of_the_pool_or_a_zone_then_told_where_the_cloud_has_no_such(
+    provider: str, scope: Literal["pool", "zone"], told: list[str]
+) -> None:
+    target = make_target(nodes=Nodes(0, 0, 8, autoscaled=True, scope=scope))
+    assert list(inexact(target, load_provider(provider).abilities())) == told

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.fields import CAPACITY_TYPE, FieldPath
+from gpukube.core.fields import CAPACITY_TYPE, COUNT, FieldPath
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from tests.builders import make_observed
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 CASES = [
@@ -75,6 +76,23 @@ def test_capacity_when_changed_is_replaced_unless_only_the_template_says_it(
     row = find_row(change, (change, Change(FieldPath.parse(beside), "cr-1", None)))
 
     assert (str(row.field), row.kind) == ("capacity.type", kind)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kind", "words"),
+    [
+        (3, "disruptive", "terminates nodes at once"),
+        (2, "in-place", "keeps the nodes"),
+        (1, "in-place", "adds nodes"),
+        (None, "in-place", "or terminates at once"),
+    ],
+)
+def test_size_when_bounds_become_fixed_then_told_by_the_live_nodes(nodes: int | None, kind: str, words: str) -> None:
+    live = make_observed(desired_of(eks_target(nodes=Nodes(1, 1, 3, autoscaled=True))), nodes=nodes)
+
+    row = find_row(Change(COUNT, None, 2), (), live)
+
+    assert (row.kind, words in row.sentence) == (kind, True), row.sentence
 
 
 def test_rows_when_read_say_where_they_come_from() -> None:
