@@ -10,16 +10,15 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.core.jsontree import leaves
 from gpukube.errors import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from gpukube.core.hcl import Block
     from gpukube.core.values import ClusterRef, Desired, Observed
 
-_MARKS: Final = (OWNER_LABEL, POOL_LABEL)
 _INDENT: Final = " \\\n  "
 
 
@@ -28,9 +27,8 @@ class ExportedPool:
     """A pool that is to be written.
 
     Attributes:
-        desired: What is meant; of a live pool, what a spec says of it. Its request carries gpukube's marks, or none,
-            with an owner of "", where the live pool has none.
-        live: The live pool, where live pools are exported; None for pools of a spec.
+        desired: What is meant; of a live pool, what a spec says of it, with an owner of "" where it has no marks.
+        live: The live pool, where live pools are exported (to Terraform alone); None for pools of a spec.
     """
 
     desired: Desired
@@ -59,6 +57,22 @@ class Losses:
         if text not in self.notes:
             self.notes.append(text)
 
+    def note_unwritten(
+        self, pool: ExportedPool, members: Mapping[str, object], known: Container[str], above: str = ""
+    ) -> None:
+        """Note members that a live pool has and the target is not told: its tool decides what becomes of them.
+
+        Args:
+            pool: Which.
+            members: Of the live pool, as its cloud answers.
+            known: Names of those that are written, or say only how the pool is.
+            above: What stands before their names.
+        """
+        said = {name: value for name, value in members.items() if name not in known}
+        found = sorted({f"{above}{path[0]}" for path, value in leaves(said) if value not in (None, False, "", {}, [])})
+        if found:
+            self.note(f"{pool.name}: {', '.join(found)} of the live pool: not written; see what a plan makes of it")
+
     def refuse(self, pool: ExportedPool, path: str, message: str, fix: str) -> None:
         """Refuse a pool for a field that the target cannot hold.
 
@@ -82,7 +96,8 @@ class Exporter:
         write: Pure: the cluster and its pools -> the document without its head; losses are collected in the last
             argument.
         head: First line of the document, above the notes: "#!/bin/sh"; "" for none.
-        resource: Of Terraform alone, pure: the block that is the pool; plans are shown in its terms too.
+        resource: Of Terraform alone, pure: the block that is the pool; plans are shown in its terms too, and live pools
+            are taken over by it.
         is_pool: Whether what the target makes is a pool of the cloud, which gpukube knows again.
         is_open: Pure: whether a pool of a spec leaves open what only the live cluster knows (Cloud.complete).
     """
@@ -92,12 +107,6 @@ class Exporter:
     resource: Callable[[ClusterRef, ExportedPool], Block] | None = None
     is_pool: bool = True
     is_open: Callable[[Desired], bool] = lambda _: False
-
-
-def without_marks(pool: ExportedPool, labels: Mapping[str, str]) -> dict[str, str]:
-    """Give the labels of a pool, without gpukube's marks where a live pool has none."""
-    is_owned = bool(pool.desired.target.owner)
-    return {key: value for key, value in labels.items() if is_owned or key not in _MARKS}
 
 
 def shell_command(*lines: Sequence[str]) -> str:

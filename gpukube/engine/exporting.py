@@ -6,6 +6,7 @@ tool can hold (the providers' `exporters`).
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube import __version__
 from gpukube.cluster.names import kind_of
 from gpukube.core.exporting import ExportedPool, Losses
+from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.errors import SpecError, Where
 from gpukube.provider import load_provider, provider_names
@@ -54,6 +56,25 @@ def exporter_of(provider: Provider, target: str) -> Exporter:
     raise SpecError(message, where=Where("--to"), fix=fix, code="export-target")
 
 
+def require_live(exporter: Exporter, target: str, addresses: Sequence[str]) -> None:
+    """Refuse live pools for what is made of a spec: whatever no spec can say would be lost without a word.
+
+    Raises:
+        SpecError: The target does not take live pools.
+    """
+    if exporter.resource is not None:
+        return
+    cluster = shlex.join(word for address in addresses for word in ("--cluster", address))
+    raise SpecError(
+        f"live pools are not exported to {target}",
+        where=Where("--to"),
+        fix=f"gpukube pool import {cluster} > pools.yaml; compare it with the pools; then "
+        f"gpukube pool export -f pools.yaml --to {target}. Or --to terraform, which takes the pools themselves over",
+        why=f"{target} makes new pools, and what a spec cannot say of these would be missing",
+        code="export-target",
+    )
+
+
 def exported_cluster(prepared: Prepared) -> ClusterRef:
     """Choose the cluster whose pools are exported.
 
@@ -75,11 +96,15 @@ def live_pools(session: Session, pools: Sequence[tuple[Observed, Desired]]) -> t
 
 
 def _as_marked(provider: Provider, desired: Desired, live: Observed) -> Desired:
-    """Translate once more with the live marks; labels by which gpukube's release would serve the nodes go too."""
+    """Translate once more with the live marks; labels by which gpukube's release would serve the nodes go too.
+
+    Which release serves them is what the nodes say, not what a spec made of the pool would choose.
+    """
     protect = live.labels.get(PROTECT_LABEL) == "true"
     target = replace(desired.target, owner=live.owner, pool=live.pool, protect=protect)
     there = {key: value for key, value in desired.ownership.labels.items() if live.labels.get(key) == value}
-    return provider.desired(target, replace(desired.ownership, labels=there), desired.promise)
+    ownership = replace(desired.ownership, labels=there, advertiser=live.labels.get(ADVERTISER_LABEL, ""))
+    return provider.desired(target, ownership, desired.promise)
 
 
 def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool]) -> str:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from gpukube.cluster.names import kind_of
 from gpukube.core.exporting import ExportedPool, Losses, shell_command
 from gpukube.core.hcl import Block, Expression, block, literal, render
 from gpukube.core.jsontree import leaves
 from gpukube.core.values import Ownership, Promise
-from gpukube.engine.exporting import export_text, exporter_of
+from gpukube.engine.exporting import export_text, exporter_of, live_pools
 from gpukube.engine.offline import load
 from gpukube.engine.plan.prepare import Filters, prepare
 from gpukube.errors import SpecError
@@ -30,12 +32,14 @@ from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
 from tests.builders import CLUSTER, make_observed, make_target
 from tests.cli.harness import EXAMPLES
 from tests.sandbox.kube.clients import run_client
+from tests.unit.gpukube_eks.samples import eks_target
 from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.core.values import Target
+    from gpukube.engine.run.session import Session
     from tests.cli.harness import Gpukube
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
@@ -63,29 +67,69 @@ def test_pool_when_a_spec_leaves_nothing_open_then_written_without_a_call(gpukub
     assert "  --gpu-instance-profile MIG1g \\" in lines
 
 
+@pytest.mark.parametrize(
+    ("address", "target"),
+    [
+        (ADDRESS, "az"),
+        *(("eks:111122223333/us-east-1/train", target) for target in ("aws", "eksctl", "karpenter")),
+        ("gke:ml-prod/us-central1/train", "gcloud"),
+    ],
+)
+def test_pool_when_it_is_live_then_refused_by_what_is_made_of_a_spec(
+    gpukube: Gpukube, address: str, target: str
+) -> None:
+    refused = gpukube("pool", "export", "--cluster", address, "--to", target)
+    asked = [one for one in daemon.requests_since(gpukube.info, gpukube.mark) if one["service"] != "sandbox"]
+    assert (refused.code, refused.out, asked) == (4, "", []), refused.err
+    assert f"error[export-target]: live pools are not exported to {target}" in refused.err
+    assert f"gpukube pool import --cluster {address} > pools.yaml" in " ".join(refused.err.split())
+
+
 def test_pool_when_it_is_live_and_nobodys_then_as_it_is_and_without_marks(gpukube: Gpukube) -> None:
     gpukube.made("-f", SINGLE)
     daemon.tamper(gpukube.info, "train", "a100mig", nodeLabels={"team": "vision"}, tags={"cost": "a b"})
-    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az")
+    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "terraform")
     assert (done.code, gpukube.writes()) == (0, []), done.err
-    assert "gpukube.io" not in done.out.partition("set -eu")[2]
-    assert "  --labels team=vision \\" in done.out
-    assert "  --tags 'cost=a b'\n" in done.out
-    assert "gpukube.io/owner and" not in done.out
+    assert "gpukube.io" not in done.out
+    assert '    team = "vision"\n' in done.out
+    assert '    cost = "a b"\n' in done.out
 
 
 def test_pool_when_it_is_live_and_owned_then_with_its_marks(gpukube: Gpukube) -> None:
     gpukube.made("-f", SINGLE)
-    live = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az").out
-    of_spec = gpukube("pool", "export", "-f", SINGLE, "--to", "az").out
-    assert live == of_spec
+    live = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "terraform").out
+    assert '    "gpukube.io/owner" ' in live.replace("  }", "")
+    assert "gpukube.io/owner and gpukube.io/pool make a pool gpukube's" in live
 
 
-def test_pool_when_a_tag_steers_a_terminal_then_refused_where_it_cannot_be_spelled_out(gpukube: Gpukube) -> None:
+def test_pool_when_it_is_live_then_what_is_not_written_is_named() -> None:
+    pools = {
+        "gke": (gke_target(), {"config": {"confidentialNodes": {"enabled": True}, "machineType": "a2-highgpu-1g"}}),
+        "aks": (make_target(), {"properties": {"messageOfTheDay": "aGk=", "networkProfile": {"allowedHostPorts": []}}}),
+        "eks": (eks_target(), {"remoteAccess": {"ec2SshKey": "ops"}, "status": "ACTIVE"}),
+    }
+    told = {cloud: live_losses(target, **native) for cloud, (target, native) in pools.items()}
+    assert told == {
+        "gke": ["config.confidentialNodes of the live pool: not written; see what a plan makes of it"],
+        "aks": ["messageOfTheDay of the live pool: not written; see what a plan makes of it"],
+        "eks": ["remoteAccess of the live pool: not written; see what a plan makes of it"],
+    }
+
+
+@pytest.mark.parametrize(("advertiser", "release"), [("operator", "gpukube-gpu-operator"), ("", "")])
+def test_pool_when_it_is_live_then_its_release_is_the_one_that_its_label_names(advertiser: str, release: str) -> None:
+    provider, target = load_provider("eks"), eks_target()
+    desired = provider.desired(target, Ownership("cloud", "chart", "", {}, ""), Promise({}, target.nodes))
+    labels = {"gpukube.io/advertiser": advertiser} if advertiser else {}
+    session = SimpleNamespace(provider=provider)
+    (pool,) = live_pools(cast("Session", session), [(make_observed(desired, labels=labels), desired)])
+    kind = kind_of(pool.desired.ownership.advertiser)
+    assert (kind.name if kind else "") == release
+
+
+def test_pool_when_a_tag_steers_a_terminal_then_spelled_out(gpukube: Gpukube) -> None:
     gpukube.made("-f", SINGLE)
     daemon.tamper(gpukube.info, "train", "a100mig", tags={"cost": "a\x1b[2Jb"})
-    refused = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az")
-    assert (refused.code, refused.out, "has the character U+001B" in refused.err) == (4, "", True)
     assert '"a\\u001b[2Jb"' in gpukube("pool", "export", "--cluster", ADDRESS, "--to", "terraform").out
 
 
@@ -135,6 +179,12 @@ def test_field_when_the_tool_has_no_option_then_noted() -> None:
     text, losses = exported(gke_target(native=drained), "gcloud")
     assert "600s" not in text
     assert [note for note in losses.notes if "nodeDrainConfig.pdbTimeoutDuration (600s)" in note]
+
+
+def test_pool_when_it_is_upgraded_blue_green_then_gcloud_gets_both_numbers_or_none() -> None:
+    text, losses = exported(gke_target(native={"upgradeSettings": {"strategy": "BLUE_GREEN"}}), "gcloud")
+    lines = "  --max-surge-upgrade 1 \\\n  --max-unavailable-upgrade 0 \\\n  --enable-blue-green-upgrade"
+    assert (lines in text, losses.notes) == (True, []), text
 
 
 def test_settings_when_az_reads_them_from_a_file_then_the_script_writes_it() -> None:
@@ -224,11 +274,17 @@ def test_pool_when_it_is_spot_then_terraform_has_what_azure_gives_it_by_itself(t
     assert '"kubernetes.azure.com/scalesetpriority"' in text
 
 
-def live_hcl(target: Target, **native: object) -> str:
+def live_hcl(target: Target, losses: Losses | None = None, **native: object) -> str:
     provider = load_provider(target.cluster.provider)
     desired = provider.desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
     pool = ExportedPool(desired, make_observed(desired, native=native))
-    return provider.exporters["terraform"].write(target.cluster, [pool], Losses())
+    return provider.exporters["terraform"].write(target.cluster, [pool], losses or Losses())
+
+
+def live_losses(target: Target, **native: object) -> list[str]:
+    losses = Losses()
+    live_hcl(target, losses, **native)
+    return [note.partition(": ")[2] for note in losses.notes if "not written" in note]
 
 
 def test_pool_when_it_is_live_on_gke_then_terraform_has_what_is_live() -> None:
@@ -248,6 +304,31 @@ def test_pool_when_it_is_live_on_aks_then_terraform_has_one_word_on_upgrades() -
     text = live_hcl(make_target(), properties={**properties, "orchestratorVersion": "1.34.2"})
     assert '  upgrade_settings {\n    max_surge = "10%"\n  }\n' in text
     assert not [word for word in ("fips", "orchestrator_version", "max_unavailable") if word in text]
+
+
+REPAIR = {
+    "enabled": True,
+    "maxParallelNodesRepairedCount": 2,
+    "nodeRepairConfigOverrides": [
+        {
+            "nodeMonitoringCondition": "AcceleratedHardwareReady",
+            "nodeUnhealthyReason": "NvidiaXID64Error",
+            "minRepairWaitTimeMins": 10,
+            "repairAction": "Reboot",
+        }
+    ],
+}
+
+
+def test_group_when_the_provider_has_arguments_by_now_then_written_with_the_release_that_has_them() -> None:
+    text, losses = exported(eks_target(native={"nodeRepairConfig": REPAIR}), "terraform")
+    assert '    update_strategy = "MINIMAL"\n' in text
+    assert "    max_parallel_nodes_repaired_count = 2\n    node_repair_config_overrides {\n" in text
+    assert '      node_monitoring_condition = "AcceleratedHardwareReady"\n' in text
+    assert [note.partition(": ")[2] for note in losses.notes[1:]] == [
+        "update_config.update_strategy needs hashicorp/aws 6.26.0 or newer",
+        "node_repair_config with more than enabled needs hashicorp/aws 6.20.0 or newer",
+    ]
 
 
 NO_OPTION = {
@@ -374,5 +455,5 @@ def test_eksctl_when_the_image_is_bottlerocket_then_its_settings_are_kept() -> N
 
 def test_cluster_when_it_has_no_gpu_pools_then_nothing_is_written(gpukube: Gpukube) -> None:
     daemon.add_cluster(gpukube.info, CLUSTER.identity["subscription"], "ml", "train")
-    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "az")
+    done = gpukube("pool", "export", "--cluster", ADDRESS, "--to", "terraform")
     assert (done.code, done.out, "has no GPU pools" in done.err) == (0, "", True)

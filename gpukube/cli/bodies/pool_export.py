@@ -9,7 +9,7 @@ from gpukube.cli.stage import open_job
 from gpukube.cli.stderr import tell
 from gpukube.core.exporting import ExportedPool
 from gpukube.engine import looking
-from gpukube.engine.exporting import export_text, exported_cluster, exporter_of, live_pools, targets
+from gpukube.engine.exporting import export_text, exported_cluster, exporter_of, live_pools, require_live, targets
 from gpukube.engine.importing import chosen_pools, import_desired, spec_name
 from gpukube.engine.plan.planning import Scope
 from gpukube.engine.run.session import open_sessions
@@ -32,6 +32,8 @@ def export(choices: Choices, target: str) -> None:
     with open_job(choices, "PoolList") as job:
         cluster = exported_cluster(job.prepared)
         exporter = exporter_of(load_provider(cluster.provider), target)  # before any call
+        if job.prepared.addressed:
+            require_live(exporter, target, choices.clusters)
         with open_sessions([cluster], job.run) as sessions:
             session = sessions[cluster.key]
             pools = _live(choices, job, session) if job.prepared.addressed else _desired(job, session, exporter)

@@ -212,7 +212,7 @@ def export_pools(
         help=f"{', '.join(EXPORT_TARGETS)}; by cloud.",
     ),
 ) -> None:
-    """Write pools of a spec, or live ones (--cluster ADDRESS), for another tool. Changes nothing.
+    """Write pools of a spec for another tool, or live ones (--cluster ADDRESS) for Terraform. Changes nothing.
 
     The script or file goes to stdout, with what it does not hold in comments at the top. A pool that the tool cannot
     hold is refused.

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.engine.documents.resources import PlannedResource, PricedPlan
-    from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
+    from gpukube.engine.documents.shapes.parts import NodeRange
+    from gpukube.engine.documents.shapes.plan import ClusterPart, LiveState, PlanDocument, PoolPart, Release
 
 _FORMAT: Final = "1.2"
 _TERRAFORM: Final = "1.11.4"
@@ -99,7 +100,12 @@ def _planned(one: PlannedResource) -> dict[str, object]:
 
 
 def _configured(one: PlannedResource) -> dict[str, object]:
-    return {**_resource(one["type"], one["name"]), "provider_config_key": _provider(one)[0], "expressions": {}}
+    return {
+        **_resource(one["type"], one["name"]),
+        "provider_config_key": _provider(one)[0],
+        "expressions": {},
+        "schema_version": 0,
+    }
 
 
 def _resource(kind: str, name: str) -> dict[str, object]:
@@ -139,14 +145,17 @@ def _pool_change(cluster: ClusterPart, pool: PoolPart) -> dict[str, object]:
         "provider": cluster["provider"],
         "pool": pool["pool"],
         "name": pool["name"],
-        "instance_type": pool["instanceType"],
-        "gpu": pool["gpu"],
-        "nodes": pool["nodes"],
-        "zones": pool["zones"],
     }
-    old = {change["field"]: change["old"] for change in pool["changes"]}
-    before = {**common, "instance_type": old.get("instanceType", pool["instanceType"]), "fields": old}
-    after = {**common, "fields": {change["field"]: change["new"] for change in pool["changes"]}}
+    before = {
+        **common,
+        **(_described(live, live.get("size")) if (live := pool["live"]) else {}),
+        "fields": {change["field"]: change["old"] for change in pool["changes"]},
+    }
+    after = {
+        **common,
+        **_described(pool, pool["nodes"]),
+        "fields": {change["field"]: change["new"] for change in pool["changes"]},
+    }
     replaced = [["fields", change["field"]] for change in pool["changes"] if change["kind"] == "replace"]
     change: dict[str, object] = {
         "actions": ["create", "delete"] if _is_surge(pool) else _ACTIONS[action],
@@ -166,6 +175,12 @@ def _pool_change(cluster: ClusterPart, pool: PoolPart) -> dict[str, object]:
         "change": change,
         **({"action_reason": reasons[action]} if action in reasons else {}),
     }
+
+
+def _described(one: PoolPart | LiveState, nodes: NodeRange | None) -> dict[str, object]:
+    """Describe a pool; a document of an older gpukube has less of the live one."""
+    zones = one.get("zones", [])
+    return {"instance_type": one.get("instanceType"), "gpu": one.get("gpu"), "nodes": nodes, "zones": zones}
 
 
 def _release_change(cluster: ClusterPart, release: Release) -> dict[str, object]:

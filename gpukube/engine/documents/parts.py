@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import COUNT, LEAST, MOST
 from gpukube.rule_ids import rule_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-    from gpukube.core.values import ClassifiedChange, Locator, Nodes
+    from gpukube.core.values import ClassifiedChange, Locator, Nodes, Observed
     from gpukube.core.values import Request as NativeRequest
     from gpukube.core.values import Toleration as PodToleration
     from gpukube.engine.documents.shapes.parts import (
@@ -125,6 +126,18 @@ def gpu_part(machine: Machine | None) -> GpuModel | None:
 def node_range(nodes: Nodes) -> NodeRange:
     """Describe how many nodes."""
     return {"count": nodes.count, "min": nodes.minimum, "max": nodes.maximum, "autoscaled": nodes.autoscaled}
+
+
+def live_range(observed: Observed) -> NodeRange | None:
+    """Describe how many nodes a live pool has and may have; None when its cloud does not say."""
+    fields, nodes = observed.fields, observed.nodes
+    fixed, least, most = fields.get(COUNT), fields.get(LEAST), fields.get(MOST)
+    count = next((one for one in (nodes, fixed, least) if isinstance(one, int)), None)
+    if count is None:
+        return None
+    if isinstance(least, int) and isinstance(most, int):
+        return {"count": count, "min": least, "max": most, "autoscaled": True}
+    return {"count": count, "min": count, "max": count, "autoscaled": False}
 
 
 def toleration_part(toleration: PodToleration) -> Toleration:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
+from gpukube.core.fields import ZONES
+from gpukube.core.jsontree import strings
 from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.prices import EMBEDDED
@@ -16,6 +18,7 @@ from gpukube.engine.documents.parts import (
     diagnostic_document,
     error_part,
     gpu_part,
+    live_range,
     node_range,
     plain,
     position_of,
@@ -236,7 +239,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         **(_wanted(desired) if desired else _unwanted(plan)),
         "devices": _devices(plan),
         "duration": None,
-        "live": _live(observed) if observed else None,
+        "live": _live(plan.cluster.provider, observed) if observed else None,
         "loss": _loss(plan),
         "leaving": leaving_part(plan.leaving),
         "price": price,
@@ -355,12 +358,16 @@ def _promised(now: dict[str, int] | None, desired: Desired) -> Devices:
     }
 
 
-def _live(observed: Observed) -> LiveState:
+def _live(provider: str, observed: Observed) -> LiveState:
     return {
         "status": observed.status,
         "state": observed.state,
         "failure": observed.failure,
         "nodes": observed.nodes,
+        "size": live_range(observed),
+        "zones": list(strings(observed.fields.get(ZONES))),
+        "instanceType": observed.instance_type,
+        "gpu": gpu_part(live_machine(provider, observed)),
         "owner": observed.owner,
         "protected": observed.protected,
     }

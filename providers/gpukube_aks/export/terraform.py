@@ -90,6 +90,17 @@ _RANGE: Final = f"{_SYSCTLS}netIpv4IpLocalPortRange"
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SAME: Final = frozenset({"type"})
 """Properties that every pool of the resource has alike."""
+_KEPT: Final = frozenset(path.partition(".")[0] for path in (*_NAMES, *_UPGRADE)) | {"kubeletConfig", "linuxOSConfig"}
+"""Properties of which the resource has arguments."""
+_SERVICE: Final = _SAME | {
+    "currentOrchestratorVersion",
+    "eTag",
+    "nodeImageVersion",
+    "powerState",
+    "provisioningState",
+    "status",
+}
+"""Properties of a live pool that say how it is."""
 _MANAGED: Final = "gpuProfile.nvidia.managementMode"
 _CYCLED: Final = 12
 """Longest name of an agent pool."""
@@ -122,6 +133,8 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
     body: list[Block | Argument] = [("name", pool.name), ("kubernetes_cluster_id", place)]
     body += _body(pool, found, losses)
     resource = Block("resource", (POOL, name), body)
+    if pool.live:
+        losses.note_unwritten(pool, tree(pool.live.native, "properties"), _KEPT | _SERVICE)
     return [*([import_block(POOL, name, f"{place}/agentPools/{pool.name}")] if pool.live else []), resource]
 
 
@@ -129,9 +142,8 @@ def _live_properties(pool: ExportedPool) -> dict[str, object]:
     """Give what is live, since what is left out of the resource would be removed; versions are left to the service."""
     live = tree(pool.live.native, "properties") if pool.live else {}
     chosen = properties_of(pool)
-    kept = {path.partition(".")[0] for path in (*_NAMES, *_UPGRADE)} | {"kubeletConfig", "linuxOSConfig"}
     unsaid = {name for name in ("orchestratorVersion", "gpuProfile") if name not in chosen}
-    found = {name: value for name, value in live.items() if name in kept - unsaid and value not in (None, [], {}, "")}
+    found = {name: value for name, value in live.items() if name in _KEPT - unsaid and value not in (None, [], {}, "")}
     return {name: value for name, value in found.items() if value is not False}
 
 

@@ -48,8 +48,6 @@ def write_config(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Los
         "a cluster that eksctl did not make: add its VPC and the security group of its control plane to the file "
         "(vpc.id, vpc.securityGroup)"
     )
-    if any(pool.live for pool in pools):
-        losses.note("live pools: eksctl cannot take them over, and makes new ones, whose names must be free")
     document = {
         "apiVersion": "eksctl.io/v1alpha5",
         "kind": "ClusterConfig",

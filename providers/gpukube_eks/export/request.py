@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.core.exporting import without_marks
-from gpukube.core.jsontree import texts, tree, trees
+from gpukube.core.jsontree import tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.template import CLUSTER_TAG, GROUP_TAG
 
 if TYPE_CHECKING:
@@ -22,13 +20,9 @@ _TEMPLATE_MARKS = (OWNER_LABEL, POOL_LABEL, CLUSTER_TAG, GROUP_TAG)
 
 
 def group_of(pool: ExportedPool) -> dict[str, object]:
-    """Give the arguments of CreateNodegroup; without marks for a live pool that has none."""
+    """Give the arguments of CreateNodegroup."""
     group = tree(pool.desired.create.params, "nodegroup")
-    tags = texts(group, "tags")
-    if not pool.desired.target.owner:
-        tags = {key: value for key, value in tags.items() if not FORM.is_own(key)}
-    found = {**group, "labels": without_marks(pool, texts(group, "labels")), "tags": tags}
-    return {name: value for name, value in found.items() if value not in ({}, None)}
+    return {name: value for name, value in group.items() if value not in ({}, None)}
 
 
 def template_of(pool: ExportedPool) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Node groups as resources of the Terraform provider hashicorp/aws: aws_eks_node_group and aws_launch_template.
 
-Names of arguments: schema of hashicorp/aws 5.100.0 (terraform providers schema -json). A launch template that gpukube
-did not make is only referred to. `latest_version` is what a plan without differences needs: "$Latest" differs for ever
-(hashicorp/terraform-provider-aws, docs of aws_eks_node_group).
+Names of arguments: schema of hashicorp/aws 5.100.0 (terraform providers schema -json), and of what came later its
+changelog. A launch template that gpukube did not make is only referred to. `latest_version` is what a plan without
+differences needs: "$Latest" differs for ever (hashicorp/terraform-provider-aws, docs of aws_eks_node_group).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpukube_eks.export.request import group_of, template_of
 from gpukube_eks.pool.template import TEMPLATE_DATA, tags_of, template_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.core.exporting import ExportedPool
     from gpukube.core.hcl import Argument
@@ -33,6 +33,54 @@ _KNOWN_DATA: Final = frozenset(
         "MetadataOptions",
         "TagSpecifications",
         "UserData",
+    }
+)
+_REPAIR: Final = {
+    "maxParallelNodesRepairedCount": "max_parallel_nodes_repaired_count",
+    "maxParallelNodesRepairedPercentage": "max_parallel_nodes_repaired_percentage",
+    "maxUnhealthyNodeThresholdCount": "max_unhealthy_node_threshold_count",
+    "maxUnhealthyNodeThresholdPercentage": "max_unhealthy_node_threshold_percentage",
+}
+_OVERRIDE: Final = {
+    "minRepairWaitTimeMins": "min_repair_wait_time_mins",
+    "nodeMonitoringCondition": "node_monitoring_condition",
+    "nodeUnhealthyReason": "node_unhealthy_reason",
+    "repairAction": "repair_action",
+}
+_OVERRIDES: Final = "nodeRepairConfigOverrides"
+
+
+_SERVICE: Final = frozenset(
+    {
+        TEMPLATE_DATA,
+        "createdAt",
+        "diskSize",
+        "health",
+        "modifiedAt",
+        "nodegroupArn",
+        "releaseVersion",
+        "resources",
+        "status",
+        "version",
+    }
+)
+"""Members of a live group that the service fills in, and its disk, which the provider reads where it is not given."""
+_WRITTEN: Final = frozenset(
+    {
+        "amiType",
+        "capacityType",
+        "clusterName",
+        "instanceTypes",
+        "labels",
+        "launchTemplate",
+        "nodeRepairConfig",
+        "nodeRole",
+        "nodegroupName",
+        "scalingConfig",
+        "subnets",
+        "tags",
+        "taints",
+        "updateConfig",
     }
 )
 
@@ -66,14 +114,12 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
             "only referred to"
         )
     found.append(_group_block(name, group, own_template=bool(template)))
-    if not live and text(group, "updateConfig", "updateStrategy") == "MINIMAL":
-        losses.note(
-            f"{pool.name}: updateStrategy MINIMAL (upgrade.maxSurge 0): the provider has no argument for it, so that "
-            "EKS starts new nodes before it stops old ones"
-        )
-    repair = tree(group, "nodeRepairConfig").keys() - {"enabled"}
-    for member in sorted(repair):
-        losses.note(f"{pool.name}: nodeRepairConfig.{member}: the provider has no argument for it")
+    if live:
+        losses.note_unwritten(pool, live, _SERVICE | _WRITTEN)
+    for argument, release in _newer(group):
+        losses.note(f"{pool.name}: {argument} needs hashicorp/aws {release} or newer")
+    for member in sorted(tree(group, "nodeRepairConfig").keys() - {"enabled", *_REPAIR, _OVERRIDES}):
+        losses.note(f"{pool.name}: nodeRepairConfig.{member} is not written")
     return [*imports, *found]
 
 
@@ -129,7 +175,14 @@ def _group_block(name: str, group: Mapping[str, object], *, own_template: bool) 
             for taint in trees(group, "taints")
         ),
         *_optional("update_config", _update(tree(group, "updateConfig"))),
-        *_optional("node_repair_config", {"enabled": repair.get("enabled")}),
+        *_optional(
+            "node_repair_config",
+            {"enabled": repair.get("enabled"), **{name: repair.get(member) for member, name in _REPAIR.items()}},
+            *(
+                block("node_repair_config_overrides", *((name, one.get(member)) for member, name in _OVERRIDE.items()))
+                for one in trees(repair, _OVERRIDES)
+            ),
+        ),
         *([block("lifecycle", ("ignore_changes", moved))] if is_scaled else []),
     ]
     return Block("resource", (GROUP, name), body)
@@ -139,7 +192,20 @@ def _update(config: Mapping[str, object]) -> dict[str, object]:
     return {
         "max_unavailable": config.get("maxUnavailable"),
         "max_unavailable_percentage": config.get("maxUnavailablePercentage"),
+        "update_strategy": config.get("updateStrategy"),
     }
+
+
+def _newer(group: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Give the arguments that older releases of the provider refuse, each with the first that has it.
+
+    Source:
+        CHANGELOG.md of hashicorp/terraform-provider-aws (#41487, #44894).
+    """
+    if at(group, "updateConfig", "updateStrategy") is not None:
+        yield "update_config.update_strategy", "6.26.0"
+    if tree(group, "nodeRepairConfig").keys() & {*_REPAIR, _OVERRIDES}:
+        yield "node_repair_config with more than enabled", "6.20.0"
 
 
 def _template_block(

@@ -101,7 +101,7 @@ def _command(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
         ("--cluster", cluster.name),
     ]
     surge = tree(body, "upgradeSettings")
-    if surge and surge.keys() <= {*_SURGE}:  # gcloud takes both or none; the API takes one for "and 0 of the other"
+    if surge.keys() & {*_SURGE}:  # gcloud takes both or none; the API takes one for "and 0 of the other"
         body["upgradeSettings"] = {**dict.fromkeys(_SURGE, 0), **surge}
     for path, value in _fields(body):
         found = _line(path, value, body)

@@ -72,6 +72,26 @@ _SYSTEM_LABELS: Final = "goog-gke-"
 """Resource labels that GKE writes; the provider leaves them alone."""
 
 
+_SERVICE: Final = frozenset(
+    {
+        "autoscaling",
+        "conditions",
+        "config",
+        "etag",
+        "initialNodeCount",
+        "instanceGroupUrls",
+        "name",
+        "podIpv4CidrSize",
+        "selfLink",
+        "status",
+        "statusMessage",
+        "updateInfo",
+        "version",
+    }
+)
+"""Members of a live pool that say how it is, or are written by themselves."""
+
+
 def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
     """Write the resources of the pools, with import blocks for live ones."""
     losses.note(f"the provider: hashicorp/google, configured for project {cluster.identity['project']}")
@@ -100,6 +120,10 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
     ]
     place = f"{cluster.identity['project']}/{cluster.identity['location']}/{cluster.name}/{pool.name}"
     resource = Block("resource", (POOL, name), body)
+    if pool.live:
+        native = tree(pool.live.native)
+        losses.note_unwritten(pool, native, wire.keys() | _SERVICE)
+        losses.note_unwritten(pool, tree(native, "config"), tree(wire, "config").keys() | {"taints"}, "config.")
     return [*([import_block(POOL, name, place)] if pool.live else []), resource]
 
 

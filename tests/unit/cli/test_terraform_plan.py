@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpukube.cli.formats.terraform import terraform_lines
-from gpukube.core.fields import INSTANCE_TYPE, label
+from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MOST, ZONES, label
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.resources import PricedPlan, planned_resources
@@ -40,7 +40,7 @@ def live_of(desired: Desired, kind: str) -> tuple[Observed, ...]:
     if kind == "another label":
         return (replace(live, fields={**live.fields, label("team"): "others"}),)
     if kind == "another machine":
-        return (replace(live, fields={**live.fields, INSTANCE_TYPE: "other"}),)
+        return (replace(live, fields={**live.fields, INSTANCE_TYPE: "other"}, instance_type="other"),)
     return (replace(live, owner="", pool="") if kind == "nobody's" else live,)
 
 
@@ -83,6 +83,7 @@ def check(plan: dict[str, Any]) -> None:
     ):
         assert configured["address"] == resource["address"]
         assert configured["provider_config_key"] in keys
+        assert configured["schema_version"] == 0
         assert resource["type"] in PRICED
         assert resource["values"]
 
@@ -120,6 +121,27 @@ def test_pool_when_it_is_replaced_by_a_second_one_then_created_before_the_old_on
     surge = replace(plan, requests=plan.replacement.requests)
     (change,) = written([ClusterPlan(plan.cluster, pools=(surge,), unknown="not read")])["resource_changes"]
     assert change["change"]["actions"] == ["create", "delete"]
+
+
+def test_pool_when_its_size_and_zones_change_then_before_has_the_live_ones() -> None:
+    (desired,) = prepare(load([str(EXAMPLES / "aks-mig-single.yaml")])).desired["train-aks"]
+    other = "Standard_NC24ads_A100_v4"
+    fields = {**desired.fields, COUNT: 5, ZONES: ("1", "2"), INSTANCE_TYPE: other}
+    live = make_observed(desired, nodes=5, fields=fields, instance_type=other)
+    plan = plan_pool(load_provider("aks"), desired, (live,))
+    (change,) = written([ClusterPlan(plan.cluster, pools=(plan,), unknown="not read")])["resource_changes"]
+    before, after = change["change"]["before"], change["change"]["after"]
+    assert before["nodes"] == {"count": 5, "min": 5, "max": 5, "autoscaled": False}
+    assert (before["zones"], before["gpu"]["count"], after["gpu"]["count"]) == (["1", "2"], 1, 8)
+    assert before["nodes"]["count"] > after["nodes"]["count"] == desired.target.nodes.count
+
+
+def test_pool_when_it_is_autoscaled_then_before_has_the_live_bounds() -> None:
+    (desired,) = prepare(load([str(EXAMPLES / "aks-mig-single.yaml")])).desired["train-aks"]
+    bounds = {key: value for key, value in desired.fields.items() if key != COUNT} | {LEAST: 1, MOST: 9}
+    plan = plan_pool(load_provider("aks"), desired, (make_observed(desired, nodes=4, fields=bounds),))
+    (change,) = written([ClusterPlan(plan.cluster, pools=(plan,), unknown="not read")])["resource_changes"]
+    assert change["change"]["before"]["nodes"] == {"count": 4, "min": 1, "max": 9, "autoscaled": True}
 
 
 def removal() -> dict[str, Any]:

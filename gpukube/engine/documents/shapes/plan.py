@@ -75,6 +75,14 @@ class LiveState(TypedDict):
     """The cloud's last failure message; empty when there is none."""
     nodes: int | None
     """Present count; null when the cloud does not say."""
+    size: NodeRange | None
+    """Its own size: the bounds of its autoscaler, or the fixed number; null when the cloud does not say."""
+    zones: list[str]
+    """Its zones; empty when the cloud does not say."""
+    instanceType: str
+    """The cloud's name; empty when it does not say."""
+    gpu: GpuModel | None
+    """GPUs of each node; null when the machine is not in the catalog."""
     owner: str
     """Owner by its mark; empty when it has none."""
     protected: bool
