@@ -19,7 +19,7 @@ from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
 from gpukube.cluster.kube.views import is_drained
 from gpukube.core.jsontree import text, texts
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Observed, PoolPlan, Settings
-from gpukube.engine.change.draining import DrainConsent, drain_pool
+from gpukube.engine.change.draining import DrainConsent, Drained, drain_pool, require_drained
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.context import Pace, Run
 from gpukube.engine.run.session import Session
@@ -33,7 +33,7 @@ from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import TracebackType
 
     from gpukube.cluster.kube.api_types import ApiType
@@ -59,9 +59,14 @@ class StoreKube:
         self.cluster = cluster
         self.server = "https://train"
         self.evicted: list[str] = []
+        self.uids: list[str] = []
+        self.looks: list[tuple[float, frozenset[str]]] = []
         self.refused: list[tuple[str, str]] = []
         self.answers: list[tuple[int, Tree]] = []
         self._lock = Lock()
+
+    def time(self) -> float:
+        return self.cluster.clock.now()
 
     def objects(
         self, kind: ApiType, namespace: str = "", labels: Mapping[str, str] | None = None
@@ -91,6 +96,7 @@ class StoreKube:
         return True
 
     def all_pods_on(self, nodes: Collection[str]) -> tuple[Tree, ...]:
+        self.looks.append((self.time(), frozenset(nodes)))
         pods = self.cluster.store.all_of(CORE["pods"])
         return tuple(pod for pod in pods if text(pod, "spec", "nodeName") in nodes)
 
@@ -110,6 +116,7 @@ class StoreKube:
                 self.refused.append((f"{namespace}/{pod}", answer.refusal))
             else:
                 self.evicted.append(f"{namespace}/{pod}")
+                self.uids.append(uid)
             return answer
 
     def _answer(self, namespace: str, pod: str, uid: str) -> tuple[int, Tree]:
@@ -136,6 +143,7 @@ class Turned:
         return self.stage.clock.now()
 
     def wait(self, seconds: float) -> None:
+        self.stage.meanwhile()
         self.stage.pass_time(min(seconds, max(0.0, self.stop_at - self.now())))
         if self.stopped:
             raise Stopped
@@ -154,6 +162,9 @@ class Stage:
 
     clock: ManualClock = field(default_factory=ManualClock)
     said: list[Event] = field(default_factory=list)
+    beside: str = ""
+    meanwhile: Callable[[], None] = lambda: None
+    """Called whenever a drain waits."""
 
     def __post_init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -203,8 +214,13 @@ class Stage:
             spec_options="-f pools.yaml", clock=clock, listen=self.said.append,
         )  # fmt: skip
 
-    def drain(self, *, stop_after: float = float("inf"), allow: bool = False, timeout_s: float = 3600.0) -> None:
-        drain_pool(PLAN, self.session, self.run(stop_after), DrainConsent(allow_disruption=allow, timeout_s=timeout_s))
+    def drain(self, *, stop_after: float = float("inf"), allow: bool = False, timeout_s: float = 3600.0) -> Drained:
+        self.last = self.run(stop_after)
+        consent = DrainConsent(allow_disruption=allow, timeout_s=timeout_s)
+        return drain_pool(PLAN, self.session, self.last, consent, beside=self.beside)
+
+    def require_drained(self, *, allow: bool = False) -> None:
+        require_drained(PLAN, self.session, self.run(), DrainConsent(allow_disruption=allow))
 
     def occupants(self, *, allow: bool = False) -> Occupants:
         """Read what is on the old nodes."""

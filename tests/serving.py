@@ -36,6 +36,7 @@ def serving(
         app,
         log_level="critical",
         lifespan="off",
+        date_header=False,  # the emulated clusters write their own
         timeout_graceful_shutdown=0,
         timeout_keep_alive=600,  # longer than any client's pool keeps a connection: none is closed under its hands
         ws="wsproto",

@@ -14,6 +14,7 @@ import signal
 import socket
 import time
 from dataclasses import replace
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Literal
 
 import uvicorn
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HOST = "127.0.0.1"
 _KEEP_ALIVE_S = 600  # longer than any client's pool keeps a connection, so that none is closed under its hands
@@ -171,18 +172,35 @@ async def _wait_for_end(stopping: asyncio.Event, world: World, idle_timeout_s: f
             return
 
 
+def _dated(app: ASGIApp) -> ASGIApp:
+    """Date answers by the clock on the wall, but for those that have the date of a clock that runs faster."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        async def dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message["headers"])
+                if all(name.lower() != b"date" for name, _ in headers):
+                    message = {**message, "headers": [*headers, (b"date", formatdate(usegmt=True).encode())]}
+            await send(message)
+
+        await app(scope, receive, dated)
+
+    return serve
+
+
 class _Server(uvicorn.Server):
     """A uvicorn server that leaves signals to us: there are three in this loop."""
 
     def __init__(self, app: ASGIApp, tls: TlsFiles | None, ws: Literal["none", "wsproto"] = "none") -> None:
         config = uvicorn.Config(
-            only_for_loopback(app),
+            _dated(only_for_loopback(app)),
             http=TransportKeeper,
             ws=ws,
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
+            date_header=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=1,
             ssl_certfile=tls.certificate if tls else None,

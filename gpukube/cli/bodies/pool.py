@@ -328,7 +328,9 @@ def _report(
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)
     if run.clock.stopped:
-        stopped = "stopped" if kind == "Drain" else "stopped waiting; the cloud keeps working"
+        # A drain goes on nowhere: evictions are made by this process alone.
+        drains = kind == "Drain" or run.standing
+        stopped = "stopped" if drains else "stopped waiting; the cloud keeps working"
         tell(f"{stopped}. To resume: {run.resume}")
         raise typer.Exit(job.ending.exit_code)
     if kind == "Create":

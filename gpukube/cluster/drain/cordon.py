@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED
+from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED, timestamp
 from gpukube.cluster.kube.api_types import NODES
 from gpukube.cluster.kube.views import node_view
 from gpukube.cluster.state.node_drift import belongs_to_pool
-from gpukube.core.jsontree import at, pointer, text, texts
+from gpukube.core.jsontree import at, pointer, text, texts, trees
 from gpukube.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -53,6 +53,16 @@ def staying_nodes(nodes: Iterable[Tree]) -> frozenset[str]:
 def is_cordoned(node: Tree) -> bool:
     """Return whether the scheduler places no more pods on a node."""
     return at(node, "spec", "unschedulable") is True
+
+
+def cordoned_at(node: Tree) -> float | None:
+    """Find when a node was cordoned, in seconds since the epoch by the cluster's clock; None where that is not noted.
+
+    Source: metadata.managedFields, whose time is that of the last change by the manager that cordoned it.
+    """
+    entries = trees(node, "metadata", "managedFields")
+    found = [text(item, "time") for item in entries if at(item, "fieldsV1", "f:spec", "f:unschedulable") is not None]
+    return max((moment for time in found if (moment := timestamp(time)) is not None), default=None)
 
 
 def is_marked(node: Tree, pool: Observed) -> bool:

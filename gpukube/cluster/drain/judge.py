@@ -181,6 +181,8 @@ def _needs(pod: NodePod) -> Iterator[str]:
         yield f"{DO_NOT_DISRUPT}: true"
     if pod.labels.get(CAPI_DRAIN) == "skip":
         yield f"{CAPI_DRAIN}: skip"
+    if pod.ignores:
+        yield f"{pod.workload} ignores the cordon ({pod.ignores}): its pods come back, and end with the node"
     if pod.head:
         yield f"it is the head of {pod.gang}, whose jobs end with it"
 

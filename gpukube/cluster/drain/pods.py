@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.cluster.kube.views import CORDON
 from gpukube.core.jsontree import at, integer, number, text, texts, tree, trees
 from gpukube.workload.fit.selectors import Selector, read_selector
 
@@ -29,6 +30,8 @@ DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 """Annotation that Karpenter obeys: "true", or a duration from the pod's start (karpenter.sh docs, Disruption)."""
 CAPI_DRAIN: Final = "cluster.x-k8s.io/drain"
 """Label that Cluster API obeys: "skip" or "wait-completed" (kubernetes-sigs/cluster-api api/core/v1beta2)."""
+_SCHEDULER: Final = "default-scheduler"
+"""The one that keeps pods off cordoned nodes (kubernetes pkg/scheduler/framework/plugins/nodeunschedulable)."""
 _JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
 _RAY_CLUSTER: Final = "ray.io/cluster"
 _RAY_NODE: Final = "ray.io/node-type"
@@ -75,6 +78,10 @@ class NodePod:
         empty_dirs: Its volumes whose content goes with the pod.
         started: When the kubelet accepted it, in seconds since the epoch; None where it has not.
         startup_s: How long it took to be ready; None where it never was.
+        bound: When it was bound to its node, in seconds since the epoch by the cluster's clock; None where not known.
+        workload: What makes it again, as people know it: "Deployment ml/web"; "" where nothing does.
+        ignores: The line of its template by which its successor may come to a cordoned node; "" where a cordon keeps it
+            away, or nothing makes it again.
     """
 
     namespace: str
@@ -95,6 +102,9 @@ class NodePod:
     grace_s: int = _GRACE_S
     started: float | None = None
     startup_s: float | None = None
+    bound: float | None = None
+    workload: str = ""
+    ignores: str = ""
 
     def __str__(self) -> str:
         """Render as "namespace/name"."""
@@ -136,12 +146,17 @@ class DisruptionBudget:
         return self.namespace == pod.namespace and self.selector is not None and self.selector.matches(pod.labels)
 
 
-def node_pod(obj: Tree) -> NodePod:
-    """Read a Pod."""
+def node_pod(obj: Tree, controller: Tree | None = None) -> NodePod:
+    """Read a Pod.
+
+    Args:
+        obj: It.
+        controller: The object that makes it, where that was read: who owns that in turn, and its template.
+    """
     meta, spec, status = tree(obj, "metadata"), tree(obj, "spec"), tree(obj, "status")
     labels = texts(meta, "labels")
     owner = next((ref for ref in trees(meta, "ownerReferences") if at(ref, "controller") is True), {})
-    made = timestamp(text(meta, "creationTimestamp"))
+    started = timestamp(text(status, "startTime"))
     ready = next((item for item in trees(status, "conditions") if text(item, "type") == "Ready"), {})
     since = timestamp(text(ready, "lastTransitionTime")) if text(ready, "status") == "True" else None
     return NodePod(
@@ -163,9 +178,52 @@ def node_pod(obj: Tree) -> NodePod:
             text(volume, "name") for volume in trees(spec, "volumes") if at(volume, "emptyDir") is not None
         ),
         grace_s=_GRACE_S if (grace := integer(spec, "terminationGracePeriodSeconds")) is None else grace,
-        started=timestamp(text(status, "startTime")),
-        startup_s=max(0.0, since - made) if since is not None and made is not None else None,
+        started=started,
+        # Both by the clock of its kubelet.
+        startup_s=max(0.0, since - started) if since is not None and started is not None else None,
+        bound=_bound(meta, status),
+        workload=_workload(owner, text(meta, "namespace"), controller),
+        ignores=_ignored(spec, controller) if owner else "",
     )
+
+
+def _bound(meta: Tree, status: Tree) -> float | None:
+    """Find when a pod was bound: by its condition, and not before it was made."""
+    placed = next((item for item in trees(status, "conditions") if text(item, "type") == "PodScheduled"), {})
+    since = timestamp(text(placed, "lastTransitionTime")) if text(placed, "status") == "True" else None
+    made = timestamp(text(meta, "creationTimestamp"))
+    return max((moment for moment in (since, made) if moment is not None), default=None)
+
+
+def _workload(owner: Tree, namespace: str, controller: Tree | None) -> str:
+    above = next((ref for ref in trees(controller, "metadata", "ownerReferences") if at(ref, "controller") is True), {})
+    top = above or owner
+    return f"{text(top, 'kind')} {namespace}/{text(top, 'name')}" if top else ""
+
+
+def _ignored(spec: Tree, controller: Tree | None) -> str:
+    """Find the line that lets pods of a template onto cordoned nodes.
+
+    Source: kubernetes pkg/scheduler/framework/plugins/nodeunschedulable (a cordon is a taint that can be tolerated); a
+    pod that names its node, or another scheduler, is not asked.
+    """
+    if node := text(controller, "spec", "template", "spec", "nodeName"):
+        return f"nodeName: {node}"
+    scheduler = text(spec, "schedulerName")
+    if scheduler not in ("", _SCHEDULER):
+        return f"schedulerName: {scheduler}"
+    bearing = next((item for item in trees(spec, "tolerations") if _bears_cordon(item)), None)
+    if bearing is None:
+        return ""
+    return f"tolerations: [{{{', '.join(f'{key}: {value}' for key, value in bearing.items())}}}]"
+
+
+def _bears_cordon(toleration: Tree) -> bool:
+    """Return whether it tolerates node.kubernetes.io/unschedulable:NoSchedule (core/v1 ToleratesTaint)."""
+    if text(toleration, "effect") not in ("", "NoSchedule"):
+        return False
+    key, exists = text(toleration, "key"), text(toleration, "operator") == "Exists"
+    return key in ("", CORDON) and (exists or (key == CORDON and not text(toleration, "value")))
 
 
 def _stays(meta: Tree, owner: str, phase: str) -> Literal["", "daemonset", "mirror", "finished"]:

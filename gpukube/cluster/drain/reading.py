@@ -5,12 +5,13 @@ Lives here: which lists are read. Must not live here: what they mean (judge).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.drain.judge import judge
 from gpukube.cluster.drain.pods import disruption_budget, node_pod
-from gpukube.cluster.kube.api_types import BUDGETS
+from gpukube.cluster.kube.api_types import BUDGETS, JOBS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS
+from gpukube.core.jsontree import at, number, text, trees
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -19,6 +20,67 @@ if TYPE_CHECKING:
     from gpukube.cluster.drain.pods import DisruptionBudget
     from gpukube.cluster.kube.client import Kube
     from gpukube.core.jsontree import Tree
+
+
+_CONTROLLERS: Final = {kind.kind: kind for kind in (REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS)}
+"""What makes pods of a template and names itself as their controller."""
+_KEEPERS: Final = frozenset(_CONTROLLERS) - {JOBS.kind}
+"""Those that keep a number of pods."""
+ControllerKey = tuple[str, str, str]
+"""Kind, namespace, name."""
+
+
+@dataclass(slots=True)
+class Controllers:
+    """The controllers of pods, read as pods of new ones are met: one list of each kind in a namespace."""
+
+    known: dict[ControllerKey, Tree] = field(default_factory=dict)
+
+    def of(self, kube: Kube, pod: Tree) -> Tree | None:
+        """Give what makes a pod again; None where nothing does, or it is of another kind, or gone.
+
+        Raises:
+            AccessError: Objects of its kind may not be listed.
+            ClusterError: The API did not answer.
+        """
+        key = _controller_key(pod)
+        if key is None:
+            return None
+        if key not in self.known:
+            self.known[key] = {}  # where it is gone
+            self._read(kube, key[0], key[1])
+        return self.known[key] or None
+
+    def short(self, kube: Kube, keys: Iterable[ControllerKey]) -> tuple[str, ...]:
+        """Name those that have fewer pods than they are to keep, "ReplicaSet ml/web (1 of 2)", as they are now.
+
+        Raises:
+            AccessError, ClusterError: As `of`.
+        """
+        keepers = sorted(key for key in keys if key[0] in _KEEPERS)
+        for kind, namespace in {key[:2]: None for key in keepers}:
+            self._read(kube, kind, namespace)
+        found = ((key, self.known.get(key, {})) for key in keepers)
+        counts = [(key, number(obj, "status", "replicas"), _wanted(obj)) for key, obj in found if obj]
+        return tuple(
+            f"{kind} {space}/{name} ({has} of {wants})" for (kind, space, name), has, wants in counts if has < wants
+        )
+
+    def _read(self, kube: Kube, kind: str, namespace: str) -> None:
+        self.known |= {key: {} for key in self.known if key[:2] == (kind, namespace)}
+        for obj in kube.objects(_CONTROLLERS[kind], namespace) or ():
+            self.known[kind, namespace, text(obj, "metadata", "name")] = obj
+
+
+def _controller_key(pod: Tree) -> ControllerKey | None:
+    refs = trees(pod, "metadata", "ownerReferences")
+    ref = next((one for one in refs if at(one, "controller") is True and text(one, "kind") in _CONTROLLERS), None)
+    return (text(ref, "kind"), text(pod, "metadata", "namespace"), text(ref, "name")) if ref else None
+
+
+def _wanted(obj: Tree) -> int:
+    leaving = bool(text(obj, "metadata", "deletionTimestamp"))
+    return 0 if leaving else 1 if at(obj, "spec", "replicas") is None else number(obj, "spec", "replicas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +101,19 @@ class Occupants:
         return tuple(verdict for verdict in self.verdicts if verdict.leaves)
 
 
-def read_occupants(
-    kube: Kube, nodes: Collection[str], now: float, *, staying: Collection[str] = (), allow_disruption: bool = False
+def read_occupants(  # noqa: PLR0913 - what a reading is made of
+    kube: Kube,
+    nodes: Collection[str],
+    now: float,
+    *,
+    staying: Collection[str] = (),
+    allow_disruption: bool = False,
+    controllers: Controllers | None = None,
 ) -> Occupants:
     """Read the pods of nodes and the budgets that cover them: the pods' lists, and one list of budgets a namespace.
+
+    The lists name no resource version, so that they show what the store has, and not what a cache of the API server
+    had (docs: reference/using-api/api-concepts, "Resource versions").
 
     Args:
         kube: The cluster.
@@ -50,24 +121,33 @@ def read_occupants(
         now: Seconds since the epoch.
         staying: As of `judge`.
         allow_disruption: Whether pods are evicted against the signs on them.
+        controllers: Asked for the templates of pods; without it nothing is known of these.
 
     Raises:
-        AccessError: Pods or budgets may not be listed.
+        AccessError: Pods, budgets or controllers may not be listed.
         ClusterError: The API did not answer.
     """
-    return find_occupants(kube, kube.all_pods_on(nodes), now, staying=staying, allow_disruption=allow_disruption)
+    pods = kube.all_pods_on(nodes)
+    return find_occupants(kube, pods, now, staying=staying, allow_disruption=allow_disruption, controllers=controllers)
 
 
-def find_occupants(
-    kube: Kube, objects: Iterable[Tree], now: float, *, staying: Collection[str] = (), allow_disruption: bool = False
+def find_occupants(  # noqa: PLR0913 - likewise
+    kube: Kube,
+    objects: Iterable[Tree],
+    now: float,
+    *,
+    staying: Collection[str] = (),
+    allow_disruption: bool = False,
+    controllers: Controllers | None = None,
 ) -> Occupants:
     """Judge pods that were read already, as the API has them; reads the budgets that cover them.
 
     Raises:
-        AccessError: Budgets may not be listed.
+        AccessError: Budgets or controllers may not be listed.
         ClusterError: The API did not answer.
     """
-    pods = sorted((node_pod(pod) for pod in objects), key=lambda pod: (pod.node, str(pod)))
+    found = (node_pod(pod, controllers.of(kube, pod) if controllers else None) for pod in objects)
+    pods = sorted(found, key=lambda pod: (pod.node, str(pod)))
     spaces = sorted({pod.namespace for pod in pods if not pod.stays})
     budgets = tuple(disruption_budget(item) for space in spaces for item in kube.objects(BUDGETS, space) or ())
     return Occupants(judge(pods, budgets, now, staying=staying, allow_disruption=allow_disruption), budgets)

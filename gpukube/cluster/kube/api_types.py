@@ -23,6 +23,9 @@ class ApiType:
 NODES: Final = ApiType("", "v1", "Node", "nodes", namespaced=False)
 PODS: Final = ApiType("", "v1", "Pod", "pods")
 JOBS: Final = ApiType("batch", "v1", "Job", "jobs")
+REPLICA_SETS: Final = ApiType("apps", "v1", "ReplicaSet", "replicasets")
+STATEFUL_SETS: Final = ApiType("apps", "v1", "StatefulSet", "statefulsets")
+REPLICATION_CONTROLLERS: Final = ApiType("", "v1", "ReplicationController", "replicationcontrollers")
 BUDGETS: Final = ApiType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 _RBAC: Final = "rbac.authorization.k8s.io"

@@ -7,6 +7,7 @@ what an answer means. Why lightkube: docs/decisions/kubernetes-client.md.
 from __future__ import annotations
 
 import ipaddress
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -66,6 +67,9 @@ class Kube(Protocol):
 
     def version(self) -> str:
         """Give the version of the API server, "1.34.2"; the cheapest proof that it answers."""
+
+    def time(self) -> float | None:
+        """Give the time of the API server in whole seconds since the epoch; None where it does not tell."""
 
     def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
         """List nodes, of all pages."""
@@ -209,9 +213,7 @@ class LightKube(KubeCalls):
 
     def version(self) -> str:
         """See Kube."""
-        # lightkube has no call for /version; its own transport carries CA, credentials and timeout.
-        transport = self._client._client._client  # noqa: SLF001 -- the only way to reach the configured transport
-        response = self._call("reading the version", lambda: transport.get("/version").raise_for_status())
+        response = self._version("reading the version")
         try:
             answer: object = response.json()
         except ValueError:
@@ -224,6 +226,19 @@ class LightKube(KubeCalls):
                 code="not-kubernetes",
             )
         return text(answer, "gitVersion").removeprefix("v")
+
+    def time(self) -> float | None:
+        """See Kube."""
+        written = self._version("reading its time").headers.get("date", "")
+        try:
+            return parsedate_to_datetime(written).timestamp()
+        except ValueError:
+            return None
+
+    def _version(self, doing: str) -> httpx2.Response:
+        # lightkube has no call for /version; its own transport carries CA, credentials and timeout.
+        transport = self._client._client._client  # noqa: SLF001 -- the only way to reach the configured transport
+        return self._call(doing, lambda: transport.get("/version").raise_for_status())
 
     def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
         """See Kube."""

@@ -58,6 +58,7 @@ class NodeView:
         created: metadata.creationTimestamp as the API writes it.
         layout_changed: When somebody last wrote the state label of the MIG manager, as the API notes it, or "".
         kubelet: Version of its kubelet, "v1.34.2".
+        unschedulable: Whether its spec says that it takes no new pods.
     """
 
     name: str
@@ -70,6 +71,7 @@ class NodeView:
     created: str
     layout_changed: str = ""
     kubelet: str = ""
+    unschedulable: bool = False
 
     @property
     def ready(self) -> bool:
@@ -78,8 +80,11 @@ class NodeView:
 
     @property
     def cordoned(self) -> bool:
-        """Whether it takes no new pods: by hand, by a drain or by an upgrade."""
-        return any(taint.key == CORDON for taint in self.taints)
+        """Whether it takes no new pods: by hand, by a drain or by an upgrade.
+
+        The taint follows the spec once the controller of node life cycles has seen it.
+        """
+        return self.unschedulable or any(taint.key == CORDON for taint in self.taints)
 
     @property
     def devices(self) -> dict[str, int]:
@@ -201,6 +206,7 @@ def node_view(obj: Tree) -> NodeView:
         created=text(obj, "metadata", "creationTimestamp"),
         layout_changed=_layout_changed(obj),
         kubelet=text(obj, "status", "nodeInfo", "kubeletVersion"),
+        unschedulable=at(obj, "spec", "unschedulable") is True,
     )
 
 

@@ -21,7 +21,7 @@ from gpukube.core.plan import plan_pool
 from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
-from gpukube.engine.change.draining import DrainConsent, consent_finding, counted, listed
+from gpukube.engine.change.draining import DrainConsent, Drained, consent_finding, counted, listed
 from gpukube.engine.change.live_pool import (
     attempt_all,
     make_pool,
@@ -187,12 +187,13 @@ def _apply_pool(
                 settle(plan, session, run)
         return _to_prove(plan, session, run, "updated")
     if plan.action == "replace" and consent.replace == "surge":
-        proof = surge_pool(plan, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
+        proof, drained = surge_pool(plan, session, run, _drain_consent(consent))
         name = plan.replacement.name if plan.replacement else plan.name
-        return PoolReport(plan.pool, name, "done", f"replaced: {name} for {plan.name}", plan.changes, proof)
+        message = "; ".join((f"replaced: {name} for {plan.name}", *drained.notes))
+        return PoolReport(plan.pool, name, "done", message, plan.changes, proof)
     if plan.action == "replace":
-        _recreate(plan, session, run, consent)
-        return _to_prove(plan, session, run, "replaced")
+        drained = _recreate(plan, session, run, _drain_consent(consent))
+        return _to_prove(plan, session, run, "; ".join(("replaced", *drained.notes)))
     brought = bring_up(plan, session, run)
     return brought if isinstance(brought, PoolReport) else partial(_renewed, plan, session, run, brought)
 
@@ -205,7 +206,11 @@ def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
         run.report("release", "restarting the plugin, which does not notice new entries", plan.cluster.key)
 
 
-def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> None:
+def _drain_consent(consent: Consent) -> DrainConsent:
+    return DrainConsent(consent.allow_disruption, consent.drain_timeout_s)
+
+
+def _recreate(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> Drained:
     """Empty the pool's nodes, delete it, wait until it is gone, make it again.
 
     Killed in between, the next run drains what is left, or creates it.
@@ -213,10 +218,11 @@ def _recreate(plan: PoolPlan, session: Session, run: Run, consent: Consent) -> N
     desired = plan.desired
     assert desired is not None  # noqa: S101 - a replacement is declared
     leaving = leaving_of(plan)
-    empty_pool(leaving, session, run, DrainConsent(consent.allow_disruption, consent.drain_timeout_s))
+    drained = empty_pool(leaving, session, run, consent)
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
-    remove_emptied(leaving, session, run)
+    remove_emptied(leaving, session, run, consent)
     make_pool(plan_pool(session.provider, desired, ()), session, run)
+    return drained
 
 
 def _to_prove(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport | Proof:

@@ -9,15 +9,17 @@ the same drain goes on with what is left.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpukube.cluster.drain.cordon import cordon, is_cordoned, pool_nodes, staying_nodes
+from gpukube.cluster.drain.cordon import cordon, cordoned_at, is_cordoned, pool_nodes, staying_nodes
 from gpukube.cluster.drain.judge import blocked_gangs
-from gpukube.cluster.drain.reading import Occupants, read_occupants
+from gpukube.cluster.drain.reading import Controllers, Occupants, read_occupants
 from gpukube.cluster.kube.evictions import EvictionAnswer
 from gpukube.core.jsontree import text
+from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.lasting import Lasting
 from gpukube.errors import AccessError, ClusterError, Conflict, DrainTimeout, Finding, WaitTimeout
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from gpukube.cluster.drain.judge import Verdict
+    from gpukube.cluster.drain.pods import NodePod
+    from gpukube.cluster.drain.reading import ControllerKey
     from gpukube.cluster.kube.client import Kube
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Observed, PoolPlan
@@ -36,6 +40,11 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _AT_ONCE: Final = 10
 """Evictions side by side; fewer once the API server throttles them."""
+_QUIET_S: Final = 10.0
+"""Between the two looks that find nodes empty, by the cluster's clock: a pod that may go there has been placed by then
+(the scheduler tries again after 10 s at the latest; kubernetes pkg/scheduler/backend/queue, podMaxBackoffDuration)."""
+_REPLACED_S: Final = 60.0
+"""For controllers to make the pods that take the place of evicted ones."""
 SHOWN: Final = 10
 """Pods and nodes named in a message; the rest is counted."""
 
@@ -53,7 +62,37 @@ class DrainConsent:
     timeout_s: float = 3600.0
 
 
-def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> int:
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What a drain has left.
+
+    Attributes:
+        nodes: How many the pool has; all of them are cordoned.
+        ending: Workloads whose pods are there again, as they ignore the cordon, and how many.
+        short: Controllers that have not made all pods again.
+    """
+
+    nodes: int = 0
+    ending: tuple[tuple[str, int], ...] = ()
+    short: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say it in a line, which says "empty" only where it is so."""
+        words = [f"{counted(self.nodes, 'node')} cordoned{'' if self.ending else ' and empty'}", *self.notes]
+        return "; ".join(words)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say besides."""
+        ending = [
+            f"{counted(pods, 'pod')} of {workload} "
+            + ("ignores the cordon and ends with the node" if pods == 1 else "ignore the cordon and end with the node")
+            for workload, pods in self.ending
+        ]
+        return (*ending, *([f"not all pods were made again: {listed(self.short)}"] if self.short else []))
+
+
+def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, beside: str = "") -> Drained:
     """Empty the nodes of the live pool of a plan; safe to repeat.
 
     Args:
@@ -61,18 +100,26 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
         session: The pool's cluster.
         run: The run.
         consent: What may be done.
+        beside: The pool that takes its place and runs already; "" where there is none.
 
     Returns:
-        How many nodes it has; all of them are cordoned.
+        What is left on its nodes; all of them are cordoned.
 
     Raises:
         DrainTimeout: Pods are left; names them, what keeps them, and the cordoned nodes.
         Conflict: A pod leaves only with --allow-disruption. Where that is seen at first, nothing was changed.
         AccessError: Something of it is not allowed in the cluster.
         ClusterError: The API did not answer for longer than a blip.
-        Stopped: The run was stopped; the nodes stay cordoned.
+        Stopped: The run was stopped; the nodes stay cordoned. The run knows what stands.
     """
-    return _Drain(plan, plan.observed, session, run, consent).work() if plan.observed is not None else 0
+    if plan.observed is None:
+        return Drained()
+    drain = _Drain(plan, plan.observed, session, run, consent, beside)
+    try:
+        return drain.work()
+    except Stopped:
+        run.standing[plan.cluster.key, plan.name] = drain.standing()
+        raise
 
 
 def require_drainable(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
@@ -86,18 +133,21 @@ def require_drainable(plan: PoolPlan, session: Session, run: Run, consent: Drain
         _Drain(plan, plan.observed, session, run, consent).check()
 
 
-def require_drained(plan: PoolPlan, session: Session) -> None:
+def require_drained(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
     """Look once more before a pool is deleted.
 
     Raises:
-        Conflict: A pod is on its nodes that is not of a DaemonSet, not the kubelet's own, and has not ended.
+        Conflict: A pod is on its nodes that is not of a DaemonSet, not the kubelet's own, has not ended, and does not
+            ignore the cordon with consent.
         AccessError, ClusterError: It cannot be told; the pool must not be deleted then either.
     """
     if plan.observed is None:
         return
     kube, label = session.kube(), session.provider.in_cluster.pool_label
     nodes = [text(node, "metadata", "name") for node in pool_nodes(kube, plan.observed, label)]
-    left = sorted(f"{pod} on {node}" for node, pod in kube.pods_on(nodes)) if nodes else []
+    found = read_occupants(kube, nodes, run.clock.now(), allow_disruption=True, controllers=Controllers())
+    pods = [verdict.pod for verdict in found.left]
+    left = [f"{pod} on {pod.node}" for pod in pods if not (pod.ignores and consent.allow_disruption)]
     if left:
         raise Conflict(
             f"the pool still has {counted(len(left), 'running pod')}: {listed(left)}",
@@ -110,16 +160,30 @@ def require_drained(plan: PoolPlan, session: Session) -> None:
 
 @dataclass(slots=True)
 class _Drain:
-    """One drain of one pool, round by round."""
+    """One drain of one pool, round by round.
+
+    Attributes:
+        empty: Nodes on which a round found nothing to evict; read again by looks at the whole pool only.
+        first: By node the uids of the pods that the first read after its cordon showed: all others came later.
+        since: When nodes were cordoned, as far as the cluster tells.
+        evicted: Uids of pods whose eviction was taken.
+        makers: What has to make pods again for them.
+    """
 
     plan: PoolPlan
     pool: Observed
     session: Session
     run: Run
     consent: DrainConsent
+    beside: str = ""
     at_once: int = _AT_ONCE
     cordoned: list[str] = field(default_factory=list)
     empty: set[str] = field(default_factory=set)
+    first: dict[str, frozenset[str]] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
+    evicted: set[str] = field(default_factory=set)
+    makers: set[ControllerKey] = field(default_factory=set)
+    controllers: Controllers = field(default_factory=Controllers)
     retry_at: dict[str, float] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
     denied: set[str] = field(default_factory=set)
@@ -130,31 +194,74 @@ class _Drain:
     def check(self) -> None:
         """Look, and change nothing."""
         wait = self.run.wait(self.run.resume, self._notify)
-        self._require_consent(self._read(wait, self._nodes(wait)))
+        nodes = self._nodes(wait)
+        names = [text(node, "metadata", "name") for node in nodes]
+        self._require_consent(self._steadily(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes))))
 
-    def work(self) -> int:
-        """Do all rounds; return the number of nodes."""
+    def work(self) -> Drained:
+        """Do all rounds."""
         self.check()
         wait = self.run.wait(self.run.resume, self._notify, self.consent.timeout_s)
-        thorough = True
-        # An autoscaler may add a node, and a pod may be bound at the moment of the cordon: so nodes are listed and
-        # cordoned first in every round, and pods are read after it. Pods of nodes that were found empty are read again
-        # at the end only, which no new node may follow.
         while True:
-            nodes = self._nodes(wait, thorough=thorough)
+            self._evict_all(wait)
+            if (done := self._proven_empty(wait)) is not None:
+                return done
+
+    def _evict_all(self, wait: Wait) -> None:
+        """Go on until a round finds nothing to evict.
+
+        An autoscaler may add a node, and a pod may be bound at the moment of the cordon: so nodes are listed and
+        cordoned first in every round, and pods are read after it.
+        """
+        while True:
+            nodes = self._nodes(wait, thorough=not self.first)
+            self._cordon(wait, nodes)
+            occupants = self._read(wait, nodes)
+            self._require_consent(occupants)
+            if not self.left:
+                return
+            self._evict()
+            self._report()
+            self._pause(wait, wait.poll_s)
+
+    def _proven_empty(self, wait: Wait) -> Drained | None:
+        """Look at the whole pool again and again until two looks far enough apart found nothing; None where one did.
+
+        One look may fall between the pod that has left and the one that takes its place.
+        """
+        begun: float | None = None
+        since: float | None = None
+        seen: set[str] = set()
+        while True:
+            before = self._time(wait)
+            begun = before if begun is None else begun
+            short = self._steadily(wait, lambda kube: self.controllers.short(kube, self.makers))
+            self.empty.clear()
+            nodes = self._nodes(wait)
             fresh = self._cordon(wait, nodes)
             occupants = self._read(wait, nodes)
             self._require_consent(occupants)
-            self.left = occupants.left
-            if not self.left and thorough and not fresh:
-                return len(nodes)
-            thorough = not self.left
-            if thorough:
-                self.empty.clear()
-                continue
-            self._evict(occupants)
-            self._report(occupants)
-            self._pause(wait)
+            if self.left:
+                return None
+            if fresh or not seen.issuperset(self.cordoned):
+                since = None
+            if not nodes or (since is not None and before - since > _QUIET_S):
+                return self._drained(len(nodes), occupants, short)
+            if since is None and (not short or before - begun > _REPLACED_S):
+                since, seen = self._time(wait), set(self.cordoned)
+            self._tell_once("nothing is left to evict" if since else f"waiting for {listed(short)} to make pods again")
+            rest = wait.poll_s if since is None else since + _QUIET_S + 1 - before
+            self._pause(wait, min(wait.poll_s, max(0.0, rest)))
+
+    def _drained(self, nodes: int, occupants: Occupants, short: tuple[str, ...]) -> Drained:
+        pods = [verdict.pod for verdict in occupants.left]
+        ending = Counter(pod.workload for pod in pods)
+        return Drained(nodes, tuple(sorted(ending.items())), short)
+
+    def _time(self, wait: Wait) -> float:
+        """Ask the cluster for its time, so that one that runs faster than ours is looked at by its own."""
+        told = self._steadily(wait, lambda kube: kube.time())
+        return self.run.clock.now() if told is None else told
 
     def _nodes(self, wait: Wait, *, thorough: bool = True) -> tuple[Tree, ...]:
         label = self.session.provider.in_cluster.pool_label
@@ -165,22 +272,47 @@ class _Drain:
         fresh = [node for node in nodes if not is_cordoned(node)]
         for node in fresh:
             self._steadily(wait, partial(cordon, node=node, pool=self.pool))
+            self.cordoned.append(text(node, "metadata", "name"))
             self.run.sent.found_taken(self.plan.cluster.key, self.plan.name)
-            self.empty.discard(text(node, "metadata", "name"))
+            name = text(node, "metadata", "name")
+            self.empty.discard(name)
+            self.first.pop(name, None)  # pods may have come while it was not cordoned
+            self.since.pop(name, None)
         if fresh:
             self._notify(f"cordoned {counted(len(fresh), 'node')}")
+        for node in nodes:
+            if is_cordoned(node) and (moment := cordoned_at(node)) is not None:
+                self.since[text(node, "metadata", "name")] = moment
         self.cordoned = sorted(text(node, "metadata", "name") for node in nodes)
         return len(fresh)
 
     def _read(self, wait: Wait, nodes: Sequence[Tree]) -> Occupants:
         names = [name for node in nodes if (name := text(node, "metadata", "name")) not in self.empty]
         found = self._steadily(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes)))
-        self.empty |= set(names) - {verdict.pod.node for verdict in found.left}
+        for name in names:
+            self.first.setdefault(name, frozenset(v.pod.uid for v in found.verdicts if v.pod.node == name))
+        self.left = tuple(verdict for verdict in found.left if not self._ends_with_node(verdict.pod))
+        self.empty |= set(names) - {verdict.pod.node for verdict in self.left}
         return found
+
+    def _ends_with_node(self, pod: NodePod) -> bool:
+        """Return whether a pod has come in spite of the cordon: once evicted, the next one would come in its place."""
+        since = self.since.get(pod.node)
+        late = pod.uid not in self.first[pod.node] or (
+            since is not None and pod.bound is not None and pod.bound > since
+        )
+        return bool(pod.ignores) and late
 
     def _occupants(self, kube: Kube, names: Collection[str], staying: Collection[str]) -> Occupants:
         allowed = self.consent.allow_disruption
-        return read_occupants(kube, names, self.run.clock.now(), staying=staying, allow_disruption=allowed)
+        return read_occupants(
+            kube,
+            names,
+            self.run.clock.now(),
+            staying=staying,
+            allow_disruption=allowed,
+            controllers=self.controllers,
+        )
 
     def _require_consent(self, occupants: Occupants) -> None:
         needing = [verdict for verdict in occupants.left if verdict.needs]
@@ -190,14 +322,15 @@ class _Drain:
                 consent_finding(self.plan, str(v.pod), v.pod.node, "; ".join(v.needs), undo=undo) for v in needing
             )
 
-    def _evict(self, occupants: Occupants) -> None:
-        now, left = self.run.clock.now(), occupants.left
+    def _evict(self) -> None:
+        now, left = self.run.clock.now(), self.left
         held = blocked_gangs(left)
         busy = {v.pod.gang for v in left if v.pod.gang is not None and not v.pod.head}
         due = [
             verdict
             for verdict in left
             if verdict.way != "leaving"
+            and verdict.pod.uid not in self.evicted
             and self.retry_at.get(verdict.pod.uid, 0.0) <= now
             and verdict.pod.gang not in held
             and not (verdict.pod.head and verdict.pod.gang in busy)
@@ -224,14 +357,17 @@ class _Drain:
             self.retry_at[uid] = now + answer.retry_after_s
         if answer.refusal == "throttled":
             self.at_once = max(1, self.at_once // 2)
+        if not answer.refusal:
+            self.evicted.add(uid)
+            self.makers.add((verdict.pod.owner.kind, verdict.pod.namespace, verdict.pod.owner.name))
 
     def _why(self, verdict: Verdict) -> str:
         """Return what keeps a pod: by the rules, else by the last answer to its eviction."""
         return verdict.why or self.answers.get(verdict.pod.uid, "")
 
-    def _report(self, occupants: Occupants) -> None:
+    def _report(self) -> None:
         """Report each node whose state has changed."""
-        now, left = self.run.clock.now(), occupants.left
+        now, left = self.run.clock.now(), self.left
         current = {(v.pod.node, self._why(v)) for v in left if v.way != "leaving" and self._why(v)}
         self.waiting_since = {key: self.waiting_since.get(key, now) for key in current}
         for node in sorted({v.pod.node for v in left}):
@@ -240,23 +376,46 @@ class _Drain:
             for why in sorted(why for where, why in current if where == node):
                 minutes = int(now - self.waiting_since[node, why]) // 60
                 line += f"; waiting for {why}" + (f" (since {minutes} min)" if minutes else "")
-            if self.reported.get(node) != line:
-                self.reported[node] = line
-                self._notify(line)
+            self._tell_once(line, node)
 
-    def _pause(self, wait: Wait) -> None:
+    def _tell_once(self, line: str, about: str = "") -> None:
+        if self.reported.get(about) != line:
+            self.reported[about] = line
+            self._notify(line)
+
+    def _pause(self, wait: Wait, seconds: float) -> None:
         try:
-            wait.pause(wait.poll_s, "pods are left")
+            wait.pause(seconds, "pods are left")
         except WaitTimeout as error:
             raise self._late() from error
 
     def _late(self) -> DrainTimeout:
-        named = [f"{v.pod} on {v.pod.node}{f' ({why})' if (why := self._why(v)) else ''}" for v in self.left]
+        if not self.left:
+            seen = "the time was over before a second look had found the nodes empty"
+        else:
+            seen = f"{counted(len(self.left), 'pod')} did not leave in time: {listed(self._named())}"
         return DrainTimeout(
-            f"{counted(len(self.left), 'pod')} did not leave in time: {listed(named)}; "
-            f"cordoned: {listed(self.cordoned)}",
+            f"{seen}; {self._stands()}",
             where=self.plan.where,
             fix=f"to resume: {self.run.resume}; to give it up: {undo_command(self.plan, self.run)}",
+        )
+
+    def _named(self) -> list[str]:
+        return [f"{v.pod} on {v.pod.node}{f' ({why})' if (why := self._why(v)) else ''}" for v in self.left]
+
+    def _stands(self) -> str:
+        """Say what a drain that ends here leaves behind."""
+        both = f"; {self.plan.name} and {self.beside} both run, and cost" if self.beside else ""
+        return f"cordoned: {listed(self.cordoned)}{both}"
+
+    def standing(self) -> str:
+        """Say what stands when the run is stopped, and the way back."""
+        if not self.cordoned:
+            return "stopped before a node was cordoned"
+        left = f"; {counted(len(self.left), 'pod')} left: {listed(self._named())}" if self.left else ""
+        return (
+            f"stopped: {self.plan.name} is drained no further; {self._stands()}{left}; "
+            f"to give it up: {undo_command(self.plan, self.run)}"
         )
 
     def _steadily(self, wait: Wait, call: Callable[[Kube], _T]) -> _T:
@@ -276,7 +435,7 @@ class _Drain:
                 if bad.seconds >= self.run.pace.settle_s:
                     raise
                 self._notify(f"waiting: {error}")
-                self._pause(wait)
+                self._pause(wait, wait.poll_s)
 
     def _notify(self, message: str) -> None:
         self.run.report("drain", message, self.plan.cluster.key, self.plan.pool)

@@ -139,6 +139,8 @@ def _unfinished(plan: PoolPlan) -> str:
 def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
     """Report a pool whose work was stopped, or ran out of time, by what is known of its calls."""
     outcome: Outcome
+    if standing := run.standing.get((plan.cluster.key, plan.name)):
+        return PoolReport(plan.pool, plan.name, "started", standing, resume=run.resume)
     found = plan.replacement
     if found and (found.beside or run.sent.state(plan.cluster.key, found.name) != "none"):
         outcome = "unknown" if _call_state(plan, run) == "in-flight" else "started"

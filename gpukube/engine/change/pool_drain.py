@@ -10,7 +10,7 @@ from gpukube.cluster.drain.cordon import pool_nodes, uncordon
 from gpukube.core.jsontree import text
 from gpukube.core.plan import PROTECTED_WHY, plan_as_it_is
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.draining import counted, drain_pool, listed, undo_command
+from gpukube.engine.change.draining import counted, drain_pool, listed
 from gpukube.engine.change.live_pool import attempt_all
 from gpukube.engine.plan.lookup import absent_pools, find_pools
 from gpukube.engine.run.clock import Stopped
@@ -42,12 +42,14 @@ class PoolDrain:
 def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *, undo: bool = False) -> PoolDrain:
     """Find the live pool of this name that carries the mark of these owners, on every cluster that has it.
 
+    Cordons are taken back of one of two pools too while one replaces the other.
+
     Raises:
         SpecError: No cluster has it.
         Conflict: It is not ours, is protected, or is declared and not there.
         GpukubeError: A cluster could not be asked.
     """
-    found = find_pools(plans, owners, [name])
+    found = find_pools(plans, owners, [name], one_of_two=undo)
     for plan in plans:
         if absent := next(absent_pools(plan, [name]), None):
             where = Where(f"{plan.cluster.key}/{absent}")
@@ -102,16 +104,16 @@ def _on_cluster(
 
 def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainConsent) -> PoolReport:
     try:
-        nodes = drain_pool(plan, session, run, consent)
+        drained = drain_pool(plan, session, run, consent)
     except GpukubeError as error:
         run.note_failure()
         message = "not drained in time" if isinstance(error, WaitTimeout) else "not drained"
         resume = "" if isinstance(error, Conflict) else run.resume
         return PoolReport(plan.pool, plan.name, "failed", message, error=error, resume=resume)
     except Stopped:
-        message = f"interrupted: nodes may be cordoned; to uncordon them: {undo_command(plan, run)}"
+        message = run.standing.get((plan.cluster.key, plan.name), "stopped before a node was cordoned")
         return PoolReport(plan.pool, plan.name, "failed", message, resume=run.resume)
-    return PoolReport(plan.pool, plan.name, "done", f"drained: {counted(nodes, 'node')} cordoned and empty")
+    return PoolReport(plan.pool, plan.name, "done", f"drained: {drained}")
 
 
 def _undo_one(plan: PoolPlan, session: Session, run: Run) -> PoolReport:

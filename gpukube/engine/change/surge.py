@@ -19,7 +19,7 @@ from gpukube.cluster.state.node_drift import belongs_to_pool
 from gpukube.core.fields import LEAST
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, ClassifiedChange
-from gpukube.engine.change.draining import drain_pool, require_drainable, require_drained
+from gpukube.engine.change.draining import Drained, drain_pool, require_drainable, require_drained
 from gpukube.engine.change.live_pool import (
     copy_marks,
     freeze_pool,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 
-def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> PoolProof:
+def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> tuple[PoolProof, Drained]:
     """Bring a replacement to its end, from wherever it is.
 
     Args:
@@ -52,7 +52,7 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
         consent: What the drain may do.
 
     Returns:
-        What the nodes of the new pool show.
+        What the nodes of the new pool show, and what was left on the old ones.
 
     Raises:
         DrainTimeout: Pods are left on the old pool; both pools stay.
@@ -73,10 +73,10 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
     new = _bring_up(plan, needed, session, run, consent)
     proof = prove(_held_to(new, needed), session, run, apart_from=old)
-    empty_pool(leaving, session, run, consent)
-    remove_emptied(leaving, session, run)
+    drained = empty_pool(leaving, session, run, consent, beside=found.name)
+    remove_emptied(leaving, session, run, consent)
     _restore_size(successor, session, run)
-    return proof
+    return proof, drained
 
 
 def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: DrainConsent) -> Desired:
@@ -150,7 +150,7 @@ def _has_pods_to_leave(pool: Observed) -> bool:
     return bool(pool.fields) and pool.state != "deleting"
 
 
-def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
+def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, beside: str = "") -> Drained:
     """Stop the autoscaler of a pool, which would make it grow for the pods that leave it, and drain its nodes.
 
     Raises:
@@ -158,10 +158,11 @@ def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainCons
     """
     if leaving.observed is not None and _has_pods_to_leave(leaving.observed):
         freeze_pool(leaving, session, run)
-        drain_pool(leaving, session, run, consent)
+        return drain_pool(leaving, session, run, consent, beside=beside)
+    return Drained()
 
 
-def remove_emptied(leaving: PoolPlan, session: Session, run: Run) -> None:
+def remove_emptied(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
     """Delete a pool that was drained, as it is now: freezing it has changed its version.
 
     Raises:
@@ -179,7 +180,7 @@ def remove_emptied(leaving: PoolPlan, session: Session, run: Run) -> None:
             code="moved",
         )
     if _has_pods_to_leave(now):
-        require_drained(leaving, session)
+        require_drained(leaving, session, run, consent)
     remove_pool(replace(leaving, observed=now), session, run)
 
 

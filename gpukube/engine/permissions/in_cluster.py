@@ -104,6 +104,18 @@ RULES: Final = (
         without="the plan says what it could not read",
     ),
     KubeRule(
+        rule=RoleRule("list", "replicasets", "apps"),
+        purpose="to name the workloads whose pods a drain moves, and to see that these are made again",
+        source=_API,
+        without="the plan says what it could not read, and nothing is drained",
+    ),
+    KubeRule(
+        rule=RoleRule("list", "replicationcontrollers"),
+        purpose="to name the workloads whose pods a drain moves, and to see that these are made again",
+        source=_API,
+        without="the plan says what it could not read, and their pods are not drained",
+    ),
+    KubeRule(
         rule=RoleRule("list", "jobs cronjobs", "batch"),
         purpose="to find what names a pool that is replaced",
         source=_API,

@@ -6,17 +6,18 @@ Lives here: reading what the rules need, for these pools only. Must not live her
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.drain.cordon import pool_nodes, staying_nodes
 from gpukube.cluster.drain.judge import delays, gangs
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
-from gpukube.cluster.drain.reading import find_occupants
-from gpukube.cluster.kube.api_types import JOBS, ApiType
+from gpukube.cluster.drain.reading import Controllers, find_occupants
+from gpukube.cluster.kube.api_types import JOBS, STATEFUL_SETS, ApiType
 from gpukube.core.jsontree import number, text, tree
 from gpukube.core.leaving import KeptPod, Leaving, Turns
 from gpukube.core.values import POOL_LABEL
-from gpukube.errors import GpukubeError
+from gpukube.errors import AccessError, GpukubeError
 from gpukube.provider import load_provider
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _KINDS: Final = (
     ApiType("apps", "v1", "Deployment", "deployments"),
-    ApiType("apps", "v1", "StatefulSet", "statefulsets"),
+    STATEFUL_SETS,
     ApiType("apps", "v1", "DaemonSet", "daemonsets"),
     JOBS,
     ApiType("batch", "v1", "CronJob", "cronjobs"),
@@ -94,7 +95,12 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     if not names:
         return Leaving(0)
     whole = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)}
-    occupants = find_occupants(kube, whole.values(), now, staying=staying_nodes(nodes))
+    read = partial(find_occupants, kube, whole.values(), now, staying=staying_nodes(nodes))
+    unknown: tuple[str, ...] = ()
+    try:
+        occupants = read(controllers=Controllers())
+    except AccessError as error:
+        occupants, unknown = read(), (f"templates that name a node: {error}",)
     left = occupants.left
     if not left:
         return Leaving(0)
@@ -123,7 +129,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
         queues=fed_queues([v.pod for v in left], mine),
         homeless=tuple(_homeless(left, whole, nodes, new)) if new else (),
         pins=tuple(dict.fromkeys(pins)),
-        unread=unread,
+        unread=(*unknown, *unread),
     )
 
 

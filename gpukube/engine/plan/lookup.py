@@ -22,6 +22,7 @@ def find_pools(
     *,
     may_be_gone: bool = False,
     releasing: bool = False,
+    one_of_two: bool = False,
 ) -> Mapping[str, tuple[Observed, ...]]:
     """Find the live pools with these names, in the spec or in the cloud, that carry the mark of these owners.
 
@@ -31,6 +32,7 @@ def find_pools(
         names: Of pools.
         may_be_gone: Whether a name that nobody knows is left out, and not an error.
         releasing: Whether they only lose our marks, as a pool that somebody made from one of ours may.
+        one_of_two: Whether a name may stand for two pools of which one replaces the other.
 
     Returns:
         By cluster key.
@@ -57,7 +59,8 @@ def find_pools(
             _require_ours(plan.cluster, pool, owners)
             if not releasing and (doubt := doubtful(plan.cluster, pool, plan.live)):
                 raise Conflict.of([doubt])
-        _require_plain(plan, found[plan.cluster.key], names)
+        if not one_of_two:
+            _require_plain(plan, found[plan.cluster.key], names)
     for name in names:
         live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)
         if not live and not may_be_gone and not any(declared_as(plan, name) for plan in plans):

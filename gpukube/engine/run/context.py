@@ -70,6 +70,7 @@ class Run:
         no_wait: Return when the clouds have taken the calls; `pool wait` waits and proves.
         fail_fast: After the first failure begin nothing more; what has begun is finished.
         sent: What is known of the calls that this run has sent.
+        standing: By cluster and pool what a drain has left that was stopped, and the way back.
         began: When the run was made, by its clock; the command's timeout counts from here, whatever the stage.
     """
 
@@ -86,6 +87,7 @@ class Run:
     clock: Clock = field(default_factory=SystemClock)
     listen: Listener = ignore
     sent: SentCalls = field(default_factory=SentCalls, init=False)
+    standing: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
     began: float = field(init=False)
     _failed: Event = field(default_factory=Event, init=False)
 

@@ -19,7 +19,7 @@ from gpukube.sandbox.kube.controllers.jobs import Jobs
 from gpukube.sandbox.kube.controllers.loops import run_loop
 from gpukube.sandbox.kube.controllers.nodelife import NodeLife
 from gpukube.sandbox.kube.controllers.operator import GpuOperator
-from gpukube.sandbox.kube.controllers.replicas import Deployments, ReplicaSets
+from gpukube.sandbox.kube.controllers.replicas import Deployments, ReplicaSets, ReplicationControllers
 from gpukube.sandbox.kube.controllers.scheduler import Scheduler
 from gpukube.sandbox.kube.controllers.statefulsets import StatefulSets
 from gpukube.sandbox.kube.controlplane import ControlPlane
@@ -51,7 +51,9 @@ REBOOT_S = 90.0
 """Sandbox seconds of the reboot that a MIG layout costs on AKS."""
 
 _LOG = logging.getLogger(__name__)
-_CONTROLLERS = (DaemonSets, Deployments, ReplicaSets, StatefulSets, Jobs, Disruptions, NodeLife)
+_CONTROLLERS = (
+    DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, Jobs, Disruptions, NodeLife,
+)  # fmt: skip
 
 
 class KubeCluster:

@@ -47,6 +47,9 @@ class FakeKube:
             raise seen
         return seen
 
+    def time(self) -> float:
+        return self.clock.now()
+
     def nodes(self) -> object:
         return self._seen().nodes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,18 @@ import pytest
 
 from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED
 from gpukube.cluster.kube.api_types import NODES
+from gpukube.cluster.kube.views import CORDON
 from gpukube.core.jsontree import text
-from gpukube.engine.change.draining import require_drained
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import Conflict, DrainTimeout
 from gpukube.sandbox.kube.store.kinds import CORE
 from tests.drained_pods import differences, workloads
-from tests.draining import NEW, PLAN, Stage, budget, deployment, pod_spec
+from tests.draining import NEW, OLD, Stage, budget, deployment, pod_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpukube.sandbox.kube.store.objects import JsonObject
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def test_drain_when_a_budget_lets_pods_go_in_turns_then_all_leave_and_the_nodes_
     stage.pass_time(60)
     stage.join("new-1", NEW)
     stage.drain()
-    require_drained(PLAN, stage.session)
+    stage.require_drained()
     assert (stage.cordoned(), stage.pods("old-1"), stage.pods("old-2")) == (["old-1", "old-2"], [], [])
     assert len(stage.pods("new-1")) == 4
     assert ("default/web", "budget") in {(pod.rsplit("-", 2)[0], refusal) for pod, refusal in stage.kube.refused}
@@ -59,7 +62,7 @@ def test_drain_when_a_budget_never_lets_go_then_times_out_and_names_pod_budget_a
     assert "cordoned: old-1, old-2" in found.seen
     assert found.fix.endswith("gpukube pool drain a100 --undo -f pools.yaml")
     with pytest.raises(Conflict, match=pod):
-        require_drained(PLAN, stage.session)
+        stage.require_drained()
 
 
 def test_drain_when_a_pod_is_bare_or_has_an_empty_dir_then_nothing_is_done_without_consent(stage: Stage) -> None:
@@ -115,6 +118,123 @@ def test_drain_when_a_node_joins_meanwhile_then_it_is_cordoned_and_drained_too(s
     stage.drain()
     assert stage.cordoned() == ["old-1", "old-2", "old-3"]
     assert stage.pods("old-3") == []
+
+
+IGNORING: dict[str, tuple[JsonObject, str]] = {
+    "tolerates everything": ({"tolerations": [{"operator": "Exists"}]}, "tolerations: [{operator: Exists}]"),
+    "tolerates the cordon": (
+        {"tolerations": [{"key": CORDON, "effect": "NoSchedule", "operator": "Exists"}]},
+        f"tolerations: [{{key: {CORDON}, effect: NoSchedule, operator: Exists}}]",
+    ),
+    "names the node": ({"nodeName": "old-1"}, "nodeName: old-1"),
+    "has another scheduler": ({"schedulerName": "volcano"}, "schedulerName: volcano"),
+}
+KEPT = {"nodeSelector": {"fake.example/pool": OLD}}
+
+
+def bind_others(stage: Stage) -> None:
+    """Do as a scheduler that knows no cordons."""
+    for pod in stage.cluster.store.all_of(CORE["pods"]):
+        if text(pod, "spec", "schedulerName") == "volcano" and not text(pod, "spec", "nodeName"):
+            stage.cluster.store.update(CORE["pods"], {**pod, "spec": {**pod["spec"], "nodeName": "old-1"}})
+
+
+@pytest.mark.parametrize("kind", ["deployments", "replicationcontrollers", "statefulsets"])
+@pytest.mark.parametrize("case", IGNORING)
+def test_drain_when_pods_ignore_the_cordon_then_named_before_evicted_once_and_never_called_empty(
+    stage: Stage, case: str, kind: str
+) -> None:
+    more, line = IGNORING[case]
+    made = deployment("all", 2, **KEPT, **more)
+    if kind != "deployments":
+        made["spec"] |= {"serviceName": "all", "podManagementPolicy": "Parallel"} if kind == "statefulsets" else {}
+        made["spec"]["selector"] = {"app": "all"} if kind == "replicationcontrollers" else made["spec"]["selector"]
+    stage.put(kind, made)
+    stage.put("deployments", deployment("web", 2))
+    stage.meanwhile = partial(bind_others, stage)
+    for _ in range(6):
+        stage.meanwhile()
+        stage.pass_time(10)
+    with pytest.raises(Conflict) as caught:
+        stage.drain()
+    workload = f"{CORE[kind].kind} default/all"
+    assert [d.code for d in caught.value.diagnostics] == ["drain-consent"] * 2
+    assert caught.value.render().count(f"{workload} ignores the cordon ({line})") == 2
+    assert (stage.cordoned(), stage.kube.evicted) == ([], [])
+    before = {v.pod.uid for v in stage.occupants(allow=True).left}
+    done = stage.drain(allow=True)
+    assert str(done) == f"2 nodes cordoned; 2 pods of {workload} ignore the cordon and end with the node"
+    assert (sorted(stage.kube.uids), len(before)) == (sorted(before), 4)
+    stage.require_drained(allow=True)
+    with pytest.raises(Conflict, match="default/all"):
+        stage.require_drained()
+
+
+def test_drain_when_a_pod_comes_late_then_evicted_once_and_empty_is_said_of_two_lists(stage: Stage) -> None:
+    late = iter([None, None, "late-1", None, "late-2"])
+    stage.put("deployments", deployment("web", 1))
+    stage.pass_time(60)
+
+    def come() -> None:
+        if name := next(late, None):  # as one that the scheduler had bound before it saw the cordon
+            owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "x", "controller": True}
+            meta = {"name": name, "ownerReferences": [owner]}
+            stage.put("pods", {"metadata": meta, "spec": pod_spec(nodeName="old-2")})
+
+    stage.meanwhile = come
+    assert str(stage.drain()) == "2 nodes cordoned and empty"
+    assert (len(stage.kube.evicted), stage.kube.evicted[1:]) == (3, ["default/late-1", "default/late-2"])
+    looks = [at for at, nodes in stage.kube.looks if len(nodes) == 2]
+    assert looks[-1] - looks[-4] > 10
+
+
+def test_drain_when_a_node_is_uncordoned_meanwhile_then_cordoned_again_and_all_on_it_evicted_once(stage: Stage) -> None:
+    stage.put("deployments", deployment("all", 2, **KEPT, tolerations=[{"operator": "Exists"}]))
+    stage.pass_time(60)
+    undone: list[str] = []
+
+    def uncordon() -> None:
+        if len(stage.kube.uids) == 2 and not undone:
+            undone.extend(v.pod.uid for v in stage.occupants(allow=True).left if v.pod.node == "old-1")
+            node = next(one for one in stage.kube.objects(NODES) or () if text(one, "metadata", "name") == "old-1")
+            assert stage.kube.change_object(NODES, node, [{"op": "remove", "path": "/spec/unschedulable"}])
+
+    stage.meanwhile = uncordon
+    done = stage.drain(allow=True)
+    assert stage.cordoned() == ["old-1", "old-2"]
+    assert done.ending == (("Deployment default/all", 2),)
+    assert len(stage.kube.uids) == len(set(stage.kube.uids))
+    assert undone
+    assert set(undone) <= set(stage.kube.uids)
+
+
+def test_drain_when_pods_are_not_made_again_then_waits_a_minute_and_says_so(stage: Stage) -> None:
+    ordered = deployment("ordered", 2, **KEPT)
+    ordered["spec"] |= {"serviceName": "ordered"}  # the second one waits for the first one, which has no place
+    stage.put("statefulsets", ordered)
+    stage.pass_time(60)
+    begun = stage.clock.now()
+    done = stage.drain()
+    assert str(done) == (
+        "2 nodes cordoned and empty; not all pods were made again: StatefulSet default/ordered (1 of 2)"
+    )
+    assert stage.clock.now() - begun >= 60
+    assert "waiting for StatefulSet default/ordered (1 of 2) to make pods again" in stage.messages()
+
+
+def test_drain_when_stopped_beside_a_new_pool_then_says_what_stands_and_the_way_back(stage: Stage) -> None:
+    stage.put("deployments", deployment("web", 1))
+    stage.put("poddisruptionbudgets", budget("keep", "web", minAvailable=1))
+    stage.pass_time(60)
+    stage.beside = NEW
+    with pytest.raises(Stopped):
+        stage.drain(stop_after=20)
+    (standing,) = stage.last.standing.values()
+    assert standing.startswith("stopped: a100 is drained no further; cordoned: old-1, old-2; ")
+    assert "a100 and a100b both run, and cost" in standing
+    assert "1 pod left: default/web-" in standing
+    assert "budget default/keep: minAvailable 1 needs 1 of its 1 pods" in standing
+    assert standing.endswith("to give it up: gpukube pool drain a100 --undo -f pools.yaml")
 
 
 @pytest.mark.parametrize("pods", [40, pytest.param(500, marks=pytest.mark.slow)])

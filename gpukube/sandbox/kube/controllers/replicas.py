@@ -35,6 +35,7 @@ _API_VERSIONS = {
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
     "StatefulSet": "apps/v1",
     "Job": "batch/v1",
 }
@@ -106,16 +107,18 @@ def owned_by(owner: JsonObject, objects: list[JsonObject]) -> list[JsonObject]:
 class ReplicaSets:
     """Keeps as many pods of each ReplicaSet as it asks for."""
 
-    watches = ("replicasets", "pods")
+    watches: tuple[str, ...] = ("replicasets", "pods")
     stands_for = "kube-controller-manager"
+    kind = "ReplicaSet"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
-        self._events = Recorder(api, clock, "replicaset-controller")
+        self._events = Recorder(api, clock, f"{self.kind.lower()}-controller")
 
     async def reconcile(self) -> float | None:
-        """Bring every ReplicaSet in line."""
-        owners = await self._api.list("replicasets")
+        """Bring every one in line."""
+        plural = self.watches[0]
+        owners = await self._api.list(plural)
         pods = await self._api.list("pods") if owners else []
         for owner in owners:
             living = [
@@ -123,11 +126,11 @@ class ReplicaSets:
             ]
             missing = int(spec(owner).get("replicas", 1)) - len(living)
             for _ in range(missing):
-                await make_pod(self._api, self._events, ("replicasets", owner), new_pod("ReplicaSet", owner, {}))
+                await make_pod(self._api, self._events, (plural, owner), new_pod(self.kind, owner, {}))
             # The youngest and unready go first.
             for pod in sorted(living, key=is_ready)[: max(0, -missing)]:
                 await self._api.delete("pods", pod)
-                await self._events.tell("replicasets", owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+                await self._events.tell(plural, owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
             ready = sum(map(is_ready, living))
             numbers = {
                 "replicas": len(living),
@@ -137,8 +140,15 @@ class ReplicaSets:
                 "observedGeneration": meta(owner).get("generation", 1),
             }
             if any(status(owner).get(key) != value for key, value in numbers.items()):
-                await self._api.patch_status("replicasets", owner, numbers)
+                await self._api.patch_status(plural, owner, numbers)
         return None
+
+
+class ReplicationControllers(ReplicaSets):
+    """As ReplicaSets, for the older type."""
+
+    watches = ("replicationcontrollers", "pods")
+    kind = "ReplicationController"
 
 
 class Deployments:

@@ -7,6 +7,7 @@ objects do (`store`, controllers).
 from __future__ import annotations
 
 import json
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -63,6 +64,12 @@ class _Api:
         self._lead = Lead(cluster.clock)
 
     async def serve(self, request: Request) -> Response:
+        response = await self._answered(request)
+        # Not moved back: who compares two of them learns how much of the sandbox's time has passed.
+        response.headers["date"] = formatdate(self._cluster.clock.now(), usegmt=True)
+        return response
+
+    async def _answered(self, request: Request) -> Response:
         try:
             response = await self._route(request, self._user_of(request))
         except ApiProblem as problem:
