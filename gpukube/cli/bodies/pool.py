@@ -17,7 +17,8 @@ from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.bodies.plan_prices import plan_prices
 from gpukube.cli.options import Choices
-from gpukube.cli.rendering.leaving import leaving_lines
+from gpukube.cli.rendering.leaving import endless_words, leaving_lines
+from gpukube.cli.rendering.plan import endless_drains
 from gpukube.cli.stage import confirm, note_run, open_job
 from gpukube.cli.stderr import tell
 from gpukube.engine import commands, looking
@@ -185,14 +186,17 @@ def drain(choices: Choices, *, undo: bool) -> None:
     consent = DrainConsent(choices.allow_disruption, choices.drain_timeout * 60)
 
     def ask(job: Job, found: PoolDrain, sessions: Mapping[str, Session]) -> None:
+        endless = []
         with job.progress.paused():
             for pool in found.pools():
                 session = sessions[pool.cluster.key]
                 part = leaving_part(foresee(pool, session, session.kube(), job.run.clock.now()))
                 if part is not None:
+                    endless += filter(None, [endless_words(pool.name, part)])
                     tell(f"{pool.cluster.key}/{pool.name}")
                     out.show_lines(leaving_lines(visible_tree(part), indent="  ", whole=choices.verbose), sys.stderr)
-        confirm(choices, job, "drain", [_named(pool) for pool in found.pools()])
+        pools = ", ".join(_named(pool) for pool in found.pools())
+        confirm(choices, job, "drain", ["; ".join((pools, *endless))])
 
     def work(job: Job) -> Sequence[ClusterReport]:
         if undo:
@@ -366,4 +370,4 @@ def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> 
             for pool in cluster["pools"]:
                 pool["needs"] = []  # it was asked for before: what is missing is refused
         out.show_on_stderr(document, verbose=choices.verbose)
-    confirm(choices, job, "apply", [plan_summary(document)])
+    confirm(choices, job, "apply", ["; ".join((plan_summary(document), *endless_drains(document)))])

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import fact
+from gpukube.cli.rendering.prices import usd_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.cli.rendering.text import Line
     from gpukube.engine.documents.shapes.leaving import LeavingPart
+    from gpukube.engine.documents.shapes.prices import PoolPricePart
 
 _SHOWN: Final = 5
 """Lines of a kind, unless all are asked for."""
@@ -32,10 +34,28 @@ def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Li
 
 
 def leaving_words(part: LeavingPart) -> str:
-    """Say how many pods leave, and how long disruption budgets make that."""
-    minutes = round(part["seconds"] / 60)
+    """Say how many pods leave, and how long disruption budgets make that; nothing of that where there is no end."""
+    minutes, blocked = round(part["seconds"] / 60), len(part["blocked"])
     budgets = f"; budgets make that take about {minutes} min" if minutes else ""
+    if blocked:
+        budgets = f"; {blocked} of them never {'does by itself' if blocked == 1 else 'do by themselves'}"
     return f"{part['pods']} pod{'' if part['pods'] == 1 else 's'} leave{budgets}"
+
+
+def endless_words(name: str, part: LeavingPart | None, price: PoolPricePart | None = None) -> str:
+    """Say of a drain that does not end by itself what would end it, and what two pools cost meanwhile; "" of others.
+
+    Args:
+        name: The pool's.
+        part: What is foreseen.
+        price: Where both pools run until it ends.
+    """
+    if part is None or not part["blocked"]:
+        return ""
+    fixes = dict.fromkeys(pod["fix"] for pod in part["blocked"])
+    both = price["whileBothRun"] if price else None
+    cost = f"; meanwhile both pools cost {usd_range(both)} USD/h" if both else ""
+    return f"the drain of {name} will not end by itself; to end it, {'; '.join(few(list(fixes), more=''))}{cost}"
 
 
 def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
@@ -64,7 +84,7 @@ def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
     ]  # fmt: skip
 
 
-def few(lines: Sequence[str], *, whole: bool, more: str) -> Iterator[str]:
+def few(lines: Sequence[str], *, whole: bool = False, more: str) -> Iterator[str]:
     """Give the first lines of a kind, and say how many more there are, and where."""
     shown = lines if whole else lines[:_SHOWN]
     yield from shown

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.durations import duration_words
-from gpukube.cli.rendering.leaving import leaving_lines
+from gpukube.cli.rendering.leaving import endless_words, leaving_lines
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
     INDENT,
@@ -38,6 +38,7 @@ from gpukube.cli.rendering.words import (
     toleration_lines,
     unread_line,
 )
+from gpukube.engine.documents.leaving import has_no_end
 from gpukube.engine.documents.summary import plan_summary
 
 if TYPE_CHECKING:
@@ -68,9 +69,17 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
         yield gpu_line(document)
     if duration := document["summary"]["duration"]:
         yield Hung(Text("time: "), Text(duration_words(duration)))
+    yield from (Hung(Text("time: "), Text(f"no estimate: {words}")) for words in endless_drains(document))
     yield from _price(document, view)
     yield from _unread(document)
     yield from _needs(document)
+
+
+def endless_drains(document: PlanDocument) -> Iterator[str]:
+    """Say which drains do not end by themselves."""
+    for pool in (pool for cluster in document["clusters"] for pool in cluster["pools"]):
+        if has_no_end(pool):
+            yield endless_words(pool["name"], pool["leaving"], pool["price"])
 
 
 def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:

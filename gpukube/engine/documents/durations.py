@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.engine.plan.durations import cluster_duration, pool_duration
+from gpukube.engine.plan.durations import cluster_duration, never_ends, pool_duration
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 
 
 def duration_of_pool(plan: PoolPlan) -> DurationPart | None:
-    """Describe how long one pool would take; None where nothing happens to it, or its cloud says nothing."""
+    """Describe how long one pool would take; None where nothing happens, its cloud says nothing, or it has no end."""
     known = load_provider(plan.cluster.provider).durations
     return _part(pool_duration(plan, known)) if known else None
 
 
 def duration_of_cluster(plan: ClusterPlan) -> DurationPart | None:
-    """Describe how long a cluster would take, whose pools wait for each other as far as its cloud wants it."""
+    """Describe how long a cluster would take, whose pools wait for each other as far as its cloud wants it.
+
+    None as of a pool, and where one of its pools has no end.
+    """
     provider = load_provider(plan.cluster.provider)
     known = provider.durations
-    if known is None:
+    if known is None or any(map(never_ends, plan.pools)):
         return None
     pools = [(pool.name, found) for pool in plan.pools if (found := pool_duration(pool, known))]
     return _part(cluster_duration(pools, provider.pools_at_once))

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.leaving import KeptPod, Leaving
     from gpukube.engine.documents.shapes.leaving import KeptPodPart, LeavingPart
+    from gpukube.engine.documents.shapes.plan import PoolPart
 
 
 def leaving_part(found: Leaving | None) -> LeavingPart | None:
@@ -31,6 +32,12 @@ def leaving_part(found: Leaving | None) -> LeavingPart | None:
         "pins": [{"object": pin.object, "field": pin.field, "label": pin.label} for pin in found.pins],
         "unread": list(found.unread),
     }
+
+
+def has_no_end(pool: PoolPart) -> bool:
+    """Return whether the drain of a pool that is replaced waits for what nothing brings about by itself."""
+    leaving = pool["leaving"]
+    return pool["action"] == "replace" and leaving is not None and bool(leaving["blocked"])
 
 
 def _kept(pods: Sequence[KeptPod]) -> list[KeptPodPart]:

@@ -10,7 +10,7 @@ from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.tolerations import pod_tolerations
-from gpukube.engine.documents.leaving import leaving_part
+from gpukube.engine.documents.leaving import has_no_end, leaving_part
 from gpukube.engine.documents.parts import (
     WEIGHTS,
     change_part,
@@ -132,7 +132,9 @@ def plan_totals(clusters: Sequence[ClusterPart], gpus: GpuSum, prices: PriceBook
         "clusters": len(clusters),
         "clustersFailed": sum(cluster["error"] is not None for cluster in clusters),
         "clustersUnknown": sum(bool(cluster["unknown"]) for cluster in clusters),
-        "duration": max(
+        "duration": None
+        if any(has_no_end(pool) for cluster in clusters for pool in cluster["pools"])
+        else max(
             (part for cluster in clusters if (part := cluster["duration"])),
             key=lambda part: part["mostSeconds"],
             default=None,

@@ -64,12 +64,12 @@ class Duration:
 
 
 def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
-    """Estimate one pool; None where nothing happens to it."""
+    """Estimate one pool; None where nothing happens to it, and where it does not end by itself."""
     if plan.action == "create":
         return Duration(tuple(_made(plan, known)))
     if plan.action == "delete":
         return Duration((Term("pool being deleted", known.delete),))
-    if plan.action == "replace":
+    if plan.action == "replace" and not never_ends(plan):
         gone = [Term("pool being deleted", known.delete)]
         leaving = [Term("pods leaving", _LEAVING)] if plan.loss is None or plan.loss.pods != () else []
         made = list(_made(plan, known))
@@ -80,6 +80,11 @@ def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
     if plan.action in ("update", "adopt") and plan.requests:
         return Duration(tuple(_changed(plan, known)))
     return None
+
+
+def never_ends(plan: PoolPlan) -> bool:
+    """Return whether a pool's drain waits for what nothing brings about by itself."""
+    return plan.action == "replace" and plan.leaving is not None and bool(plan.leaving.blocked)
 
 
 def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:

@@ -8,6 +8,7 @@ import pytest
 
 from gpukube.cluster.drain.judge import blocked_gangs, delays, gangs, judge
 from gpukube.cluster.drain.pods import Gang, disruption_budget, go_duration, node_pod
+from gpukube.cluster.kube.views import CORDON
 
 if TYPE_CHECKING:
     from gpukube.cluster.drain.judge import Verdict
@@ -160,3 +161,40 @@ def test_delays_when_a_budget_lets_pods_go_in_turns_then_turns_of_grace_and_star
     assert (found.budget, found.pods, found.allowed) == ("ml/b", 5, 2)
     assert found.seconds == 3 * (20 + 90 + 10)
     assert delays(judge(pods[:2], [shared], NOW), [shared]) == ()
+
+
+def test_pod_when_clocks_of_server_and_kubelet_differ_then_its_start_up_is_by_one_of_them() -> None:
+    obj = {
+        "metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"},
+        "status": {
+            "startTime": "1970-01-12T12:00:00Z",
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-12T12:01:30Z"}],
+        },
+    }
+    assert node_pod(obj).startup_s == 90
+
+
+TEMPLATES: list[tuple[dict[str, object], str]] = [
+    ({}, ""),
+    ({"schedulerName": "default-scheduler"}, ""),
+    ({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}, ""),
+    ({"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]}, ""),
+    ({"tolerations": [{"key": CORDON, "value": "x"}]}, ""),
+    ({"tolerations": [{"key": CORDON}]}, f"tolerations: [{{key: {CORDON}}}]"),
+    ({"tolerations": [{"key": "a"}, {"operator": "Exists"}]}, "tolerations: [{operator: Exists}]"),
+    ({"schedulerName": "volcano"}, "schedulerName: volcano"),
+]
+
+
+@pytest.mark.parametrize(("spec", "line"), TEMPLATES)
+def test_pod_when_its_template_is_read_then_the_line_that_a_cordon_does_not_stop(
+    spec: dict[str, object], line: str
+) -> None:
+    owner = [{"kind": "ReplicaSet", "name": "web-1", "controller": True}]
+    meta = {"name": "web-1-x", "namespace": "ml", "ownerReferences": owner}
+    above = {"metadata": {"ownerReferences": [{"kind": "Deployment", "name": "web", "controller": True}]}}
+    made = node_pod({"metadata": meta, "spec": spec}, above)
+    assert (made.ignores, made.workload) == (line, "Deployment ml/web")
+    assert node_pod({"metadata": {**meta, "ownerReferences": []}, "spec": spec}).ignores == ""
+    named = {**above, "spec": {"template": {"spec": {"nodeName": "n1"}}}}
+    assert node_pod({"metadata": meta, "spec": spec}, named).ignores == "nodeName: n1"

@@ -53,6 +53,11 @@ POD = {
 }
 
 
+def test_node_when_cordoned_then_known_before_a_controller_taints_it() -> None:
+    assert not node_view(NODE).cordoned
+    assert node_view({**NODE, "spec": {"unschedulable": True}}).cordoned
+
+
 def test_node_when_read_then_devices_taints_and_readiness() -> None:
     node = node_view(NODE)
     assert (node.name, node.ready, node.os_image) == ("n1", True, "Bottlerocket OS")

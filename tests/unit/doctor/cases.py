@@ -409,6 +409,7 @@ CASES: dict[str, tuple[str, Evidence]] = {
     ),
     "a node that says nothing of itself": ("node-not-ready", patient(replace(GPU_NODE, conditions={}))),
     "cordoned": ("node-cordoned", patient(replace(GPU_NODE, taints=(GPU_TAINT, CORDON)))),
+    "cordoned, and no controller has tainted it": ("node-cordoned", patient(replace(GPU_NODE, unschedulable=True))),
     "no taint": ("gpu-node-untainted", patient(replace(GPU_NODE, taints=()), pods=(pod(),))),
     "plugin pod not made on one node": (
         "plugin-pods-refused",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpukube.cli.rendering.durations import duration_words
+from gpukube.cli.rendering.plan import endless_drains
 from gpukube.core.durations import CloudDurations, Span
 from gpukube.core.fields import COUNT, DISK_SIZE, label
+from gpukube.core.leaving import KeptPod, Leaving
 from gpukube.core.owners.labels import CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, ClassifiedChange, Loss, Nodes, PoolPlan, UpdateRow
@@ -79,6 +81,18 @@ def test_pool_when_replaced_then_pods_leave_before_anything_is_deleted() -> None
     replaced = replace(NEW, action="replace")
     assert terms(replaced)[:2] == ["pods leaving", "pool being deleted"]
     assert "pods leaving" not in terms(replace(replaced, loss=Loss(1, 8, ())))
+
+
+def test_plan_when_a_drain_has_no_end_then_no_estimate_but_what_would_end_it_and_what_it_costs() -> None:
+    kept = KeptPod("ml/web-1", "n1", "budget ml/keep: minAvailable is 100%", "lower it: kubectl -n ml edit pdb keep")
+    endless = replace(NEW, action="replace", leaving=Leaving(2, blocked=(kept,)))
+    document = plan_document([ClusterPlan(CLUSTER, FACTS, pools=(NEW, endless))], ())
+    new, old = document["clusters"][0]["pools"]
+    assert (new["duration"] is not None, old["duration"], document["summary"]["duration"]) == (True, None, None)
+    assert old["price"] is not None
+    old["price"]["whileBothRun"] = {"min": 2.56, "max": 2.56}
+    words = f"the drain of {NEW.name} will not end by itself; to end it, lower it: kubectl -n ml edit pdb keep"
+    assert list(endless_drains(document)) == [f"{words}; meanwhile both pools cost 2.56 USD/h"]
 
 
 def test_cluster_when_pools_wait_for_each_other_then_the_longest_chain() -> None:
