@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.planning import ClusterPlan
 
 
-def find_pools(
+def find_pools(  # noqa: PLR0913 - what makes a name mean something else
     plans: Sequence[ClusterPlan],
     owners: Sequence[str],
     names: Sequence[str],
