@@ -184,7 +184,7 @@ HELM: Final[dict[str, str]] = {
     "helm-old": "The helm command is older than what is needed.",
     "helm-timeout": "Helm timed out.",
     "helm-crash": "The embedded Helm ended without an answer.",
-    "helm-field-conflict": "An object of the release was edited by hand.",
+    "helm-field-conflict": "Somebody else holds fields of an object of the release.",
     "helm-ownership": "An object of the chart exists already and belongs to something else.",
     "release-busy": "Another Helm run is changing the release.",
     "release-moved": "Another run changed the release at the same moment.",

@@ -334,7 +334,7 @@ class ChartNotFound(HelmError):
 
 
 class FieldConflict(HelmError):
-    """An object of the release was edited by hand, and Helm does not overwrite another editor's fields."""
+    """Somebody else holds fields of an object of the release, which Helm does not overwrite."""
 
     default_code = "helm-field-conflict"
 

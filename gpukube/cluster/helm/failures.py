@@ -74,8 +74,9 @@ _ROWS: Final[tuple[_Row, ...]] = (
         r"conflict with \"|conflicts? with \"|Apply failed with \d+ conflict|conflict occurred while applying",
         FieldConflict,
         "helm-field-conflict",
-        "an object of the release was edited by hand, and Helm 4 does not overwrite fields of another field manager",
-        "delete the object named (kubectl -n {namespace} delete ...) and run again: Helm creates it again",
+        "somebody else holds fields of {object}, which Helm 4 does not overwrite",
+        "{show} --output yaml --show-managed-fields shows who: let them leave the object alone, and run again, which takes "
+        "the fields back",
     ),
     _Row(
         r"invalid ownership metadata|cannot be imported into the current release|exists and cannot be",
@@ -173,6 +174,11 @@ _LOGIN: Final = _Row(
 )
 """Decides first where a chart is fetched: the same words would else be taken for the cluster's."""
 _PULL: Final = "helm pull"
+_CONFLICT: Final = re.compile(
+    r"applying object (?P<namespace>[^/\s]*)/(?P<name>\S+) \S+, Kind=(?P<kind>\w+): (?P<why>Apply failed.*)", re.DOTALL
+)
+"""As Helm words it, with the namespace left out of an object of the whole cluster (helm.sh/helm v4.2.3
+pkg/kube/client.go, patchResourceServerSide), before what the API server says, in several lines."""
 _PULL_BY_HAND: Final = "helm pull {chart} --repo {repo} shows whether the chart can be had; --chart takes its archive"
 _HISTORY: Final = "helm history {name} --namespace {namespace} shows what happened before"
 _WEBHOOK: Final = 'admission webhook "'
@@ -206,7 +212,20 @@ def explain_helm(output: str, where: Where, words: dict[str, str]) -> GpukubeErr
         # Before a chart is had, nothing was asked of the cluster.
         fix = _PULL_BY_HAND if where.source == _PULL else _HISTORY
         return HelmError(f"Helm refuses: {line}", where=where, fix=fix.format(**words))
-    return row.makes(row.message, where=where, why=line, fix=row.fix.format(**words), code=row.code)
+    if row.makes is FieldConflict:
+        line, words = _conflicting(output, line, words)
+    return row.makes(row.message.format(**words), where=where, why=line, fix=row.fix.format(**words), code=row.code)
+
+
+def _conflicting(output: str, line: str, words: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Name the object that a conflict is about, and how it is looked at; what is said of it, as one line."""
+    found = _CONFLICT.search(output)
+    if found is None:
+        return line, {**words, "object": "an object of the release", "show": "kubectl get TYPE NAME"}
+    placed = f" --namespace {found['namespace']}" if found["namespace"] else ""
+    name = f"{found['namespace']}/{found['name']}".removeprefix("/")
+    show = f"kubectl get {found['kind'].lower()} {found['name']}{placed}"
+    return " ".join(found["why"].split())[:_MOST], {**words, "object": f"{found['kind']} {name}", "show": show}
 
 
 def _line(output: str) -> str:

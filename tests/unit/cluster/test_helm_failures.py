@@ -169,3 +169,31 @@ def test_explain_when_a_chart_is_not_had_then_no_history_of_a_release_that_may_n
 ) -> None:
     found = explain_helm(said, Where("helm pull"), words_of("nvidia-device-plugin")).diagnostics[0]
     assert (found.code, fix in found.fix, "history" in found.fix) == (code, True, False)
+
+
+CONFLICTS = {
+    "in a namespace": (
+        "conflict occurred while applying object gpukube-system/x /v1, Kind=ConfigMap: Apply failed with 2 conflicts: "
+        'conflicts with "kubectl-edit" using v1:\n- .data.a\n- .data.b',
+        "ConfigMap gpukube-system/x",
+        "kubectl get configmap x --namespace gpukube-system --output yaml --show-managed-fields",
+        'Apply failed with 2 conflicts: conflicts with "kubectl-edit" using v1: - .data.a - .data.b',
+    ),
+    "of the whole cluster": (
+        "conflict occurred while applying object /x rbac.authorization.k8s.io/v1, Kind=ClusterRole: Apply failed with "
+        '1 conflict: conflict with "helm": .rules',
+        "ClusterRole x",
+        "kubectl get clusterrole x --output yaml --show-managed-fields",
+        'Apply failed with 1 conflict: conflict with "helm": .rules',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONFLICTS)
+def test_explain_when_fields_are_held_by_somebody_else_then_the_object_is_named_where_it_is(case: str) -> None:
+    said, named, show, why = CONFLICTS[case]
+    found = explain_helm(said, Where("helm upgrade"), words_of("nvidia-device-plugin")).diagnostics[0]
+    assert found.seen == f"somebody else holds fields of {named}, which Helm 4 does not overwrite"
+    assert found.fix.startswith(show)
+    assert found.why == why
+    assert "delete" not in found.fix
