@@ -175,6 +175,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
     "operator-driver": "The GPU Operator installs the driver on all its nodes or on none, for one operating system.",
     "operator-strays": "The GPU Operator would also serve nodes outside its pools.",
+    "kube-refused": "The cluster refuses an object of the chart, in a trial.",
     "release-migration": "The cluster has gpukube's other release: the device-plugin chart, or the GPU Operator.",
 }
 """What the Kubernetes API of a cluster says, and what was found in it."""
@@ -186,6 +187,7 @@ HELM: Final[dict[str, str]] = {
     "helm-crash": "The embedded Helm ended without an answer.",
     "helm-field-conflict": "Somebody else holds fields of an object of the release.",
     "helm-ownership": "An object of the chart exists already and belongs to something else.",
+    "release-needed": "Pools or nodes still need the release.",
     "release-busy": "Another Helm run is changing the release.",
     "release-moved": "Another run changed the release at the same moment.",
     "release-open": "Helm changed the release but could not record it.",

@@ -51,6 +51,7 @@ MODULES: Final = {
     "schema": "gpukube.cli.commands.schema",
     "init": "gpukube.cli.commands.init",
     "pool": "gpukube.cli.commands.pool",
+    "release": "gpukube.cli.commands.release",
     "workload": "gpukube.cli.commands.workload",
     "report": "gpukube.cli.commands.report",
     "catalog": "gpukube.cli.commands.catalog",

@@ -17,19 +17,17 @@ _CI: Final = (*_MARKDOWN, "github", "junit")
 _REPORTED: Final = (*_DATA, *_CI)
 _PLANNED: Final = (*_REPORTED, "codequality", "gitlab-terraform")
 _FOUND: Final = ("table", "text", "json", "yaml", *_CI, "codequality", "sarif")
+REPORTS: Final = (
+    *("Create", "Apply", "Scale", "Delete", "Release", "ReleaseRemoval"),
+    *("Drain", "Wait", "Verify"),
+)
+"""Kinds that say what became of pools and clusters, all alike."""
 FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Plan": (*_PLANNED, "terraform-json"),
     "Diff": _PLANNED,
     "PoolList": (*_WIDE, "name", *_MARKDOWN),
     "Pool": (*_WIDE, "name"),
-    "Create": _REPORTED,
-    "Apply": _REPORTED,
-    "Scale": _REPORTED,
-    "Delete": _REPORTED,
-    "Release": _REPORTED,
-    "Drain": _REPORTED,
-    "Wait": _REPORTED,
-    "Verify": _REPORTED,
+    **dict.fromkeys(REPORTS, _REPORTED),
     "Doctor": _REPORTED,
     "Permissions": _DATA,
     "Validation": _FOUND,
@@ -63,6 +61,7 @@ KINDS: Final[Mapping[str, str]] = {
     "pool release": "Release",
     "pool drain": "Drain",
     "pool verify": "Verify",
+    "release remove": "ReleaseRemoval",
     "workload lint": "Lint",
     "workload fit": "Fit",
     "catalog list": "CatalogList",

@@ -38,6 +38,7 @@ RENDERERS: Final[Mapping[str, str]] = {
     "Scale": "report:render_report",
     "Delete": "report:render_report",
     "Release": "report:render_report",
+    "ReleaseRemoval": "report:render_report",
     "Drain": "report:render_report",
     "Wait": "report:render_report",
     "Verify": "report:render_report",

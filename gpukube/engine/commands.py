@@ -16,6 +16,7 @@ from gpukube.engine.change.delete import delete_pools, plan_deletion
 from gpukube.engine.change.pool_drain import drain_pools, plan_drain, undo_drains
 from gpukube.engine.change.proving import verify_pools
 from gpukube.engine.change.releasing import plan_release, release_pools
+from gpukube.engine.change.removing import plan_release_removal, remove_releases
 from gpukube.engine.change.scale import plan_scaling, scale_pools
 from gpukube.engine.change.waiting import wait_for_pools
 from gpukube.engine.looking import plan_clusters
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from gpukube.engine.change.pool_drain import PoolDrain
     from gpukube.engine.change.probing import Probing
     from gpukube.engine.change.releasing import Releasing
+    from gpukube.engine.change.removing import Removal
     from gpukube.engine.change.scale import Scaling, Size
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.prepare import Prepared
@@ -169,6 +171,19 @@ def release(
         releasing = plan_release(plans, sessions, prepared.owners, names)
         confirm(releasing)
         return release_pools(releasing, sessions, run)
+
+    return _carry_out(prepared, run, Scope(skip_cluster=True), work)
+
+
+def remove_release(
+    prepared: Prepared, run: Run, confirm: Callable[[Removal], None] = lambda _removal: None
+) -> tuple[ClusterReport, ...]:
+    """Uninstall gpukube's own release from the clusters where no pool and no node needs it."""
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        removal = plan_release_removal(plans, sessions, run)
+        confirm(removal)
+        return remove_releases(removal, sessions, run)
 
     return _carry_out(prepared, run, Scope(skip_cluster=True), work)
 

@@ -163,6 +163,17 @@ def release(choices: Choices) -> None:
     _report(choices, "Release", work)
 
 
+def remove_release(choices: Choices) -> None:
+    """Uninstall gpukube's own release where nothing needs it, after asking."""
+
+    def work(job: Job) -> Sequence[ClusterReport]:
+        return commands.remove_release(
+            job.prepared, job.run, lambda removal: confirm(choices, job, "remove", removal.releases())
+        )
+
+    _report(choices, "ReleaseRemoval", work)
+
+
 def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int | None) -> None:
     """Give a live pool another size; asks when nodes go away."""
     size = Size(nodes, minimum, maximum)

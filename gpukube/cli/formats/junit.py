@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
 from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, workload_name
+from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.lines import difference_lines, plural
 from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
 from gpukube.engine.documents.shards import part_line
@@ -315,7 +316,7 @@ def _steps(findings: Iterable[Finding]) -> str:
 _MAKERS: Final[Mapping[str, Callable[..., Suites]]] = {  # each takes the shape of its own kind
     "Plan": _planned,
     "Diff": _planned,
-    **dict.fromkeys(("Create", "Apply", "Scale", "Delete", "Release", "Drain", "Wait", "Verify"), _reported),
+    **dict.fromkeys(REPORTS, _reported),
     "Doctor": _examined,
     "Validation": _found,
     "Lint": _found,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cli.formats.cutting import TIER, Block, Frame, fitted
 from gpukube.cli.formats.notes import fit_lines, sum_lines, workload_name
+from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.leaving import few, leaving_facts, leaving_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
@@ -509,7 +510,7 @@ _MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each takes t
     "Plan": _plan,
     "Diff": _plan,
     "PoolList": _list,
-    **dict.fromkeys(("Create", "Apply", "Scale", "Delete", "Release", "Drain", "Wait", "Verify"), _report),
+    **dict.fromkeys(REPORTS, _report),
     "Doctor": _doctor,
     "Validation": _found,
     "Lint": _found,

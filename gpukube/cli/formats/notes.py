@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import difference_lines, plural
 from gpukube.cli.rendering.report import outcome_words
@@ -254,7 +255,7 @@ def reason_lines(found: Diagnostic) -> list[str]:
 _MAKERS: Final[Mapping[str, Callable[..., Iterator[Note]]]] = {  # each takes the shape of its own kind
     "Plan": _planned,
     "Diff": _planned,
-    **dict.fromkeys(("Create", "Apply", "Scale", "Delete", "Release", "Drain", "Wait", "Verify"), _reported),
+    **dict.fromkeys(REPORTS, _reported),
     "Doctor": _examined,
     "Validation": _found,
     "Lint": _found,

@@ -75,8 +75,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
         FieldConflict,
         "helm-field-conflict",
         "somebody else holds fields of {object}, which Helm 4 does not overwrite",
-        "{show} --output yaml --show-managed-fields shows who: let them leave the object alone, and run again, which takes "
-        "the fields back",
+        "{show} --output yaml --show-managed-fields shows who: let them leave the object alone, and run again, which "
+        "takes the fields back",
     ),
     _Row(
         r"invalid ownership metadata|cannot be imported into the current release|exists and cannot be",

@@ -331,6 +331,15 @@ class ReleaseManager:
         leaving = Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
         return uninstall_release(self._engine, self._cluster.access, self._cluster.kube, leaving)
 
+    def take_away(self, kind: ReleaseKind) -> None:
+        """Remove one of our releases that nothing follows, once no other run changes it; done again, it is fine.
+
+        Raises:
+            As remove.
+        """
+        live = self._repaired(self._live(kind), kind)
+        self.remove(Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind, there=live is not None))
+
     def remove(self, leaving: Leaving) -> None:
         """Take away what another release is to follow, and wait until its plugin is gone from all nodes.
 

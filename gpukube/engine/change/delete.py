@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.names import RELEASE_KINDS
 from gpukube.cluster.release.entries import dropped_entries
+from gpukube.cluster.release.migration import is_there
+from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.plan import plan_removal
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, remove_pool, started
@@ -99,8 +103,26 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
         release = f"release: not read; the same delete or the next apply removes entries: {plan.unknown}"
     elif plan.seen is not None and all(report.is_settled for report in reports):
         release, gone = _tidied(plan, absent, session, run)
+        release = "; ".join(filter(None, (release, _unneeded(plan, run))))
     reports += [replace(gone, pool=name, name=name) for name in absent]
     return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def _unneeded(plan: ClusterPlan, run: Run) -> str:
+    """Say that no pool needs the release any more, and what removes it; "" where there is none, or one does."""
+    kinds = [kind for kind in RELEASE_KINDS if plan.seen and is_there(plan.seen.release_of(kind))]
+    going = {pool.name for pool in plan.pools}
+    staying = [pool for pool in plan.live if pool.name not in going]
+    names = [
+        kind.address
+        for kind in kinds
+        if not any(pool.labels.get(ADVERTISER_LABEL) == kind.advertiser for pool in staying)
+    ]
+    words = ["gpukube", "release", "remove", *shlex.split(run.spec_options)]
+    while "--owner" in words:  # a cluster has one release, of all owners
+        at = words.index("--owner")
+        del words[at : at + 2]
+    return f"no pool needs {', '.join(names)} now; to remove it: {shlex.join(words)}" if names else ""
 
 
 def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:

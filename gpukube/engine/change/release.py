@@ -21,10 +21,11 @@ from gpukube.core.permissions import PRINT_POLICY
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release.manager import ReleaseManager
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.values import PoolPlan
@@ -78,7 +79,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         Cluster(session.access(), kube),
         run.environ,
         run.chart,
-        clock=_helm_clock(run),
+        clock=helm_clock(run),
         notify=lambda message: run.report("release", message, key),
     )
     try:
@@ -87,7 +88,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
         manager.close()
 
 
-def _helm_clock(run: Run) -> Clock:
+def helm_clock(run: Run) -> Clock:
     """Give Helm's keeper the run's time: its pauses end with the run, and so do its children."""
     wait = run.wait(run.resume, lambda _message: None)
     pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was changing the release")  # noqa: E731
@@ -229,6 +230,29 @@ def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
     gone = {(resource, group) for row in leaving for _verb, resource, group in row if resource != _TYPES}
     deleted = [("delete", resource, group) for resource, group in sorted(gone)]
     return (*needed, *deleted) if any(item.there for item in release.leaves) else needed
+
+
+def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> None:
+    """Refuse to begin with taking releases away what may not be ended.
+
+    Raises:
+        AccessError: Something of them may not be deleted; names it.
+        ClusterError: The cluster.
+    """
+    needed = {row[1:] for kind in kinds for row in (*NEEDED, *NEEDED_BESIDES.get(kind.chart, ())) if row[1] != _TYPES}
+    missing = [
+        f"delete {resource}"
+        for resource, group in sorted(needed)
+        if not kube.may("delete", resource, group=group, namespace=NAMESPACE)
+    ]
+    if missing:
+        raise AccessError(
+            f"not allowed in the cluster: {', '.join(missing)}",
+            where=key,
+            why=f"releases of namespace {NAMESPACE} are uninstalled whole",
+            fix=f"get a role that allows it: {PRINT_POLICY} prints one for a spec with pools that need the release",
+            code="kube-permissions",
+        )
 
 
 def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:

@@ -20,6 +20,7 @@ SCHEMA_NAMES: Final = {
     "Scale": "report",
     "Delete": "report",
     "Release": "report",
+    "ReleaseRemoval": "report",
     "Drain": "report",
     "Wait": "report",
     "Verify": "report",

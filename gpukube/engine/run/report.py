@@ -69,17 +69,20 @@ class ClusterReport:
         pools: In the order of the spec.
         release: One line on the device-plugin release; "" when it was not looked at.
         error: What stopped the work on the cluster: before any pool was touched, or after all were done.
+        removed: Whether the release was to go, and is gone.
     """
 
     cluster: ClusterRef
     pools: tuple[PoolReport, ...]
     release: str = ""
     error: GpukubeError | None = None
+    removed: bool = False
 
 
 def exit_code(reports: Sequence[ClusterReport]) -> ExitCode:
     """Choose the exit code: 0 all well, 3 some well, else the cause's own code when all share one, else 1."""
     good = [pool.is_good for report in reports for pool in report.pools]
+    good += [True for report in reports if report.removed]
     clusters_failed = any(report.error is not None for report in reports)
     if not clusters_failed and all(good):
         return ExitCode.DONE

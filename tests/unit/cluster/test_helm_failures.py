@@ -171,17 +171,18 @@ def test_explain_when_a_chart_is_not_had_then_no_history_of_a_release_that_may_n
     assert (found.code, fix in found.fix, "history" in found.fix) == (code, True, False)
 
 
+APPLYING = "conflict occurred while applying object"
+CONFLICTS_WITH_EDIT = 'Apply failed with 2 conflicts: conflicts with "kubectl-edit" using v1'
+CONFLICT_WITH_HELM = 'Apply failed with 1 conflict: conflict with "helm"'
 CONFLICTS = {
     "in a namespace": (
-        "conflict occurred while applying object gpukube-system/x /v1, Kind=ConfigMap: Apply failed with 2 conflicts: "
-        'conflicts with "kubectl-edit" using v1:\n- .data.a\n- .data.b',
+        f"{APPLYING} gpukube-system/x /v1, Kind=ConfigMap: {CONFLICTS_WITH_EDIT}:\n- .data.a\n- .data.b",
         "ConfigMap gpukube-system/x",
         "kubectl get configmap x --namespace gpukube-system --output yaml --show-managed-fields",
         'Apply failed with 2 conflicts: conflicts with "kubectl-edit" using v1: - .data.a - .data.b',
     ),
     "of the whole cluster": (
-        "conflict occurred while applying object /x rbac.authorization.k8s.io/v1, Kind=ClusterRole: Apply failed with "
-        '1 conflict: conflict with "helm": .rules',
+        f"{APPLYING} /x rbac.authorization.k8s.io/v1, Kind=ClusterRole: {CONFLICT_WITH_HELM}: .rules",
         "ClusterRole x",
         "kubectl get clusterrole x --output yaml --show-managed-fields",
         'Apply failed with 1 conflict: conflict with "helm": .rules',

@@ -13,7 +13,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 )
 from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
-ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Drain", "Release", "Wait", "Verify"]
+ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Drain", "Release", "ReleaseRemoval", "Wait", "Verify"]
 
 
 class Finding(TypedDict):
