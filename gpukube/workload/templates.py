@@ -1,10 +1,13 @@
 """Pod templates, wherever an object has them: its path, its role, how many pods it stands for.
 
-Pure. Lives here: the kinds and where they keep their templates. Must not live here: what is in a template.
+Pure. Lives here: the kinds and where they keep their templates, and the search of all other kinds. Must not live here:
+what is in a template.
 
 Kinds: Pod, PodTemplate, Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob, JobSet
 (jobset.x-k8s.io), RayCluster, RayJob, RayService and RayCronJob (ray.io), and any other that has a pod template at
-spec.template.
+spec.template. In objects of all other kinds every mapping with a list of containers is a pod spec (PyTorchJob,
+LeaderWorkerSet, a Job of Volcano), and what else requests NVIDIA's resources is found too (NIMService, TrainJob); how
+many pods those make is not known.
 """
 
 from __future__ import annotations
@@ -23,11 +26,25 @@ if TYPE_CHECKING:
     from gpukube.spec.source.positions import Data, Path
     from gpukube.workload.manifests import Manifest
 
-Role = Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray-submitter"]
+Role = Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray-submitter", "embedded"]
 
 ENDLESS: Final = 2**31 - 1
 """maxReplicas of a Ray worker group that has none (ray.io_rayclusters.yaml: default 2147483647)."""
 
+_GROUPS: Final = frozenset({"", "apps", "batch", "extensions", "jobset.x-k8s.io"})
+"""API groups of the kinds that are known by name; other groups have kinds of the same names (batch.volcano.sh)."""
+_WITHOUT_PODS: Final = frozenset({"CustomResourceDefinition", "ResourceQuota"})
+"""Schemas of other objects; a quota has a rule of its own."""
+_CONTAINER_SET: Final = "containerSet"
+"""Of Argo Workflows: containers of a pod whose tolerations and selectors stand elsewhere."""
+_OF_NODES: Final = frozenset(
+    {"labels", "matchLabels", "annotations", "nodeSelector", "nodeLabels", "tolerations", "taints", "nodeTaints", "env"}
+)
+"""Here the name of a resource is a label, the key of a taint, or a text."""
+_RESOURCES: Final = "resource"
+"""Beginning of the names of fields with limits and requests: resources, resourcesPerNode of a TrainJob."""
+_PARTS: Final = ("limits", "requests")
+_DEVICE: Final = re.compile(r"(requests\.|limits\.)?nvidia\.com/(gpu|gpu\.shared|mig-\d.*)")
 _PERCENT: Final = re.compile(r"(\d{1,3})%")
 _RAY_CLUSTERS: Final[dict[str, Path]] = {
     "RayCluster": ("spec",),
@@ -59,7 +76,8 @@ class PodTemplate:
 
     Attributes:
         manifest: The object that has it.
-        path: Path of the template in the object; metadata and spec are below it. () for a Pod.
+        path: Path of the template in the object; () for a Pod.
+        base: Path of its pod spec in the object.
         metadata: Of the pods.
         spec: Of the pods; empty where there is none.
         role: What the pods are to the object.
@@ -70,6 +88,7 @@ class PodTemplate:
 
     manifest: Manifest
     path: Path = ()
+    base: Path = ("spec",)
     metadata: PositionedDict
     spec: PositionedDict
     role: Role
@@ -82,12 +101,106 @@ class PodTemplate:
         return f"{self.manifest}, group {self.group}" if self.group else str(self.manifest)
 
 
+class Requirements(NamedTuple):
+    """Limits and requests that stand outside of a pod spec.
+
+    Attributes:
+        manifest: The object that has them.
+        path: Of the mapping that has the field.
+        field: Its name: "resources", "resourcesPerNode".
+        holder: That mapping.
+    """
+
+    manifest: Manifest
+    path: Path
+    field: str
+    holder: PositionedDict
+
+
+class Contents(NamedTuple):
+    """What an object says of pods and of devices.
+
+    Attributes:
+        templates: Its pod templates, as they stand in it.
+        requirements: Limits and requests of NVIDIA's resources elsewhere.
+        unjudged: Devices that it names in a place whose meaning is not known.
+    """
+
+    templates: tuple[PodTemplate, ...]
+    requirements: tuple[Requirements, ...] = ()
+    unjudged: tuple[str, ...] = ()
+
+
 def pod_templates(manifest: Manifest) -> tuple[PodTemplate, ...]:
     """List the pod templates of an object, as they stand in it."""
+    return read_contents(manifest).templates
+
+
+def read_contents(manifest: Manifest) -> Contents:
+    """Find pod templates, and what else names devices."""
     if path := ray_cluster_path(manifest):
-        return tuple(_of_ray(manifest, path))
-    find = _KINDS.get(manifest.kind, _of_unknown)
-    return tuple(find(manifest))
+        return Contents(tuple(_of_ray(manifest, path)))
+    group = manifest.api_version.rpartition("/")[0]
+    if find := _KINDS.get(manifest.kind) if group in _GROUPS else None:
+        return Contents(tuple(find(manifest)))
+    if isinstance(at(manifest.root, "spec", "template", "spec", "containers"), list):  # built like a Deployment
+        return Contents(tuple(_of_replicas(manifest)))
+    return _search(manifest)
+
+
+def _search(manifest: Manifest) -> Contents:
+    """Look through an object of a kind that is not known."""
+    templates: list[PodTemplate] = []
+    requirements: list[Requirements] = []
+    unjudged: dict[str, None] = {}
+    waiting: list[tuple[Path, Data]] = [] if manifest.kind in _WITHOUT_PODS else [((), manifest.root)]
+    while waiting:
+        path, node = waiting.pop()
+        inner: list[tuple[Path, Data]] = []
+        if isinstance(node, PositionedDict):
+            if _is_pod_spec(path, node):
+                templates.append(_embedded(manifest, path, node))
+                continue
+            for key, value in node.items():
+                if _names_devices(key, value):
+                    requirements.append(Requirements(manifest, path, key, node))
+                elif key not in _OF_NODES:
+                    unjudged |= dict.fromkeys([key] if _DEVICE.fullmatch(key) else ())
+                    inner.append(((*path, key), value))
+        elif isinstance(node, PositionedList):
+            inner = [((*path, index), item) for index, item in enumerate(node)]
+        elif isinstance(node, str) and _DEVICE.fullmatch(node):
+            unjudged[node] = None
+        waiting += reversed(inner)
+    return Contents(tuple(templates), tuple(requirements), tuple(unjudged))
+
+
+def _is_pod_spec(path: Path, node: PositionedDict) -> bool:
+    containers = node.get("containers")
+    listed = isinstance(containers, PositionedList) and bool(containers)
+    return listed and path[-1:] != (_CONTAINER_SET,) and all(isinstance(item, PositionedDict) for item in containers)
+
+
+def _embedded(manifest: Manifest, path: Path, spec: PositionedDict) -> PodTemplate:
+    above = path[:-1] if path[-1:] == ("spec",) else path
+    metadata = at(manifest.root, *above, "metadata") if above != path else None
+    return PodTemplate(
+        manifest=manifest,
+        path=above,
+        base=path,
+        metadata=_mapping(manifest, metadata),
+        spec=spec,
+        role="embedded",
+        replicas=_NONE,
+    )
+
+
+def _names_devices(field: str, value: Data) -> bool:
+    """Return whether a field has limits and requests, and NVIDIA's resources among them."""
+    if not field.startswith(_RESOURCES) or not isinstance(value, PositionedDict):
+        return False
+    parts = [part for name in _PARTS if isinstance(part := value.get(name), PositionedDict)]
+    return any("nvidia" in name.lower() for part in parts for name in part)
 
 
 def ray_cluster_path(manifest: Manifest) -> Path | None:
@@ -110,6 +223,7 @@ def _template(  # noqa: PLR0913 - the parts of a PodTemplate
         yield PodTemplate(
             manifest=manifest,
             path=path,
+            base=(*path, "spec"),
             metadata=_mapping(manifest, node.get("metadata")),
             spec=_mapping(manifest, node.get("spec")),
             role=role,
@@ -164,12 +278,6 @@ def _of_job_set(manifest: Manifest) -> Iterator[PodTemplate]:
         name = at(manifest.root, *above, "name")
         group = name if isinstance(name, str) else ""
         yield from _template(manifest, (*job, "template"), "job", Replicas(count, count), group=group)
-
-
-def _of_unknown(manifest: Manifest) -> Iterator[PodTemplate]:
-    """Find the template of a kind that is built like a Deployment."""
-    if isinstance(at(manifest.root, "spec", "template", "spec", "containers"), list):
-        yield from _of_replicas(manifest)
 
 
 def _of_ray(manifest: Manifest, cluster: Path) -> Iterator[PodTemplate]:

@@ -24,6 +24,8 @@ def lint_document(found: Linted) -> LintDocument:
         "valid": found.is_right,
         "manifests": found.manifests,
         "templates": found.templates,
+        "resources": found.resources,
+        "notJudged": list(found.unjudged),
         "errors": reported["error"],
         "warnings": reported["warning"],
         "hints": reported["hint"],

@@ -17,6 +17,8 @@ _ACTIONS: Final = {
     "adopt": "to adopt",
     "conflict": "in conflict",
 }
+_NAMED: Final = 3
+"""Objects that are named; the others are counted."""
 _RELEASES: Final = {"install": "to install", "upgrade": "to upgrade", "conflict": "in conflict"}
 
 
@@ -41,14 +43,23 @@ def plan_summary(document: PlanDocument) -> str:
 def validation_summary(document: ValidationDocument | LintDocument) -> str:
     """Count what is found: "ok: 2 pools on 1 cluster, 1 finding silenced", "1 error, 2 warnings"."""
     silenced = [f"{_plural(len(document['silenced']), 'finding')} silenced"] if document["silenced"] else []
+    unjudged = _unjudged(document["notJudged"]) if document["kind"] == "Lint" else ""
     if document["valid"]:
         if document["kind"] == "Lint":
             right = f"{_plural(document['manifests'], 'object')}, {_plural(document['templates'], 'pod template')}"
+            if document["resources"]:
+                right += f", {document['resources']} resources outside of pods"
         else:
             right = f"{_plural(document['pools'], 'pool')} on {_plural(document['clusters'], 'cluster')}"
-        return f"ok: {', '.join([right, *silenced])}"
+        return f"ok: {', '.join([right, *silenced])}{unjudged}"
     levels = (("error", document["errors"]), ("warning", document["warnings"]), ("hint", document["hints"]))
-    return ", ".join([*(_plural(len(found), name) for name, found in levels if found), *silenced])
+    return ", ".join([*(_plural(len(found), name) for name, found in levels if found), *silenced]) + unjudged
+
+
+def _unjudged(objects: list[str]) -> str:
+    """Name objects that no rule could judge: "; not judged: LimitRange/gpus (nvidia.com/gpu)"."""
+    more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
+    return f"; not judged: {', '.join(objects[:_NAMED])}{more}" if objects else ""
 
 
 def _plural(count: int, noun: str) -> str:

@@ -195,7 +195,7 @@ def _left(pod: Pod, place: Place, name: str) -> tuple[int, int]:
 
 @PODS.rule(
     "job-without-deadline",
-    severity="warning",
+    severity="hint",
     why="a job that hangs keeps its GPUs until somebody looks",
     fix="write activeDeadlineSeconds in the spec of the Job",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.errors import Finding, Where, in_order
 from gpukube.workload.lint.ignores import annotated, apply_ignores, comments
-from gpukube.workload.lint.registry import OBJECT_RULES, POD_RULES, RAY_RULES, WORLD_RULES
+from gpukube.workload.lint.registry import CONTAINER_RULES, OBJECT_RULES, POD_RULES, RAY_RULES, WORLD_RULES
 from gpukube.workload.lint.world import World
 from gpukube.workload.manifests import read_manifests
 
@@ -38,6 +38,8 @@ class Linted:
         ignored: What the manifests accept.
         manifests: How many objects there are.
         templates: How many pod templates they have.
+        resources: How many limits and requests of NVIDIA's resources they have elsewhere.
+        unjudged: Objects that name devices where their meaning is not known, with those names.
         fields: By place of a finding, the path of the field that stands there.
         edits: By finding, what --fix would do.
         files: Names of the texts.
@@ -47,6 +49,8 @@ class Linted:
     ignored: tuple[Ignored, ...] = ()
     manifests: int = 0
     templates: int = 0
+    resources: int = 0
+    unjudged: tuple[str, ...] = ()
     fields: Mapping[Where, str] = field(default_factory=dict)
     edits: Mapping[Finding, tuple[Edit, ...]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
@@ -97,6 +101,8 @@ def lint(
         ignored=ignored,
         manifests=len(manifests),
         templates=len(world.pods),
+        resources=len(world.loose),
+        unjudged=world.unjudged,
         fields=_fields(manifests, {finding.where for finding in (*kept, *(one.finding for one in ignored))}),
         edits={finding: hits[finding] for finding in kept if hits.get(finding)},
         files=tuple(source.name for source in sources),
@@ -104,6 +110,10 @@ def lint(
 
 
 def _hits(world: World) -> Iterator[tuple[Rule[Any], Hit, Manifest | None]]:
+    for holder in (*world.pods, *world.loose):
+        for of_containers in CONTAINER_RULES:
+            for hit in of_containers.find(holder, world):
+                yield of_containers, hit, holder.manifest
     for pod in world.pods:
         for rule in POD_RULES:
             for hit in rule.find(pod, world):

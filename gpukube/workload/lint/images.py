@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.spec.wording import quoted
 from gpukube.workload.lint.rule import Hit, Rules
-from gpukube.workload.lint.views import Pod, text
+from gpukube.workload.lint.views import Pod, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PODS: Final[Rules[Pod]] = Rules()
 
 VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_PART_ANNOTATIONS: Final = frozenset({"gpu-fraction", "gpu-memory"})
 _CUDA_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _RAY: Final = re.compile(r"rayproject/ray(-llm|-ml)?")
 _CUDA_TAG: Final = re.compile(r".*-(gpu|cu[0-9]+.*)")
@@ -81,6 +83,8 @@ def variable(container: Container, name: str) -> tuple[int, str] | None:
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/87",
 )
 def _sees_all(pod: Pod, _: World) -> Iterator[Hit]:
+    if _has_part_by_annotation(pod):
+        return
     for container in pod.apps:
         has_cuda = parse_image(container.image).has_cuda
         if container.gpus or container.mentions_gpu or not has_cuda or variable(container, VISIBLE):
@@ -91,8 +95,20 @@ def _sees_all(pod: Pod, _: World) -> Iterator[Hit]:
         )
 
 
+def _has_part_by_annotation(pod: Pod) -> bool:
+    """Return whether another scheduler gives the pod a part of a GPU, and sets the variable for it.
+
+    Source: NVIDIA/KAI-Scheduler, docs/gpu-sharing (gpu-fraction, gpu-memory; Run:ai has the same). What other
+    schedulers give is not known here.
+    """
+    annotations = mapping(pod.template.metadata.get("annotations"))
+    named = text(pod.spec.get("schedulerName")) or _DEFAULT_SCHEDULER
+    return named != _DEFAULT_SCHEDULER or not annotations.keys().isdisjoint(_PART_ANNOTATIONS)
+
+
 @PODS.rule(
     "gpu-visible-devices",
+    severity="warning",
     why="the device plugin sets the variable; what the pod sets itself bypasses the allocation, or is overwritten",
     fix="remove it; limits decide what the container sees",
     source="https://github.com/NVIDIA/nvidia-container-toolkit/issues/27",
@@ -108,7 +124,6 @@ def _visible_devices(pod: Pod, _: World) -> Iterator[Hit]:
                     why=""
                     if name == VISIBLE
                     else "the devices of the container are numbered from 0, whichever they are on the node",
-                    severity="error" if name == VISIBLE else "warning",
                 )
 
 

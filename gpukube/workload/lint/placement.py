@@ -14,7 +14,7 @@ from gpukube.spec.source.positions import PositionedDict, PositionedList
 from gpukube.spec.wording import quoted, shown
 from gpukube.workload.lint.edits import Append, Drop, Insert, Rewrite
 from gpukube.workload.lint.rule import Hit, Rules
-from gpukube.workload.lint.views import GPU, MIG, Pod, is_gpu, mapping, sequence, text
+from gpukube.workload.lint.views import GPU, MIG, Loose, Pod, is_gpu, mapping, sequence, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gpukube.workload.lint.places import Place, Places
     from gpukube.workload.lint.world import World
 
+CONTAINERS: Final[Rules[Pod | Loose]] = Rules()
+"""Of containers, and of limits and requests anywhere else."""
 PODS: Final[Rules[Pod]] = Rules()
 WORLDS: Final[Rules[World]] = Rules()
 
@@ -34,10 +36,18 @@ _ADMISSION: Final = (
 )
 _OPERATORS: Final = ("Exists", "Equal", "Lt", "Gt")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MISSPELT: Final = re.compile(r"nvidia\.com/(mig\d.*|GPU.*|gpus|mig-.*\+.*|mig\..*)|(limits)\.nvidia\.com/.+")
+_MISSPELT: Final = re.compile(r"nvidia\.com/(mig\d.*|GPU.*|gpus|mig-.*\+.*|mig\..*)|(limits)\.nvidia\.com/.+|nvidia/.+")
 _SCALE_SET: Final = "kubernetes.azure.com/scalesetpriority"
 _SPOT_LABELS: Final = (_SCALE_SET, "kubernetes.azure.com/priority")
 _SPOT_TAINTS: Final = (_SCALE_SET, "cloud.google.com/gke-spot")
+_BETA_LABELS: Final = {
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Docs: kubernetes.io, reference/labels-annotations-taints."""
 _DISCOVERED: Final = ("nvidia.com/gpu.", "nvidia.com/mig.", "nvidia.com/mig-", "nvidia.com/cuda.")
 _NAMED: Final = 3
 """Pools named in a message; the others are counted."""
@@ -222,19 +232,23 @@ def _equal(pod: Pod, world: World) -> Iterator[Hit]:
         )
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-name-unknown",
     why="the API server accepts any name: no node has it, and the pod stays Pending",
     fix="request a resource that a pool has",
     source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md",
 )
-def _name_unknown(pod: Pod, world: World) -> Iterator[Hit]:
-    places = world.places(pod)
+def _name_unknown(pod: Pod | Loose, world: World) -> Iterator[Hit]:
     offered = {name for offer in world.offers or () for name in offer.real.devices}
+    named = {name for container in pod.containers for name in (*container.limits, *container.requests)}
+    misspelt = {name for name in named if _MISSPELT.fullmatch(name) and name not in offered}
+    for name in sorted(misspelt):
+        yield _misspelt(pod, name)
+    places = world.places(pod) if isinstance(pod, Pod) else None
+    if not isinstance(pod, Pod) or not places or not places.every:
+        return
     for name in pod.names:
-        if _MISSPELT.fullmatch(name) and name not in offered:
-            yield _misspelt(pod, name)
-        elif places and places.every and is_gpu(name) and pod.request.devices.get(name):
+        if name not in misspelt and is_gpu(name) and pod.request.devices.get(name):
             scope = places.chosen or places.every
             if any(place.offer.real.devices.get(name) for place in scope):
                 continue
@@ -248,22 +262,23 @@ def _name_unknown(pod: Pod, world: World) -> Iterator[Hit]:
             )
 
 
-def _misspelt(pod: Pod, name: str) -> Hit:
+def _misspelt(pod: Pod | Loose, name: str) -> Hit:
     right = re.sub(r"/mig[.]?(?=\d)", "/mig-", name.removeprefix("limits.")).replace("+", ".")
+    right = re.sub(r"^nvidia(\.com)?[/.](?=\w)", "nvidia.com/", right, flags=re.IGNORECASE)
     right = right.replace("/GPU", "/gpu").replace("/gpus", "/gpu")
-    where = pod.place_of(name)
     places = [
-        pod.key_at(*container.path, "resources", part, name)
+        (pod.key_at(*container.path, container.field, part, name), right not in named)
         for container in pod.containers
         for part, named in (("limits", container.limits), ("requests", container.requests))
-        if name in named and right not in named
+        if name in named
     ]
     return Hit(
-        where=where,
+        where=places[0][0],
         seen=f"{name} is a name that no device plugin advertises",
+        why="a resource name may not contain +: the API server refuses it" if "+" in name else "",
         fix=f"write {right}",
         severity="error",
-        edits=tuple(Rewrite(place, right) for place in places),
+        edits=tuple(Rewrite(place, right) for place, free in places if free),
     )
 
 
@@ -439,10 +454,17 @@ def _may_go_anywhere(pod: Pod) -> bool:
 )
 def _deprecated(pod: Pod, _: World) -> Iterator[Hit]:
     for key, value, path in pod.required_labels:
+        where = pod.label_at(path)
         if key == _SCALE_SET:
-            where = pod.label_at(path)
             yield Hit(
                 where=where,
                 seen=f"the pod selects nodes by {key}",
                 fix=f"write kubernetes.azure.com/priority: {value or 'spot'}",
+            )
+        elif right := _BETA_LABELS.get(key):
+            yield Hit(
+                where=where,
+                seen=f"the pod selects nodes by {key}",
+                why="Kubernetes has replaced the label, and nodes may come without it",
+                fix=f"write {right}{f': {value}' if value else ''}",
             )

@@ -40,6 +40,8 @@ _AUTOSCALER: Final = (
 )
 _OPERATOR_GPU: Final = re.compile(r".*gpu|.*nvidia\.com/mig-\d+g\.\d+gb")
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_POD_NAME_PART: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?|")
+"""Of a DNS subdomain; KubeRay writes it in lower case (PodName in ray-operator's utils/util.go)."""
 _LONGEST: Final = {"RayCluster": 53, "RayJob": 47, "RayService": 47, "RayCronJob": 36}
 _EXCLUSIVE: Final = ("num-cpus", "num-gpus", "memory", "resources")
 _LOGICAL: Final = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
@@ -388,6 +390,13 @@ def _names(cluster: RayCluster, _: World) -> Iterator[Hit]:
             )
         elif explain_value(group.name):
             yield Hit(where=group.at("groupName"), seen=f"groupName {quoted(group.name)} cannot be a label")
+        elif not _POD_NAME_PART.fullmatch(group.name.lower()):
+            yield Hit(
+                where=group.at("groupName"),
+                seen=f"groupName {quoted(group.name)} cannot be part of a pod name",
+                why="KubeRay names the pods CLUSTER-GROUP-worker-SUFFIX: the API server refuses them, and none starts",
+                fix=f"write {re.sub(r'[^a-z0-9-]+', '-', group.name.lower()).strip('-') or 'gpu'}",
+            )
         earlier.add(group.name)
 
 

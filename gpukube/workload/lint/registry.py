@@ -1,7 +1,7 @@
 """All rules, in the order of their numbers.
 
-A new family is a module with its rules and a line here. Lists are by what a rule looks at: a pod, a Ray cluster, an
-object, or everything that is linted together.
+A new family is a module with its rules and a line here. Lists are by what a rule looks at: containers, a pod, a Ray
+cluster, an object, or everything that is linted together.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from gpukube.workload.lint import capacity, images, placement, ray, resources, s
 
 if TYPE_CHECKING:
     from gpukube.workload.lint.rule import Rule
-    from gpukube.workload.lint.views import Pod, RayCluster
+    from gpukube.workload.lint.views import Loose, Pod, RayCluster
     from gpukube.workload.lint.world import World
     from gpukube.workload.manifests import Manifest
 
+CONTAINER_RULES: Final[tuple[Rule[Pod | Loose], ...]] = (*resources.CONTAINERS, *placement.CONTAINERS)
 POD_RULES: Final[tuple[Rule[Pod], ...]] = (
     *resources.PODS,
     *placement.PODS,
@@ -28,6 +29,6 @@ RAY_RULES: Final[tuple[Rule[RayCluster], ...]] = (*ray.CLUSTERS, *capacity.CLUST
 OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (*resources.OBJECTS, *ray.OBJECTS)
 WORLD_RULES: Final[tuple[Rule[World], ...]] = (*placement.WORLDS, *sharing.WORLDS)
 
-_ALL: Final[tuple[Rule[Any], ...]] = (*POD_RULES, *RAY_RULES, *OBJECT_RULES, *WORLD_RULES)
+_ALL: Final[tuple[Rule[Any], ...]] = (*CONTAINER_RULES, *POD_RULES, *RAY_RULES, *OBJECT_RULES, *WORLD_RULES)
 RULES: Final[dict[str, Rule[Any]]] = {rule.code: rule for rule in sorted(_ALL, key=lambda rule: rule_id(rule.code))}
 """Code -> rule."""

@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.spec.source.positions import PositionedDict
 from gpukube.spec.wording import quoted
-from gpukube.workload.lint.edits import Insert, Move, Rewrite
+from gpukube.workload.lint.edits import Drop, Insert, Move, Rewrite
 from gpukube.workload.lint.rule import Hit, Rules
-from gpukube.workload.lint.views import GPU, NOTHING, Pod, amount, is_gpu, mapping
+from gpukube.workload.lint.views import GPU, NOTHING, Loose, Pod, amount, is_gpu, mapping
 from gpukube.workload.quantity import whole
 from gpukube.workload.requests import is_extended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpukube.errors import Where
     from gpukube.spec.source.positions import Data
     from gpukube.workload.lint.edits import Edit
     from gpukube.workload.lint.views import Container
     from gpukube.workload.lint.world import World
     from gpukube.workload.manifests import Manifest
 
+CONTAINERS: Final[Rules[Pod | Loose]] = Rules()
+"""Of containers, and of limits and requests anywhere else."""
 PODS: Final[Rules[Pod]] = Rules()
 OBJECTS: Final[Rules[Manifest]] = Rules()
 
@@ -34,6 +37,7 @@ _GUIDE: Final = "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/"
 _RETIRED: Final = "alpha.kubernetes.io/nvidia-gpu"
 _STANDARD: Final = re.compile(r"cpu|memory|ephemeral-storage|storage|hugepages-.+")
 _MEANT: Final = re.compile(r".*(gpu|nvidia).*", re.IGNORECASE)
+_PLACEHOLDER: Final = re.compile(r"\$\{?\w+\}?|\{\{.*\}\}|<\w[\w -]*>")
 _PARTS: Final = ("limits", "requests")
 
 
@@ -42,88 +46,95 @@ def shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-request-only",
     why="the API server refuses it: Limit must be set for non overcommitable resources",
     fix="write it under limits; requests may be left out",
     source=_VALIDATION,
 )
-def _request_only(pod: Pod, _: World) -> Iterator[Hit]:
+def _request_only(pod: Pod | Loose, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         for name, value in container.requests.items():
             if is_extended(name) and name not in container.limits:
                 yield Hit(
-                    where=pod.key_at(*container.path, "resources", "requests", name),
-                    seen=f"container {container.name} has {name} under requests and not under limits",
+                    where=pod.key_at(*container.path, container.field, "requests", name),
+                    seen=f"{container} has {name} under requests and not under limits",
                     fix=f"write {name}: {shown(value)} under limits; requests may be left out",
                     edits=_add_limit(pod, container, name, value),
                 )
 
 
-def _add_limit(pod: Pod, container: Container, name: str, value: Data) -> tuple[Edit, ...]:
+def _add_limit(pod: Pod | Loose, container: Container, name: str, value: Data) -> tuple[Edit, ...]:
     if whole(amount(value) or NOTHING + 1) is None:
         return ()
-    path = (*container.path, "resources")
+    path = (*container.path, container.field)
     entry = f"{name}: {shown(value)}"
     if isinstance(container.resources.get("limits"), PositionedDict):
         return (Insert(pod.at(*path, "limits"), entry),) if container.limits else ()
     return () if "limits" in container.resources else (Insert(pod.at(*path), f"limits: {{{entry}}}"),)
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-request-differs",
     why="a device cannot be overcommitted: the API server refuses a request that is not equal to the limit",
     fix="write the same number, or leave the request out",
     source=_VALIDATION,
 )
-def _request_differs(pod: Pod, _: World) -> Iterator[Hit]:
+def _request_differs(pod: Pod | Loose, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         for name, value in container.requests.items():
             limit = container.limits.get(name)
             request, most = amount(value), amount(limit)
             if is_extended(name) and request is not None and most is not None and request != most:
-                where = pod.at(*container.path, "resources", "requests", name)
+                where = pod.at(*container.path, container.field, "requests", name)
                 yield Hit(
                     where=where,
-                    seen=f"container {container.name} requests {shown(value)} {name}, and its limit is {shown(limit)}",
+                    seen=f"{container} requests {shown(value)} {name}, and its limit is {shown(limit)}",
                     fix=f"write {shown(limit)}, or leave the request out",
                     edits=(Rewrite(where, shown(limit)),),
                 )
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-fraction",
     why="devices are counted in whole pieces; the API server refuses the pod",
     fix="write a whole number; to share a GPU, use a pool with MIG or time-slicing",
     source=_GUIDE,
 )
-def _fraction(pod: Pod, _: World) -> Iterator[Hit]:
+def _fraction(pod: Pod | Loose, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         for part, named in (("limits", container.limits), ("requests", container.requests)):
             for name, value in named.items():
                 if not is_extended(name) or value is None:
                     continue
                 count = amount(value)
-                if count is None or whole(count) is None or count < 0:
+                if isinstance(value, str) and (unfilled := _PLACEHOLDER.search(value)):
                     yield Hit(
-                        where=pod.at(*container.path, "resources", part, name),
+                        where=pod.at(*container.path, container.field, part, name),
+                        seen=f"{name} is {shown(value)}: {unfilled[0]} is not filled in",
+                        why="the API server takes no placeholders; nothing else of the value can be judged",
+                        fix="fill it in first: envsubst < FILE | gpukube workload lint -",
+                    )
+                elif count is None or whole(count) is None or count < 0:
+                    yield Hit(
+                        where=pod.at(*container.path, container.field, part, name),
                         seen=f"{name} is {shown(value)}, which is not a whole number of devices",
                     )
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-name-unqualified",
     why="only cpu, memory, ephemeral-storage and hugepages have no prefix; the API server refuses the pod",
     fix=f"write {GPU}",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources",
 )
-def _unqualified(pod: Pod, _: World) -> Iterator[Hit]:
+def _unqualified(pod: Pod | Loose, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         for part, named in (("limits", container.limits), ("requests", container.requests)):
             for name in named:
                 bare = "/" not in name and not _STANDARD.fullmatch(name) and _MEANT.fullmatch(name)
                 if bare or name.startswith(f"requests.{GPU.partition('/')[0]}/"):
-                    where = pod.key_at(*container.path, "resources", part, name)
+                    where = pod.key_at(*container.path, container.field, part, name)
                     right = name.removeprefix("requests.") if not bare else GPU
                     yield Hit(
                         where=where,
@@ -145,24 +156,38 @@ def _misplaced(pod: Pod, _: World) -> Iterator[Hit]:
         outside = [part for part in _PARTS if isinstance(container.data.get(part), PositionedDict)]
         # Where limits stand beside resources, what is directly under resources is meant as requests.
         under = "requests" if "limits" in outside and "limits" not in container.resources else "limits"
-        for name in container.resources:
+        for name, value in container.resources.items():
             if is_extended(name) or _STANDARD.fullmatch(name):
                 key = pod.key_at(*resources, name)
-                yield Hit(
-                    where=key,
-                    seen=f"container {container.name} has {name} directly under resources",
-                    fix=f"write it under resources.{under}",
-                    edits=(Move(key, pod.at(*resources), under),) if name not in container.limits else (),
-                )
+                seen = f"{container} has {name} directly under resources"
+                if name in container.limits:
+                    yield _again(key, seen, value, container.limits[name], f"resources.limits.{name}")
+                else:
+                    fix = f"write it under resources.{under}"
+                    yield Hit(where=key, seen=seen, fix=fix, edits=(Move(key, pod.at(*resources), under),))
         for part in outside:
             key = pod.key_at(*container.path, part)
+            seen = f"{container} has {part} beside resources, not under it"
+            if isinstance(inside := container.resources.get(part), PositionedDict):
+                same = {name: value for name, value in inside.items() if name in mapping(container.data[part])}
+                yield _again(key, seen, container.data[part], same, f"resources.{part}")
+                continue
             movable = part not in container.resources and isinstance(container.data.get("resources"), PositionedDict)
             yield Hit(
                 where=key,
-                seen=f"container {container.name} has {part} beside resources, not under it",
+                seen=seen,
                 fix=f"write {part} under resources",
                 edits=(Move(key, pod.at(*resources)),) if movable else (),
             )
+
+
+def _again(key: Where, seen: str, value: Data, counted: Data, place: str) -> Hit:
+    """Tell of what also stands where it counts; nothing is lost by removing it where both are equal."""
+    if value == counted:
+        why = f"kubectl refuses the unknown field; {place} counts, and says the same"
+        return Hit(where=key, seen=seen, why=why, fix=f"remove it: {place} has it", edits=(Drop(key),))
+    why = f"kubectl refuses the unknown field; other clients drop it without a word, and only {place} counts"
+    return Hit(where=key, seen=seen, why=why, fix=f"write what is meant in {place}, and remove it here")
 
 
 @PODS.rule(
@@ -220,37 +245,37 @@ def _init_larger(pod: Pod, _: World) -> Iterator[Hit]:
                     )
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-zero",
     severity="warning",
     why="it hides no GPU from the container, and the admission plugin adds the toleration of GPU nodes for it",
     fix="remove it; to hide GPUs set the variable NVIDIA_VISIBLE_DEVICES to void",
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
 )
-def _zero(pod: Pod, _: World) -> Iterator[Hit]:
+def _zero(pod: Pod | Loose, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         for name, value in container.limits.items():
             if is_gpu(name) and amount(value) == 0:
                 yield Hit(
-                    where=pod.at(*container.path, "resources", "limits", name),
-                    seen=f"container {container.name} requests 0 {name}",
+                    where=pod.at(*container.path, container.field, "limits", name),
+                    seen=f"{container} requests 0 {name}",
                 )
 
 
-@PODS.rule(
+@CONTAINERS.rule(
     "gpu-name-retired",
     why="it is the name from before device plugins, and nothing advertises it: no node can run the pod",
     fix=f"write {GPU}",
     source="https://github.com/kubernetes/kubernetes/issues/96506",
 )
-def _retired(pod: Pod, _: World) -> Iterator[Hit]:
+def _retired(pod: Pod | Loose, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         for part, named in (("limits", container.limits), ("requests", container.requests)):
             if _RETIRED in named:
-                where = pod.key_at(*container.path, "resources", part, _RETIRED)
+                where = pod.key_at(*container.path, container.field, part, _RETIRED)
                 yield Hit(
                     where=where,
-                    seen=f"container {container.name} requests {_RETIRED}",
+                    seen=f"{container} requests {_RETIRED}",
                     edits=(Rewrite(where, GPU),) if GPU not in named else (),
                 )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube.spec.source.positions import Data, Path, Positions
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.requests import Request
-    from gpukube.workload.templates import PodTemplate
+    from gpukube.workload.templates import PodTemplate, Requirements
 
 GPU: Final = "nvidia.com/gpu"
 MIG: Final = "nvidia.com/mig-"
@@ -74,13 +74,19 @@ class Container:
         order: Index in its list.
         is_init: Among the initContainers.
         is_sidecar: An init container that stays.
+        field: Its field with limits and requests; another one outside of pods only.
     """
 
     path: Path
     data: PositionedDict
     order: int
-    is_init: bool
-    is_sidecar: bool
+    is_init: bool = False
+    is_sidecar: bool = False
+    field: str = "resources"
+
+    def __str__(self) -> str:
+        """Name it for messages; what is outside of pods by its field."""
+        return f"container {self.name}" if self.path else self.field
 
     @property
     def name(self) -> str:
@@ -95,7 +101,7 @@ class Container:
     @property
     def resources(self) -> Mapping[str, Data]:
         """As written."""
-        return mapping(self.data.get("resources"))
+        return mapping(self.data.get(self.field))
 
     @property
     def limits(self) -> Mapping[str, Data]:
@@ -151,7 +157,7 @@ class Pod:
         self.template = template
         self.manifest = template.manifest
         self.spec = template.spec
-        self.base: Path = (*template.path, "spec")
+        self.base: Path = template.base
 
     def __str__(self) -> str:
         """Name it for messages."""
@@ -226,6 +232,27 @@ class Pod:
                 if isinstance(data, PositionedDict):
                     init = part == "initContainers"
                     yield Container((part, index), data, index, init, init and data.get("restartPolicy") == "Always")
+
+
+class Loose:
+    """Limits and requests outside of pods, as the rules of containers see them: one container.
+
+    Args:
+        found: Where they stand.
+    """
+
+    def __init__(self, found: Requirements) -> None:
+        self.manifest = found.manifest
+        self.base = found.path
+        self.containers = (Container((), found.holder, 0, field=found.field),)
+
+    def at(self, *path: str | int) -> Where:
+        """Return the place of a value, or of the nearest enclosing one that is written."""
+        return self.manifest.positions.at((*self.base, *path))
+
+    def key_at(self, *path: str | int) -> Where:
+        """Return the place of a key."""
+        return self.manifest.positions.key_at((*self.base, *path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpukube.workload.lint.places import find_places
-from gpukube.workload.lint.views import Pod, RayCluster
-from gpukube.workload.templates import pod_templates, ray_cluster_path
+from gpukube.workload.lint.views import Loose, Pod, RayCluster
+from gpukube.workload.templates import ray_cluster_path, read_contents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpukube.workload.lint.places import Places
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.offers import PoolOffer
+    from gpukube.workload.templates import Contents
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,22 @@ class World:
     @cached_property
     def pods(self) -> tuple[Pod, ...]:
         """All pod templates, as they stand in the objects."""
-        return tuple(Pod(template) for manifest in self.manifests for template in pod_templates(manifest))
+        return tuple(Pod(template) for found in self._contents for template in found.templates)
+
+    @cached_property
+    def loose(self) -> tuple[Loose, ...]:
+        """Limits and requests outside of pods."""
+        return tuple(Loose(item) for found in self._contents for item in found.requirements)
+
+    @cached_property
+    def unjudged(self) -> tuple[str, ...]:
+        """Objects that name devices where their meaning is not known: "LimitRange/gpus (nvidia.com/gpu)"."""
+        named = zip(self.manifests, self._contents, strict=True)
+        return tuple(f"{manifest} ({', '.join(found.unjudged)})" for manifest, found in named if found.unjudged)
+
+    @cached_property
+    def _contents(self) -> tuple[Contents, ...]:
+        return tuple(map(read_contents, self.manifests))
 
     def places(self, pod: Pod) -> Places | None:
         """Return which pools of the spec a pod may go to; None without a spec."""

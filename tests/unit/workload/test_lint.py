@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gpukube.cli.formats.github import github_lines
 from gpukube.cli.formats.sarif import sarif_log
 from gpukube.engine.documents.lint import lint_document
+from gpukube.engine.documents.summary import validation_summary
 from gpukube.rule_ids import rule_id
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import Linted, lint
@@ -102,6 +103,52 @@ def test_finding_when_ignored_then_is_counted_and_not_reported(name: str) -> Non
     assert [brief(one) for one in result.findings] == []
     assert {one.reason for one in result.ignored} == {"as a test"}
     assert lint_document(result)["silenced"][0]["reason"] == "as a test"
+
+
+SHARED_BY_OTHERS = {
+    "KAI by fraction": ('annotations: {gpu-fraction: "0.5"}', "schedulerName: kai-scheduler"),
+    "KAI by memory": ('annotations: {gpu-memory: "2000"}', ""),
+    "another scheduler": ("", "schedulerName: volcano"),
+}
+
+
+@pytest.mark.parametrize("name", SHARED_BY_OTHERS)
+def test_gpu_when_another_scheduler_gives_a_part_of_it_then_is_not_hidden_from_the_pod(name: str) -> None:
+    metadata, scheduler = SHARED_BY_OTHERS[name]
+    pod = (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a, {metadata}}}\nspec:\n  {scheduler}\n"
+        "  containers: [{name: c, image: nvcr.io/nvidia/cuda:12.6.3-base}]\n"
+    )
+    assert said(pod) == []
+
+
+UNJUDGED = """apiVersion: v1
+kind: LimitRange
+metadata: {name: gpus}
+spec: {limits: [{type: Container, max: {nvidia.com/gpu: 2}}]}
+---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+metadata: {name: queue}
+spec: {resourceGroups: [{coveredResources: [nvidia.com/gpu]}]}
+---
+apiVersion: example.com/v1
+kind: Plain
+metadata: {name: plain, labels: {nvidia.com/gpu: "true"}}
+spec: {nodeSelector: {nvidia.com/gpu: "true"}, tolerations: [{key: nvidia.com/gpu}], env: [{value: nvidia.com/gpu}]}
+"""
+
+
+def test_devices_when_nothing_is_known_of_their_place_then_their_objects_are_named() -> None:
+    result = found(UNJUDGED)
+    assert (result.is_right, result.unjudged) == (
+        True,
+        ("LimitRange/gpus (nvidia.com/gpu)", "ClusterQueue/queue (nvidia.com/gpu)"),
+    )
+    assert validation_summary(lint_document(result)) == (
+        "ok: 3 objects, 0 pod templates; not judged: LimitRange/gpus (nvidia.com/gpu), "
+        "ClusterQueue/queue (nvidia.com/gpu)"
+    )
 
 
 OTHERS = {

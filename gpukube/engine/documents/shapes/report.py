@@ -197,6 +197,10 @@ class LintDocument(TypedDict):
     """Kubernetes objects, those of lists included."""
     templates: int
     """Pod templates in them."""
+    resources: int
+    """Limits and requests of NVIDIA's resources in them that are outside of pod templates."""
+    notJudged: list[str]
+    """Objects that name devices where no rule knows what they mean, with those names."""
     errors: list[Diagnostic]
     """What is refused or can never run; with --strict also what would be warnings."""
     warnings: list[Diagnostic]
