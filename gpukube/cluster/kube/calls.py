@@ -5,6 +5,7 @@ Lives here: how failures become ours, and objects as trees of JSON. Must not liv
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
     from lightkube import Client
     from lightkube.core.client import LabelSelector
 
+    from gpukube.cluster.kube.connection import Connection
     from gpukube.cluster.kube.limits import Caller
 
 _T = TypeVar("_T")
 _PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
 _NOT_FOUND, _CONFLICT = 404, 409
+UNAUTHORIZED: Final = 401
 _JUDGED: Final = (400, 403, 409, 422)
 """What an API server answers that has looked at an object and refuses it; a webhook may choose others."""
 _REGISTRY: Final = Lock()
@@ -78,15 +81,24 @@ class KubeCalls:
     """Calls that do not depend on a type.
 
     Args:
-        client: Connected client.
+        connection: To the API.
         server: Address of the API, for messages.
         calls: Makes the calls.
     """
 
-    def __init__(self, client: Client, server: str, calls: Caller = UNLIMITED) -> None:
-        self._client = client
+    def __init__(self, connection: Connection, server: str, calls: Caller = UNLIMITED) -> None:
+        self._connection = connection
         self._server = server
         self._calls = calls
+
+    @property
+    def _client(self) -> Client:
+        return self._connection.client
+
+    @property
+    def _transport(self) -> httpx2.Client:
+        """What carries CA, credentials and timeout, for what lightkube has no call for."""
+        return self._client._client._client  # noqa: SLF001 -- the only way to reach it
 
     @property
     def server(self) -> str:
@@ -148,7 +160,8 @@ class KubeCalls:
         name, namespace = text(obj, "metadata", "name"), text(obj, "metadata", "namespace")
         doing = f"trying {kind.kind} {name}"
         try:
-            self._calls(self._server, doing, lambda: _once_more(lambda: self._apply_dry(kind, name, namespace, obj)))
+            apply = partial(self._apply_dry, kind, name, namespace, obj)
+            self._calls(self._server, doing, lambda: self._renewing(lambda: _once_more(apply)))
         except httpx2.HTTPStatusError as error:
             if isinstance(error, ApiError) and error.response.status_code in _JUDGED:
                 return error.status.message or f"refused with code {error.response.status_code}"
@@ -230,7 +243,7 @@ class KubeCalls:
     def _find(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T | None:
         """Call; None when what we ask for does not exist."""
         try:
-            return self._calls(self._server, doing, lambda: _once_more(call), changes=changes)
+            return self._calls(self._server, doing, lambda: self._renewing(lambda: _once_more(call)), changes=changes)
         except httpx2.HTTPStatusError as error:
             if error.response.status_code == _NOT_FOUND:
                 return None
@@ -241,7 +254,7 @@ class KubeCalls:
     def _guarded(self, doing: str, call: Callable[[], object]) -> bool:
         """Write; False when the object has changed since it was read, or is gone."""
         try:
-            self._calls(self._server, doing, call, changes=True)
+            self._calls(self._server, doing, lambda: self._renewing(call), changes=True)
         except httpx2.HTTPStatusError as error:
             if error.response.status_code in (_NOT_FOUND, _CONFLICT):
                 return False
@@ -252,9 +265,20 @@ class KubeCalls:
 
     def _call(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T:
         try:
-            return self._calls(self._server, doing, lambda: _once_more(call), changes=changes)
+            return self._calls(self._server, doing, lambda: self._renewing(lambda: _once_more(call)), changes=changes)
         except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
             raise self._explained(doing, error) from error
+
+    def _renewing(self, call: Callable[[], _T]) -> _T:
+        """Make a call; once more, with new credentials, where it was refused without any effect: the token ran out."""
+        client = self._client
+        try:
+            return call()
+        except httpx2.HTTPStatusError as error:
+            if error.response.status_code != UNAUTHORIZED or not self._connection.renew(client):
+                raise
+        require_wanted()
+        return call()
 
     def _explained(self, doing: str, error: Exception) -> AccessError | ClusterError:
         return explain(Where(self._server), doing, error)

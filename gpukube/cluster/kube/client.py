@@ -6,16 +6,13 @@ what an answer means. Why lightkube: docs/decisions/kubernetes-client.md.
 
 from __future__ import annotations
 
-import ipaddress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
-import yaml
-from lightkube import ApiError, Client, KubeConfig
+from lightkube import ApiError
 from lightkube.core.exceptions import ConfigError
 from lightkube.models.authorization_v1 import ResourceAttributes, SelfSubjectAccessReviewSpec
 from lightkube.models.meta_v1 import ObjectMeta
@@ -25,18 +22,16 @@ from lightkube.resources.authorization_v1 import SelfSubjectAccessReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
-from gpukube import __version__
-from gpukube.cluster.kube.calls import KubeCalls
+from gpukube.cluster.kube.calls import UNAUTHORIZED, KubeCalls
+from gpukube.cluster.kube.connection import Connection
 from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
-from gpukube.cluster.kube.failures import brief
 from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.cluster.kube.releases import HELM_OWNER, SUPERSEDED
 from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView, is_drained, node_view, pod_view, workload_view
 from gpukube.cluster.names import FIELD_MANAGER
-from gpukube.core.jsontree import Tree, items, text, texts, tree
-from gpukube.core.yamltext import parse_yaml
-from gpukube.errors import AccessError, ClusterError
+from gpukube.core.jsontree import Tree, text, texts
+from gpukube.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -52,7 +47,6 @@ _PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chun
 _FEW_NODES: Final = 10
 """Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
 _CONFLICT = 409
-_AGENT: Final = f"gpukube/{__version__}"
 
 
 class Kube(Protocol):
@@ -152,60 +146,26 @@ def _named_if_drained(pod: Tree) -> tuple[str, str] | None:
     return (text(pod, "spec", "nodeName"), name) if is_drained(pod) else None
 
 
-def server_of(access: KubeAccess) -> str:
-    """Read the API's address from a kubeconfig; "the cluster" when it has none."""
-    try:
-        config: object = parse_yaml(access.kubeconfig)
-    except yaml.YAMLError:
-        return "the cluster"
-    return next((text(entry, "cluster", "server") for entry in items(config, "clusters")), "") or "the cluster"
-
-
-def connect_kube(access: KubeAccess, timeout_s: float, calls: Caller = UNLIMITED) -> LightKube:
+def connect_kube(
+    access: KubeAccess,
+    timeout_s: float,
+    calls: Caller = UNLIMITED,
+    renewed: Callable[[], KubeAccess] | None = None,
+) -> LightKube:
     """Make the client; no call yet.
 
     Args:
-        access: A complete kubeconfig with a current context. Nothing else is read: no KUBECONFIG, no home directory.
-        timeout_s: For connecting, and for each wait on the server.
+        access: As Connection.
+        timeout_s: As Connection.
         calls: Makes the calls.
+        renewed: As Connection.
 
     Raises:
         AccessError: The kubeconfig cannot be used.
     """
-    server = server_of(access)
     prepare_types()
-    try:
-        config = KubeConfig.from_dict(tree(parse_yaml(access.kubeconfig)))
-        # As Go's clients do: a proxy of the environment is never used for loopback.
-        client = Client(config, timeout=httpx2.Timeout(timeout_s), trust_env=not _is_loopback(server))
-    except (
-        ConfigError,
-        yaml.YAMLError,
-        msgspec.MsgspecError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OSError,
-        ValueError,
-    ) as error:
-        raise AccessError(
-            "the kubeconfig for this cluster cannot be used",
-            where=server,
-            why=brief(error) if isinstance(error, ConfigError) else type(error).__name__,
-            fix="it needs a current context, a cluster with server and CA, and one user",
-            code="kubeconfig",
-        ) from error
-    # what audit logs of API servers show
-    client._client._client.headers["User-Agent"] = _AGENT  # noqa: SLF001 -- lightkube has no option for it
-    return LightKube(client, server, calls)
-
-
-def _is_loopback(server: str) -> bool:
-    host = urlsplit(server).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    connection = Connection(access, timeout_s, renewed)
+    return LightKube(connection, connection.server, calls)
 
 
 class LightKube(KubeCalls):
@@ -236,9 +196,7 @@ class LightKube(KubeCalls):
             return None
 
     def _version(self, doing: str) -> httpx2.Response:
-        # lightkube has no call for /version; its own transport carries CA, credentials and timeout.
-        transport = self._client._client._client  # noqa: SLF001 -- the only way to reach the configured transport
-        return self._call(doing, lambda: transport.get("/version").raise_for_status())
+        return self._call(doing, lambda: self._transport.get("/version").raise_for_status())
 
     def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
         """See Kube."""
@@ -270,8 +228,6 @@ class LightKube(KubeCalls):
 
     def evict(self, namespace: str, pod: str, uid: str) -> EvictionAnswer:
         """See Kube."""
-        # lightkube decodes the answer as an Eviction and loses the details of a refusal: its transport is used.
-        transport = self._client._client._client  # noqa: SLF001 -- as in version
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
         body = {
             "apiVersion": "policy/v1",
@@ -280,7 +236,13 @@ class LightKube(KubeCalls):
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
         doing = f"evicting pod {namespace}/{pod}"
-        response = self._call(doing, lambda: transport.post(path, json=body), changes=True)
+
+        def post() -> httpx2.Response:
+            # lightkube decodes the answer as an Eviction and loses the details of a refusal: its transport is used.
+            answer = self._transport.post(path, json=body)
+            return answer.raise_for_status() if answer.status_code == UNAUTHORIZED else answer
+
+        response = self._call(doing, post, changes=True)
         answer = eviction_answer(response.status_code, response.content, response.headers.get("retry-after", ""))
         if answer is None:
             raise self._explained(doing, httpx2.HTTPStatusError("", request=response.request, response=response))
@@ -347,7 +309,7 @@ class LightKube(KubeCalls):
             desired = Namespace(metadata=ObjectMeta(name=name, labels=dict(labels)))
             create = partial(self._client.create, desired, field_manager=FIELD_MANAGER)
             try:
-                self._calls(self._server, doing, create, changes=True)
+                self._calls(self._server, doing, lambda: self._renewing(create), changes=True)
             except ApiError as error:
                 if error.response.status_code != _CONFLICT:
                     raise self._explained(doing, error) from error
@@ -378,8 +340,8 @@ class LightKube(KubeCalls):
 
     def cleaning(self) -> Kube:
         """See Kube."""
-        return LightKube(self._client, self._server, self._calls.cleaning())
+        return LightKube(self._connection, self._server, self._calls.cleaning())
 
     def close(self) -> None:
         """See Kube."""
-        self._client.close()
+        self._connection.close()

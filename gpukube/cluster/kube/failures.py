@@ -105,6 +105,6 @@ def _missing(text: str) -> str:
 
 
 def brief(error: object) -> str:
-    """Give the first line of a text, at most 300 characters."""
+    """Give the first line of a text, at most 300 characters; of an exception without one its name."""
     lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
+    return lines[0][:300] if lines else type(error).__name__ if isinstance(error, Exception) else ""

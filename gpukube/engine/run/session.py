@@ -72,8 +72,15 @@ class Session:
             if self._kube is None:
                 from gpukube.cluster.kube.client import connect_kube  # noqa: PLC0415 - not loaded to validate a spec
 
-                self._kube = connect_kube(self.access(), self.settings.kube_timeout_s, self.calls)
+                self._kube = connect_kube(self.access(), self.settings.kube_timeout_s, self.calls, self._renewed)
             return self._kube
+
+    def _renewed(self) -> KubeAccess:
+        """Get the kubeconfig anew: the token in the one at hand is not accepted."""
+        access = self.cloud.kube_access()
+        with self._lock:
+            self._access = access
+        return access
 
     def renew(self, refused: Kube | None) -> None:
         """Forget the kubeconfig, whose token may have run out during a long wait.

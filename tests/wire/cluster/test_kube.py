@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
+import tempfile
 from contextlib import closing, contextmanager
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.kube.client import connect_kube, server_of
+from gpukube.cluster.kube.client import connect_kube
+from gpukube.cluster.kube.connection import server_of
 from gpukube.cluster.kube.evictions import EvictionAnswer
 from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.state.snapshot import Snapshot, look
@@ -20,7 +24,9 @@ from gpukube.errors import AccessError, ClusterError
 from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from gpukube.sandbox.kube.store.kinds import CORE
+from gpukube.sandbox.tls import make_tls
 from tests.waiting import PATIENCE_S, wait_for
+from tests.wire.cluster.conftest import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -255,6 +261,124 @@ def test_connect_when_the_exec_plugin_is_missing_then_access_error(live: Live) -
     with closing(connect_kube(access, PATIENCE_S)) as kube, pytest.raises((AccessError, ClusterError)) as caught:
         kube.nodes()
     assert "no-such-login" in caught.value.render()
+
+
+GROUP = "client.authentication.k8s.io"
+
+
+def plugged(live: Live, script: str, version: str = "v1", **others: object) -> KubeAccess:
+    """Give a kubeconfig whose user is what a shell script prints."""
+    text = json.loads(live.access().kubeconfig)
+    plugin = {"apiVersion": f"{GROUP}/{version}", "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
+    text["users"][0]["user"] = {"exec": {**plugin, **others}}
+    return KubeAccess(json.dumps(text))
+
+
+def answer_of(version: str = "v1", **status: str) -> str:
+    return json.dumps({"apiVersion": f"{GROUP}/{version}", "kind": "ExecCredential", "status": status})
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_exec_plugin_when_it_gives_a_token_then_used_and_run_again_once_it_is_refused(
+    live: Live, tmp_path: Path, version: str
+) -> None:
+    """The first token has run out; the plugin gets what kubectl would give it."""
+    count, info = tmp_path / "count", tmp_path / "info"
+    script = (
+        f'echo x >> {count}; printf %s "$KUBERNETES_EXEC_INFO" > {info}; '
+        f"if [ $(wc -l < {count}) = 1 ]; then echo '{answer_of(version, token='old')}'; "
+        f"else echo '{answer_of(version, token=TOKEN)}'; fi"
+    )
+    access = plugged(live, script, version, provideClusterInfo=True, env=[{"name": "A", "value": "b"}])
+    with closing(connect_kube(access, PATIENCE_S)) as kube:
+        assert kube.version()
+        assert kube.nodes() == ()
+    assert count.read_text() == "x\nx\n"
+    given = json.loads(info.read_text())
+    assert (given["apiVersion"], given["spec"]["cluster"]["server"]) == (f"{GROUP}/{version}", live.url)
+
+
+NO_CREDENTIALS = {
+    "it fails": ("echo CANARY; echo log in first >&2; exit 3", {}, "ended with code 3: log in first"),
+    "no JSON": ("echo CANARY", {}, "no ExecCredential"),
+    "another version": (f"echo '{answer_of('v1beta1', token='CANARY')}'", {}, "did not answer in"),
+    "nothing in it": (f"echo '{answer_of()}'", {}, "neither a token nor a certificate"),
+    "half a pair": (f"echo '{answer_of(clientKeyData='CANARY')}'", {}, "neither a token nor a certificate"),
+    "a version nobody knows": ("echo", {"apiVersion": f"{GROUP}/v9"}, "v1beta1"),
+    "no such program": ("echo", {"command": "no-such-login", "installHint": "get it at x.example"}, "get it at x"),
+    "a terminal is wanted": ("echo", {"interactiveMode": "Always"}, "terminal"),
+}
+
+
+@pytest.mark.parametrize("case", NO_CREDENTIALS)
+def test_exec_plugin_when_it_gives_no_credentials_then_access_error_that_repeats_none_of_its_output(
+    live: Live, case: str
+) -> None:
+    script, others, expected = NO_CREDENTIALS[case]
+    access = plugged(live, script, **others)
+    with closing(connect_kube(access, PATIENCE_S)) as kube, pytest.raises(AccessError) as caught:
+        kube.nodes()
+    said = f"{caught.value.render()} {caught.value.__cause__}"
+    assert expected in said
+    assert "CANARY" not in said
+    assert caught.value.diagnostics[0].code == "kube-credentials"
+
+
+def test_call_when_a_token_ran_out_then_done_with_another_one_whatever_the_call(live: Live) -> None:
+    came: list[int] = []
+
+    def renewed() -> KubeAccess:
+        came.append(1)
+        return live.access()
+
+    for call in CALLS.values():
+        with closing(connect_kube(live.access(token="old"), PATIENCE_S, renewed=renewed)) as kube:
+            call(kube)
+    assert len(came) == len(CALLS)
+
+
+def test_call_when_the_new_token_is_no_other_then_refused_at_once(live: Live) -> None:
+    wrong = live.access(token="old")
+    with closing(connect_kube(wrong, PATIENCE_S, renewed=lambda: wrong)) as kube, pytest.raises(AccessError):
+        kube.nodes()
+
+
+def pair_of(folder: Path, name: str) -> dict[str, str]:
+    """Make a certificate with its key, as a kubeconfig embeds them."""
+    directory = folder / name
+    directory.mkdir()
+    tls = make_tls(directory)
+    certificate, key = (base64.b64encode(file.read_bytes()).decode() for file in (tls.certificate, tls.key))
+    return {"client-certificate-data": certificate, "client-key-data": key}
+
+
+PAIRS = {
+    "a pair": (lambda one, _: one, ""),
+    "keys of two pairs": (
+        lambda one, two: {**one, "client-key-data": two["client-key-data"]},
+        "do not belong together",
+    ),
+    "no PEM": (lambda one, _: {**one, "client-key-data": base64.b64encode(b"CANARY").decode()}, "no valid PEM"),
+    "no base64": (lambda one, _: {**one, "client-key-data": "CANARY"}, "no base64"),
+}
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_connect_when_keys_are_in_the_kubeconfig_then_none_is_left_in_a_file(
+    live: Live, case: str, tmp_path: Path
+) -> None:
+    user, expected = PAIRS[case]
+    text = json.loads(live.access().kubeconfig)
+    text["users"][0]["user"] = user(pair_of(tmp_path, "one"), pair_of(tmp_path, "two"))
+    access = KubeAccess(json.dumps(text))
+    if expected:
+        with pytest.raises(AccessError) as caught:
+            connect_kube(access, PATIENCE_S)
+        assert expected in caught.value.render()
+        assert "CANARY" not in caught.value.render()
+    else:
+        connect_kube(access, PATIENCE_S).close()
+    assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
 
 def test_server_when_the_kubeconfig_is_garbage_then_named_all_the_same() -> None:
