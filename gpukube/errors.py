@@ -33,15 +33,16 @@ A class exists because somebody acts differently on it. Cloud SDK exceptions are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
 
 from gpukube.rule_ids import rule_label
 from gpukube.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "SEVERITIES",
@@ -98,6 +99,14 @@ class ExitCode(IntEnum):
     HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
+
+
+_PLACES: Final = 3
+"""Places or names that are listed; the same at more places than these is one line."""
+_ABOUT: Final = re.compile(r"([\w.-]+/[\w.-]+): (.+)", re.DOTALL)
+"""How a message that is about one pool of one cluster begins."""
+_ON: Final = re.compile(r"(.+) \(on ([\w.-]+)\)", re.DOTALL)
+"""How a message that is about one cluster ends."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -157,12 +166,56 @@ def in_order(diagnostics: Iterable[Finding]) -> list[Finding]:
 
 
 def render_diagnostics(diagnostics: Iterable[Finding]) -> str:
-    """Render at most 50 diagnostics in order of position, whatever their severity, then the count of the rest."""
-    ordered = in_order(diagnostics)
+    """Render at most 50 diagnostics in order of position, whatever their severity, then the count of the rest.
+
+    What is the same about several pools or clusters is told once, with their number.
+    """
+    ordered = _folded(in_order(diagnostics))
     lines = [d.render() for d in ordered[:SHOWN_AT_MOST]]
     if len(ordered) > SHOWN_AT_MOST:
         lines.append(f"... and {len(ordered) - SHOWN_AT_MOST} more")
     return "\n".join(lines)
+
+
+def _folded(ordered: Sequence[Finding]) -> list[Finding]:
+    """Make one diagnostic of those that say the same of other pools or clusters, and of many at other places."""
+    alike: dict[tuple[str, ...], list[Finding]] = {}
+    for found in ordered:
+        alike.setdefault((found.code, found.severity, _subject(found)[1], found.why, found.fix), []).append(found)
+    folded: list[Finding] = []
+    for same in alike.values():
+        by_place: dict[Where, list[Finding]] = {}
+        for found in same:
+            by_place.setdefault(found.where, []).append(found)
+        groups = [same] if len(by_place) > _PLACES else list(by_place.values())
+        folded += [_one_of(group) for group in groups]
+    return in_order(folded)
+
+
+def _one_of(same: Sequence[Finding]) -> Finding:
+    first = same[0]
+    if len(same) == 1:
+        return first
+    seen = _subject(first)[1]
+    subjects = list(dict.fromkeys(filter(None, (_subject(found)[0] for found in same))))
+    places = list(dict.fromkeys(str(found.where) for found in same))[1:]
+    counted = f"{len(same)} times" + (f": {_listed(subjects)}" if subjects else "")
+    also = f"; also at {_listed(places)}" if places else ""
+    return replace(first, seen=f"{seen} ({counted}{also})")
+
+
+def _subject(found: Finding) -> tuple[str, str]:
+    """Split what is said from the pool or cluster that it is said of, "" where none is named."""
+    if about := _ABOUT.fullmatch(found.seen):
+        return about[1], about[2]
+    if on := _ON.fullmatch(found.seen):
+        return on[2], on[1]
+    return "", found.seen
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _PLACES} more" if len(names) > _PLACES else ""
+    return ", ".join(names[:_PLACES]) + more
 
 
 class GpukubeError(Exception):

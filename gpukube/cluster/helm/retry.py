@@ -1,4 +1,4 @@
-"""Helm's first look at a cluster that answers late: it is asked again, for it had changed nothing.
+"""Helm and a cluster that answers late, or takes its token no longer: it is asked again.
 
 Lives here: how often. Must not live here: how Helm is run (embedded, cli), when (release.manager).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import ClusterSlow
+from gpukube.errors import AccessError, ClusterSlow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,20 +15,35 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm.engine import HelmAnswer
 
 _TRIES: Final = 3
+_REFUSED: Final = "kube-unauthorized"
 _PAUSE_S: Final = 1.0
 """Helm itself has waited for ten seconds before: a moment for an API server that restarts."""
 
 
-def ask_reached(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
-    """Ask Helm for a change; again where it gave up on reaching a cluster that only answers late.
+def ask_reached(
+    ask: Callable[[], HelmAnswer], pause: Callable[[float], None], renew: Callable[[], object]
+) -> HelmAnswer:
+    """Ask Helm for a change; again where it gave up on reaching a cluster that only answers late, or its token ran out.
 
     Args:
         ask: Runs Helm once, with a kubeconfig of that run's own: Helm's process takes it away in the end.
         pause: Waits some seconds.
+        renew: Called before Helm is asked once more after its credentials were refused; raises what is wrong with them.
 
     Raises:
         HelmError: As Helm; ClusterError: the cluster is out of reach.
     """
+    try:
+        return _ask_patiently(ask, pause)
+    except AccessError as error:
+        if error.diagnostics[0].code != _REFUSED:
+            raise
+    # What Helm had begun it finds again, as after any end in the middle: as a change that is to be repaired first.
+    renew()
+    return _ask_patiently(ask, pause)
+
+
+def _ask_patiently(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
     # Helm gives up on the first slow answer; nothing was changed then, so the same call is safe to repeat.
     for _ in range(_TRIES - 1):
         try:

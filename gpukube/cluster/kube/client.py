@@ -307,7 +307,10 @@ class LightKube(KubeCalls):
         doing = f"creating namespace {name}"
         if present is None:
             desired = Namespace(metadata=ObjectMeta(name=name, labels=dict(labels)))
-            create = partial(self._client.create, desired, field_manager=FIELD_MANAGER)
+
+            def create() -> Namespace:
+                return self._client.create(desired, field_manager=FIELD_MANAGER)
+
             try:
                 self._calls(self._server, doing, lambda: self._renewing(create), changes=True)
             except ApiError as error:

@@ -87,9 +87,9 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster as Helm needs it: how to reach it, and its API for what Helm is not asked."""
+    """A cluster as Helm needs it: how to reach it now, and its API for what Helm is not asked."""
 
-    access: KubeAccess
+    access: Callable[[], KubeAccess]
     kube: Kube
 
 
@@ -320,7 +320,7 @@ class ReleaseManager:
             return error
         self._notify(f"rolling back to revision {former.revision}")
         try:
-            with kubeconfig_file(self._cluster.access) as path:
+            with kubeconfig_file(self._cluster.access()) as path:
                 self._engine.rollback(path, kind.name, NAMESPACE, former.revision)
         except GpukubeError as cause:
             return kept_error(error, former, cause)
@@ -329,7 +329,7 @@ class ReleaseManager:
     def uninstall(self, kind: ReleaseKind) -> bool:
         """Remove one of our releases; False when it was not there."""
         leaving = Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
-        return uninstall_release(self._engine, self._cluster.access, self._cluster.kube, leaving)
+        return uninstall_release(self._engine, self._cluster.access(), self._cluster.kube, leaving)
 
     def take_away(self, kind: ReleaseKind) -> None:
         """Remove one of our releases that nothing follows, once no other run changes it; done again, it is fine.
@@ -351,7 +351,7 @@ class ReleaseManager:
         if leaving.there:
             self._notify(f"uninstalling {leaving.address}")
             with self._stoppable():
-                uninstall_release(self._engine, self._cluster.access, kube, leaving)
+                uninstall_release(self._engine, self._cluster.access(), kube, leaving)
         await_pods_gone(kube, leaving, self._clock.pause, self._notify)
 
     def close(self) -> None:
@@ -378,10 +378,11 @@ class ReleaseManager:
         def ask() -> HelmAnswer:
             return self._run_once(plan, chart, installed=installed, dry_run=dry_run, offline=offline)
 
-        return ask_reached(ask, self._clock.pause)
+        # A client that is refused gets itself another token, which is Helm's from then on.
+        return ask_reached(ask, self._clock.pause, self._cluster.kube.version)
 
     def _run_once(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool) -> HelmAnswer:
-        with kubeconfig_file(self._cluster.access) as path, self._stoppable():
+        with kubeconfig_file(self._cluster.access()) as path, self._stoppable():
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
             if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
                 offline = offline or (plan.kind is GPU_OPERATOR and not installed)

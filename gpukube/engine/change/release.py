@@ -76,7 +76,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     _require_permissions(kube, release, key)
     _require_room(kube, plan, release, key)
     manager = connect_helm(
-        Cluster(session.access(), kube),
+        Cluster(session.access, kube),
         run.environ,
         run.chart,
         clock=helm_clock(run),

@@ -109,7 +109,7 @@ def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
     kube = session.kube()
     require_removable(kube, kinds, key)
     manager = connect_helm(
-        Cluster(session.access(), kube),
+        Cluster(session.access, kube),
         run.environ,
         run.chart,
         clock=helm_clock(run),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_DEPTH: Final = 64
 MOST_DOCUMENTS: Final = 1000
+MOST_KEYS: Final = 20_000
 MOST_ALIASES: Final = 1000
 MOST_ALIAS_NODES: Final = 100_000
 
@@ -61,6 +62,7 @@ class Limits:
         size: Bytes of one text in UTF-8.
         depth: Collections in collections.
         documents: Of one text.
+        keys: Of one mapping.
         aliases: Of one document.
         alias_nodes: Values that all aliases of a document may stand for together: stops the "billion laughs" at its
             first.
@@ -69,6 +71,7 @@ class Limits:
     size: int = MOST_BYTES
     depth: int = MOST_DEPTH
     documents: int = MOST_DOCUMENTS
+    keys: int = MOST_KEYS
     aliases: int = MOST_ALIASES
     alias_nodes: int = MOST_ALIAS_NODES
 
@@ -275,6 +278,8 @@ class Reader:
             self._duplicate(value, mark)
         else:
             key = value
+        if len(self.open[-1]) >= self.limits.keys:
+            self._stop(mark, f"more than {self.limits.keys} keys in one mapping", "split it into several files")
         self.keys[-1] = (key, mark)
 
     def place(self, value: Data, mark: int) -> None:

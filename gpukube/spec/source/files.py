@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _KIND: Final = b"GPUNodePools"
+_OPENED: Final = ("/dev/fd/", "/dev/stdin", "/proc/")
 _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 
@@ -145,6 +147,9 @@ def _read_stdin(stdin: TextIO | None, most: int) -> Source | Finding:
 
 def _read_file(name: str, most: int) -> Source | Finding:
     try:
+        if _waits(name):
+            fix = "pass a file, - for stdin, or <(COMMAND)"
+            return Finding("file-unreadable", Where(name), "cannot be read: it is a named pipe", fix=fix)
         with Path(name).open("rb") as file:
             raw = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
@@ -153,6 +158,11 @@ def _read_file(name: str, most: int) -> Source | Finding:
         return Source(name, raw.decode("utf-8-sig", "ignore" if len(raw) > most else "strict"))
     except UnicodeDecodeError as error:
         return _explain_encoding(error, name)
+
+
+def _waits(name: str) -> bool:
+    """Whether opening it may wait for ever: a named pipe may have no writer. One that the shell opened for us has."""
+    return not name.startswith(_OPENED) and stat.S_ISFIFO(Path(name).stat().st_mode)
 
 
 def _explain(error: OSError | ValueError, name: str) -> Finding:
@@ -182,6 +192,8 @@ def _holds_spec(path: Path) -> bool:
     try:
         if path.is_dir():
             return any(map(_is_spec, path.iterdir()))
+        if _waits(str(path)):
+            return False
         with path.open("rb") as file:
             return _KIND in file.read(MOST_BYTES)
     except OSError:

@@ -9,7 +9,7 @@ import pytest
 from gpukube.cluster.helm.engine import HelmAnswer
 from gpukube.cluster.helm.failures import explain_helm, words_of
 from gpukube.cluster.helm.retry import ask_reached
-from gpukube.errors import GpukubeError, Where
+from gpukube.errors import AccessError, GpukubeError, Where
 
 GET = 'kubernetes cluster unreachable: Get "https://127.0.0.1:1/version": '
 LATE = f"{GET}net/http: TLS handshake timeout"
@@ -32,7 +32,7 @@ class FakeEngine:
         return DONE
 
     def run(self) -> HelmAnswer:
-        return ask_reached(self.upgrade, self.pauses.append)
+        return ask_reached(self.upgrade, self.pauses.append, lambda: self.pauses.append(0))
 
 
 @pytest.mark.parametrize("often", [0, 1, 2])
@@ -55,3 +55,14 @@ def test_upgrade_when_it_fails_otherwise_then_not_asked_again(said: str) -> None
     with pytest.raises(GpukubeError):
         engine.run()
     assert (engine.asked, engine.pauses) == (1, [])
+
+
+@pytest.mark.parametrize("said", ["the server has asked for the client to provide credentials", f"{GET}Unauthorized"])
+def test_upgrade_when_the_token_ran_out_then_renewed_and_asked_again_but_once(said: str) -> None:
+    engine = FakeEngine([said])
+    assert engine.run() == DONE
+    assert (engine.asked, engine.pauses) == (2, [0])
+    engine = FakeEngine([said] * 2)
+    with pytest.raises(AccessError):
+        engine.run()
+    assert engine.asked == 2

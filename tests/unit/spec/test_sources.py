@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,19 @@ def test_file_when_missing_then_only_specs_are_offered(tmp_path: Path) -> None:
     (tmp_path / "pools.yaml").write_text("kind: GPUNodePools", "utf-8")
     ((), (found,)) = read_sources([str(tmp_path / "pods.yaml")], None)
     assert found.fix == f"did you mean {tmp_path / 'pools.yaml'}?"
+
+
+def test_named_pipe_when_nobody_writes_then_refused_at_once_and_one_of_the_shell_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pools.yaml")
+    sources, found = read_sources([str(tmp_path / "pools.yaml"), str(tmp_path / "pool.yaml")], None)
+    assert not sources
+    assert [(item.code, item.seen) for item in found] == [
+        ("file-unreadable", "cannot be read: it is a named pipe"),
+        ("file-missing", "does not exist"),  # nor is the pipe opened to see whether it was meant
+    ]
+    reading, writing = os.pipe()
+    os.write(writing, b"a: 1")
+    os.close(writing)
+    (source,), found = read_sources([f"/dev/fd/{reading}"], None)
+    os.close(reading)
+    assert (source.text, found) == ("a: 1", ())

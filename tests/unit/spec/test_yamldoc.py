@@ -16,6 +16,7 @@ from gpukube.spec.source.document import (
     MOST_BYTES,
     MOST_DEPTH,
     MOST_DOCUMENTS,
+    MOST_KEYS,
     load_documents,
 )
 from gpukube.spec.source.positions import PositionedDict, PositionedList, Positions
@@ -153,6 +154,7 @@ AT_LIMIT = {
         f"- &a [{','.join('x' * 999)}]\n" + "- *a\n" * (MOST_ALIAS_NODES // 1000),
         f"- &a [{','.join('x' * 999)}]\n" + "- *a\n" * (MOST_ALIAS_NODES // 1000 + 1),
     ),
+    "keys": tuple("".join(f"k{n}: x\n" for n in range(count)) for count in (MOST_KEYS, MOST_KEYS + 1)),
     "documents": ("--- a\n" * MOST_DOCUMENTS, "--- a\n" * (MOST_DOCUMENTS + 1)),
 }
 

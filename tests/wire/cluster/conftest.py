@@ -156,7 +156,7 @@ def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> It
     made: list[ReleaseManager] = []
 
     def make(access: KubeAccess | None = None, source: ChartSource | None = None) -> ReleaseManager:
-        cluster = Cluster(access or live.access(), kube)
+        cluster = Cluster(lambda: access or live.access(), kube)
         made.append(ReleaseManager(cluster, engine, source or charts, clock))
         return made[-1]
 

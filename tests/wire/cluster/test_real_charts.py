@@ -125,7 +125,7 @@ def stage(request: pytest.FixtureRequest, engine: Engine, charts: ChartSource) -
         kube = connect_kube(access, PATIENCE_S)
         stack.callback(kube.close)
         clock = Clock(pause=lambda seconds: time.sleep(min(seconds, MOMENT_S)))
-        keeper = ReleaseManager(Cluster(access, kube), engine, charts, clock)
+        keeper = ReleaseManager(Cluster(lambda: access, kube), engine, charts, clock)
         stack.callback(keeper.close)
         yield Stage(cluster, loop, kube, keeper)
 

@@ -109,7 +109,7 @@ def stage(  # noqa: PLR0913, PLR0917 -- fixtures
         ours: Engine = HelmSdk(environ, 2 * PATIENCE_S, stop)
         if isinstance(engine, HelmCli):
             ours = HelmCli(engine._program, "v3.6.2", environ, 2 * PATIENCE_S, stop)
-        made.append(ReleaseManager(Cluster(live.access(), kube), ours, charts, Clock(pause=clock.wait)))
+        made.append(ReleaseManager(Cluster(live.access, kube), ours, charts, Clock(pause=clock.wait)))
         return Stage(made[-1], clock, gate)
 
     yield make
