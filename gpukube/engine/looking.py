@@ -118,4 +118,10 @@ def _look_at_cluster(session: Session, prepared: Prepared, run: Run, scope: Scop
         # The user's own mistake is a finding of the plan, with its fix; that a cluster is out of reach is its state.
         found = error.diagnostics if isinstance(error, ChartNotFound) else ()
         diagnostics = (*outside.diagnostics, *found)
-        return replace(outside, pools=pools, unknown=str(error), unreachable=error, diagnostics=diagnostics)
+        return replace(outside, pools=pools, unknown=_with_cause(error), unreachable=error, diagnostics=diagnostics)
+
+
+def _with_cause(error: GpukubeError) -> str:
+    """Say what went wrong, and what lies behind it: a certificate, a name that does not resolve."""
+    why = error.diagnostics[0].why
+    return f"{error}: {why}" if why else str(error)

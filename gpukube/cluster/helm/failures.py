@@ -45,7 +45,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         AccessError,
         "kube-unauthorized",
         "the Kubernetes API does not accept the credentials",
-        "log in again, or check which identity the kubeconfig names",
+        "log in again, or check which identity the credentials are of",
     ),
     _Row(
         r"is forbidden|cannot \w+ resource|forbidden: User",

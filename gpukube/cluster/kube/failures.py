@@ -6,6 +6,7 @@ Lives here: exceptions of lightkube and its transport -> AccessError or ClusterE
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Final
 
 import httpx2
@@ -13,6 +14,7 @@ import msgspec
 from lightkube import ApiError
 from lightkube.core.exceptions import ConfigError
 
+from gpukube.core.clocks import SET_CLOCK, wrong_clock
 from gpukube.core.permissions import PRINT_POLICY
 from gpukube.errors import AccessError, ClusterError
 
@@ -26,6 +28,27 @@ _RIGHT: Final = re.compile(
     r'(?: in the namespace "(?P<namespace>[\w-]+)")?'
 )
 """As the API server words it (kubernetes/apiserver pkg/endpoints/handlers/responsewriters/errors.go)."""
+
+_UNREACHED: Final = "check that the cluster runs and that this address is reachable from here; then run again"
+_CAUSES: Final = (
+    (
+        re.compile(r"certificate is not yet valid|certificate has expired"),
+        "check this machine's clock; if it is right, renew the certificate of the API server",
+    ),
+    (
+        re.compile(r"CERTIFICATE_VERIFY_FAILED"),
+        "check certificate-authority-data and server in the kubeconfig, and whether a proxy replaces certificates",
+    ),
+    (
+        re.compile(r"\[SSL|SSLError|UNEXPECTED_EOF|WRONG_VERSION_NUMBER"),
+        "check server in the kubeconfig, and any proxy between: the address answers, but not by TLS as it should",
+    ),
+    (
+        re.compile(r"Name or service not known|name resolution|nodename nor servname|No address associated"),
+        "check DNS: a private cluster's name resolves only inside its network (VPN, peering), a deleted one's nowhere",
+    ),
+)
+"""What OpenSSL and getaddrinfo say (glibc, macOS) -> what to do."""
 
 
 def explain(where: Where, doing: str, error: Exception) -> AccessError | ClusterError:
@@ -59,7 +82,7 @@ def explain(where: Where, doing: str, error: Exception) -> AccessError | Cluster
         f"the Kubernetes API is unreachable while {doing}",
         where=where,
         why=brief(error),
-        fix="check that the cluster runs and that this address is reachable from here; then run again",
+        fix=next((fix for pattern, fix in _CAUSES if pattern.search(str(error))), _UNREACHED),
         code="cluster-unreachable",
     )
 
@@ -68,11 +91,12 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
     code = error.response.status_code
     text = brief(error.status.message or "") if isinstance(error, ApiError) else ""
     if code == _UNAUTHORIZED:
+        skew = wrong_clock(error.response.headers.get("date", ""), time.time())
         return AccessError(
             f"the Kubernetes API does not accept the credentials (401) while {doing}",
             where=where,
-            why=text,
-            fix="log in again, or check which identity the kubeconfig names",
+            why=skew or text,
+            fix=SET_CLOCK if skew else "log in again, or check which identity the credentials are of",
             code="kube-unauthorized",
         )
     if code == _FORBIDDEN:

@@ -12,6 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.clocks import SET_CLOCK
 from gpukube.core.meanings import Meaning, Problem, find_meaning, missing_permission
 from gpukube.core.meanings import quote as quote_of
 from gpukube.core.permissions import PRINT_POLICY, permission_fix
@@ -31,6 +32,7 @@ from gpukube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+CLOCK: Final = "AWS refused the time of the request: this machine's clock is wrong"
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
 AGAIN: Final = "run the same command again: it reads the live state first"
 _OTHER_PLACE: Final = "write zones: with other zones, choose another type or capacity, or try later"
@@ -164,8 +166,23 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         seen="the identity lacks a permission",
         fix=f"allow the action that AWS names; {PRINT_POLICY} prints all that is needed",
     ),
+    # aws/aws-sdk-js-v3 packages/service-error-classification CLOCK_SKEW_ERROR_CODES; boto/botocore#149,
+    # EngineerBetter/control-tower#51: the texts
     Meaning(
-        codes="UnrecognizedClientException|InvalidClientTokenId|ExpiredToken|ExpiredTokenException|RequestExpired|"
+        codes="RequestTimeTooSkewed|RequestExpired|RequestInTheFuture",
+        error=AccessError,
+        seen=CLOCK,
+        fix=SET_CLOCK,
+    ),
+    Meaning(
+        codes="InvalidSignatureException|SignatureDoesNotMatch|AuthFailure",
+        text=r"(?i)signature expired|signature not yet current|is now (?:earlier|later) than",
+        error=AccessError,
+        seen=CLOCK,
+        fix=SET_CLOCK,
+    ),
+    Meaning(
+        codes="UnrecognizedClientException|InvalidClientTokenId|ExpiredToken|ExpiredTokenException|"
         "InvalidSignatureException|SignatureDoesNotMatch|MissingAuthenticationToken|AuthFailure|InvalidAccessKeyId|"
         "IncompleteSignature",
         error=AccessError,

@@ -5,6 +5,7 @@ Lives here: what each exception means. Must not live here: codes and fixes (`fac
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -29,9 +30,10 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from gpukube.core.clocks import SET_CLOCK, wrong_clock
 from gpukube.core.meanings import Problem
 from gpukube.errors import AccessError, CloudError
-from gpukube_eks.facts.meanings import LOGIN, error_of, quote
+from gpukube_eks.facts.meanings import CLOCK, LOGIN, error_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -56,7 +58,9 @@ def explain(error: BotoCoreError | ClientError | ResponseParserError, where: str
         text = str(error.response.get("Error", {}).get("Message", ""))
         if error.operation_name == "AssumeRole" and "AssumeRole" not in text:
             text = f"AssumeRole: {text}"
-        return error_of(Problem(code_of(error), text), where)
+        found = error_of(Problem(code_of(error), text), where)
+        skew = wrong_clock(_date_of(error), time.time()) if type(found) is AccessError else ""
+        return AccessError(CLOCK, where=where, why=f"{skew}; {quote(text)}", fix=SET_CLOCK) if skew else found
     if isinstance(error, _MISSING):
         return AccessError("no AWS credentials were found", where=where, fix=LOGIN, code="no-credentials")
     if isinstance(error, ProfileNotFound):
@@ -103,6 +107,11 @@ def _explain_exchange(error: BotoCoreError | ResponseParserError, where: str) ->
         )
     fix = "check the endpoint, the proxy and the AWS configuration files"
     return CloudError("the answer is not from AWS's API", where=where, fix=fix, why=why, code="bad-answer")
+
+
+def _date_of(error: ClientError) -> str:
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return str(headers.get("date", ""))
 
 
 def _reason(error: BotoCoreError | ResponseParserError) -> str:

@@ -31,6 +31,8 @@ from gpukube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+UNREACHABLE: Final = r"(?i:(?:name|DNS) resolution|failed to resolve|unable to connect to proxy|contact DNS)"
+"""How gRPC and the login say that asking again in a moment is no use: a name that does not resolve, a closed proxy."""
 LOGIN: Final = "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS"
 _AGAIN: Final = "run the same command again: it reads the live state first"
 
@@ -106,7 +108,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
     ),
     Meaning(
         codes="UNAVAILABLE",
-        text=r"(?i)failed to connect|name resolution|DNS resolution|connection refused",
+        text=r"(?i)failed to connect|connection refused|" + UNREACHABLE,
         error=CloudError,
         seen="the Google Cloud API cannot be reached",
         fix="check the network, the proxy and the endpoint",

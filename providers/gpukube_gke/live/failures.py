@@ -6,6 +6,7 @@ Lives here: which exception says what, and which of them pass by themselves. Mus
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ from google.protobuf.json_format import ParseError  # type: ignore[import-untype
 from gpukube.core.jsontree import tree
 from gpukube.core.meanings import Problem
 from gpukube.errors import AccessError, CloudError, NotAllowed
-from gpukube_gke.facts.meanings import LOGIN, error_of, quote
+from gpukube_gke.facts.meanings import LOGIN, UNREACHABLE, error_of, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,6 +46,8 @@ def is_throttled(error: BaseException) -> bool:
 
 def is_passing(error: BaseException) -> bool:
     """Say whether a call that may be repeated should be: as the SDKs of the other clouds do, at every 5xx but 501."""
+    if re.search(UNREACHABLE, str(error)):
+        return False
     lost = (ServerError, requests.ConnectionError, requests.Timeout)
     return (isinstance(error, lost) and not isinstance(error, MethodNotImplemented)) or is_throttled(error)
 

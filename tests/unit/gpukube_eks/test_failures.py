@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from botocore.exceptions import (
@@ -108,6 +110,27 @@ def test_refusal_when_explained_is_our_class_with_a_remedy(case: Case) -> None:
     assert problem.fix
     assert problem.why == (f"AWS says: {case.text.rstrip('.')}" if case.text else "")
     assert str(problem.where) == "train-eks/t4"
+
+
+EXPIRED = "Signature expired: 20260101T100000Z is now earlier than 20260101T100500Z (20260101T102000Z - 15 min.)"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "minutes", "named"),
+    [
+        *((code, "", 0, True) for code in ("RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture")),
+        *((code, EXPIRED, 0, True) for code in ("SignatureDoesNotMatch", "InvalidSignatureException")),
+        *((code, "", 20, True) for code in ("SignatureDoesNotMatch", "UnrecognizedClientException")),
+        *((code, "", -20, True) for code in ("SignatureDoesNotMatch", "AuthFailure")),
+        *((code, "", 1, False) for code in ("SignatureDoesNotMatch", "ExpiredToken")),
+    ],
+)
+def test_refusal_when_the_clock_is_wrong_then_named(code: str, text: str, minutes: int, *, named: bool) -> None:
+    date = format_datetime(datetime.now(UTC) - timedelta(minutes=minutes))
+    answer = {"Error": {"Code": code, "Message": text}, "ResponseMetadata": {"HTTPHeaders": {"date": date}}}
+    (found,) = explain(ClientError(answer, "GetCallerIdentity"), "train-eks").diagnostics  # type: ignore[arg-type]  # test data
+    assert ("clock" in found.seen, "set this machine's clock" in found.fix) == (named, named)
+    assert ("20 min" in found.why) == (abs(minutes) > 1)
 
 
 def test_role_when_it_cannot_be_assumed_is_told_from_other_refusals() -> None:

@@ -88,6 +88,8 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("INTERNAL", "x", is_late=True), CloudError, "failed", "run the same command again"),
     (Problem("INTERNAL", "x"), CloudError, "cloud", "try again later"),
     (Problem("UNAVAILABLE", "failed to connect to all addresses"), CloudError, "unreachable", "check the network"),
+    (Problem("UNAVAILABLE", "DNS resolution failed for container"), CloudError, "unreachable", "check the network"),
+    (Problem("UNAVAILABLE", "Unable to connect to proxy"), CloudError, "unreachable", "check the network"),
     (Problem("UNAVAILABLE", "Socket closed"), CloudError, "no-answer", "it reads the live state first"),
 ]  # fmt: skip
 
@@ -175,3 +177,16 @@ def test_answer_when_it_is_no_json_is_told_by_its_status() -> None:
 )
 def test_retry_when_asked_repeats_only_what_passes(error: Exception, throttled: bool, passing: bool) -> None:  # noqa: FBT001 - a case
     assert (is_throttled(error), is_passing(error)) == (throttled, passing)
+
+
+@pytest.mark.parametrize(
+    ("said", "passes"),
+    [
+        ("Socket closed", True),
+        ("DNS resolution failed for x", False),
+        ("Failed to resolve 'oauth2.googleapis.com'", False),
+    ],
+)
+def test_lost_answer_when_the_name_does_not_resolve_then_not_asked_again(said: str, *, passes: bool) -> None:
+    error = api.from_grpc_status(grpc.StatusCode.UNAVAILABLE, said)  # type: ignore[no-untyped-call]  # ships no types
+    assert is_passing(error) == passes

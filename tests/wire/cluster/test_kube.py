@@ -7,20 +7,24 @@ import json
 import socket
 import tempfile
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import httpx2
 import pytest
 
 from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.kube.connection import server_of
 from gpukube.cluster.kube.evictions import EvictionAnswer
+from gpukube.cluster.kube.failures import explain
 from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.core.jsontree import text
 from gpukube.core.values import KubeAccess, Taint
-from gpukube.errors import AccessError, ClusterError
+from gpukube.errors import AccessError, ClusterError, Where
 from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from gpukube.sandbox.kube.store.kinds import CORE
@@ -231,7 +235,26 @@ def test_call_when_the_authority_is_another_then_cluster_error(live: Live) -> No
     access = KubeAccess(json.dumps(text))
     with closing(connect_kube(access, PATIENCE_S)) as kube, pytest.raises(ClusterError) as caught:
         kube.version()
-    assert "certificate" in caught.value.render().lower()
+    assert "CERTIFICATE_VERIFY_FAILED" in caught.value.render()
+    assert "certificate-authority-data" in caught.value.diagnostics[0].fix
+
+
+def test_call_when_the_name_does_not_resolve_then_dns_is_named(live: Live) -> None:
+    access = live.access(url="https://no-such-cluster.invalid:443")
+    with closing(connect_kube(access, PATIENCE_S)) as kube, pytest.raises(ClusterError) as caught:
+        kube.version()
+    assert "DNS" in caught.value.diagnostics[0].fix
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(20, "20 min ahead"), (-20, "20 min behind"), (1, "")])
+def test_call_when_refused_and_the_clock_is_wrong_then_named(minutes: int, said: str) -> None:
+    date = format_datetime(datetime.now(UTC) - timedelta(minutes=minutes))
+    request = httpx2.Request("GET", "https://x")
+    answer = httpx2.Response(401, headers={"Date": date}, request=request)
+    error = explain(Where("x"), "looking", httpx2.HTTPStatusError("", request=request, response=answer))
+    (found,) = error.diagnostics
+    assert found.why == (f"this machine's clock is {said}" if said else "")
+    assert ("set this machine's clock" in found.fix) == bool(said)
 
 
 KUBECONFIGS = {
