@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from gpukube.core.prices import PriceBook
     from gpukube.engine.plan.prepare import Prepared
-    from gpukube.workload.fit.demand import Demand
+    from gpukube.workload.fit.demand import Workloads
 
 
-def read_workloads(paths: Sequence[str]) -> tuple[Demand, ...]:
+def read_workloads(paths: Sequence[str]) -> Workloads:
     """Read the pods of manifests.
 
     Args:

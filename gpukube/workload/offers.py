@@ -6,7 +6,7 @@ to its nodes (its provider's `nodes`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.core.autoscaler_template import foreseen_devices
@@ -32,6 +32,8 @@ class NodeShape:
         pods: Most pods; None when unknown.
         labels: Without zone and host name.
         taints: All of them.
+        others: Bytes of hugepages-* and ephemeral-storage; what is not there is unknown, but hugepages: a node has
+            them only where somebody has set them up, which no pool of a spec does.
     """
 
     devices: Mapping[str, int]
@@ -40,6 +42,7 @@ class NodeShape:
     pods: int | None
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
+    others: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ pkg/apis/core/v1/helper/helpers.go (`IsExtendedResourceName`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
@@ -24,6 +24,8 @@ from gpukube.workload.quantity import parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+EPHEMERAL: Final = "ephemeral-storage"
+HUGE: Final = "hugepages-"
 _POD_LEVEL: Final = re.compile(r"cpu|memory|hugepages-.*")
 _QUOTA: Final = "requests."
 _NONE: Final = Fraction()
@@ -37,11 +39,13 @@ class Request:
         cpu: Millicores.
         memory: Bytes.
         devices: Extended resources -> how many; those of which it wants none are left out.
+        others: Bytes of hugepages-* and ephemeral-storage, where it wants any.
     """
 
     cpu: int
     memory: int
     devices: Mapping[str, int]
+    others: Mapping[str, int] = field(default_factory=dict)
 
 
 def pod_request(spec: object) -> Request:
@@ -58,7 +62,8 @@ def pod_request(spec: object) -> Request:
     total |= _of_pod(spec, total)
     total = _sum(total, _amounts(tree(spec, "overhead")))
     devices = {name: ceil(amount) for name, amount in sorted(total.items()) if is_extended(name) and amount}
-    return Request(ceil(total.get("cpu", _NONE) * 1000), ceil(total.get("memory", _NONE)), devices)
+    others = {name: ceil(amount) for name, amount in sorted(total.items()) if is_other(name) and amount}
+    return Request(ceil(total.get("cpu", _NONE) * 1000), ceil(total.get("memory", _NONE)), devices, others)
 
 
 def requested_names(spec: object) -> tuple[str, ...]:
@@ -92,6 +97,11 @@ def is_extended(name: str) -> bool:
     return (
         "/" in name and "kubernetes.io/" not in name and not name.startswith(_QUOTA) and not explain_key(_QUOTA + name)
     )
+
+
+def is_other(name: str) -> bool:
+    """Return whether a name is that of a resource beside processors, memory and devices, counted in bytes."""
+    return name == EPHEMERAL or name.startswith(HUGE)
 
 
 def _containers(spec: object) -> dict[str, Fraction]:

@@ -13,7 +13,7 @@ many pods those make is not known.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -146,6 +146,12 @@ def read_contents(manifest: Manifest) -> Contents:
     if isinstance(at(manifest.root, "spec", "template", "spec", "containers"), list):  # built like a Deployment
         return Contents(tuple(_of_replicas(manifest)))
     return _search(manifest)
+
+
+def scaled(template: PodTemplate, bounds: Replicas) -> PodTemplate:
+    """Return a template as an autoscaler holds it: never fewer pods than its minimum, whatever the object says."""
+    surge = _surge(template.manifest, bounds.least) if template.manifest.kind == "Deployment" else template.surge
+    return replace(template, replicas=bounds, surge=surge)
 
 
 def _search(manifest: Manifest) -> Contents:

@@ -41,7 +41,7 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         raise SpecError("no manifest given", where=Where("FILE"), fix="add a file, or - for stdin", code="no-file")
     if not choices.files:
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
-    demands = read_workloads(paths)
+    demands, unplaced = read_workloads(paths)
     prices = known_prices(os.environ, sandbox=choices.sandbox)
     if live or choices.live_prices:
         from gpukube.cli.stage import open_job  # sessions and progress, and the Kubernetes client
@@ -63,7 +63,7 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         learn_refreshed(os.environ, sandbox=choices.sandbox)
         specs = offline.load(choices.files, sets=choices.sets)
         views = declared_clusters(prepare(specs, Filters(tuple(choices.clusters))))
-    found = find_fit([with_prices(view, prices) for view in views], demands)
+    found = find_fit([with_prices(view, prices) for view in views], demands, unplaced)
     out.show(fit_document(found, live=live, prices=prices), choices.output, verbose=choices.verbose)
     for pool, what in dict.fromkeys(
         (use.node.offer.name, use.node.offer.on_request) for use in found.nodes if use.node.new and use.node.offer

@@ -185,6 +185,10 @@ def _fitted(document: FitDocument) -> Suites:
     by_cluster: dict[str, list[ET.Element]] = defaultdict(list)
     for part in document["workloads"]:
         by_cluster[part["cluster"]].append(_workload(part))
+    for item in document["notPlaced"]:
+        case = _case("not placed", f"{item['object']}, group {item['group']}" if item["group"] else item["object"])
+        why = item["why"]
+        by_cluster["not placed"].append(_with(case, "failure", why, "never-fits", why) if item["hasPods"] else case)
     yield from by_cluster.items()
 
 

@@ -385,6 +385,9 @@ def _fit(document: FitDocument) -> Iterator[Block]:
     for part in document["workloads"]:
         if part["never"]:
             yield Block(tuple(_misfit(part)), "finding", 3, items)
+    for item in document["notPlaced"]:
+        name = f"{item['object']}, group {item['group']}" if item["group"] else item["object"]
+        yield Block((f"- {code(name)}: {prose(item['why'])}",), "finding", 3, items)
 
 
 def _misfit(part: FittedPart) -> Iterator[str]:

@@ -221,6 +221,10 @@ def _fitted(document: FitDocument) -> Iterator[Note]:
             text = f"an update needs {plural(roll_out['pods'], 'pod')} more and has places for {roll_out['places']}"
             text = "\n".join([text, f"fix: {roll_out['fix']}"])
             yield Note("warning", f"{name} on {part['cluster']}", text, part["position"], "roll-out-blocked", name)
+    for item in document["notPlaced"]:
+        if item["hasPods"]:
+            name = f"{item['object']}, group {item['group']}" if item["group"] else item["object"]
+            yield Note("error", name, item["why"], item["position"], "never-fits", name)
 
 
 def workload_name(part: FittedPart) -> str:

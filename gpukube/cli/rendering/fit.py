@@ -30,7 +30,11 @@ def render_fit(document: FitDocument, view: View) -> Iterator[Line]:
     """Show the workloads, then the nodes."""
     for part in document["workloads"]:
         yield from _workload(part, view)
-    if not document["workloads"]:
+    for item in document["notPlaced"]:
+        sign, style = _STATES["never" if item["hasPods"] else "elsewhere"]
+        name = f"{item['object']}, group {item['group']}" if item["group"] else item["object"]
+        yield Hung(Text.assemble((f"{sign} ", style)), Text.assemble((name, "bold"), f": {item['why']}"))
+    if not document["workloads"] and not document["notPlaced"]:
         yield "no pods in these files"
     if document["nodes"]:
         yield ""

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         FilledNodePart,
         FitDocument,
         FittedPart,
+        NotPlacedPart,
         RollOutPart,
     )
     from gpukube.engine.documents.shapes.prices import FitPricePart
     from gpukube.workload.fit.answers import Answer, Fit, NodeUse
+    from gpukube.workload.fit.demand import Unplaced
 
 _FIXES = {
     "replica": "write maxSurge: 0 and maxUnavailable: 1 in its rollingUpdate, or strategy.type: Recreate",
@@ -51,6 +53,7 @@ def fit_document(fit: Fit, *, live: bool, prices: PriceBook = EMBEDDED) -> FitDo
         "live": live,
         "fits": fit.fits,
         "workloads": [_workload(answer) for answer in fit.answers],
+        "notPlaced": [_not_placed(item) for item in fit.unplaced],
         "nodes": nodes,
         "usdPerHour": round(sum(known), 4) if len(known) == len(per_node) else None,
         "prices": pools,
@@ -89,6 +92,16 @@ def _workload(answer: Answer) -> FittedPart:
         "reasons": [{"pool": reason.pool, "why": list(reason.texts)} for reason in answer.reasons],
         "edit": {"where": answer.edit.where, "text": answer.edit.text} if answer.edit else None,
         "rollOut": _roll_out(answer),
+    }
+
+
+def _not_placed(item: Unplaced) -> NotPlacedPart:
+    return {
+        "object": str(item.manifest),
+        "group": item.group,
+        "position": position_of(item.manifest.positions.at("")),
+        "why": item.why,
+        "hasPods": item.has_pods,
     }
 
 

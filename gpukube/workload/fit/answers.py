@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.autoscaler_template import devices_text
 from gpukube.workload.fit.edits import Edit, find_edits
-from gpukube.workload.fit.packing import pack
+from gpukube.workload.fit.packing import pack, too_large_anywhere
 from gpukube.workload.fit.predicates import obstacles, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.workload.fit.demand import Demand
+    from gpukube.workload.fit.demand import Demand, Unplaced
     from gpukube.workload.fit.filling import ClusterView, Filling
     from gpukube.workload.fit.nodes import Node
     from gpukube.workload.fit.packing import Packing, Placed
@@ -101,27 +101,36 @@ class Fit:
         answers: In the order of the files.
         nodes: Those with pods of the workloads, by cluster and pool.
         packing: As it was found.
+        unplaced: What was not placed at all.
     """
 
     answers: tuple[Answer, ...]
     nodes: tuple[NodeUse, ...]
     packing: Packing
+    unplaced: tuple[Unplaced, ...] = ()
 
     @property
     def fits(self) -> bool:
         """Whether every pod has a place now or after a scale-up, as far as the spec knows."""
-        return not any(answer.placed.never for answer in self.answers)
+        never = any(answer.placed.never for answer in self.answers)
+        return not never and not any(item.has_pods for item in self.unplaced)
 
 
-def find_fit(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Fit:
-    """Place the pods of workloads, and explain those that have no place."""
+def find_fit(views: Sequence[ClusterView], demands: Sequence[Demand], unplaced: Sequence[Unplaced] = ()) -> Fit:
+    """Place the pods of workloads, and explain those that have no place.
+
+    Args:
+        views: The clusters.
+        demands: In the order of the files.
+        unplaced: What cannot be placed, to be told with the rest.
+    """
     packing = pack(views, demands)
     edits = find_edits(views, demands, packing)
     answers = tuple(
         Answer(demand, placed, tuple(_reasons(demand.pod, placed.cluster)) if placed.never else (), edits.get(demand))
         for demand, placed in packing.placed.items()
     )
-    return Fit(answers, tuple(_uses(packing)), packing)
+    return Fit(answers, tuple(_uses(packing)), packing, tuple(unplaced))
 
 
 def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
@@ -129,6 +138,8 @@ def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
         PoolReason(offer.name, tuple(dict.fromkeys(pool_reasons(pod, cluster, offer)))) for offer in cluster.view.offers
     ]
     found += [PoolReason(offer.name, (_MISSING,)) for offer in cluster.view.missing]
+    if not pod.request.devices and (texts := too_large_anywhere(pod, cluster)):
+        found.append(PoolReason(f"{cluster.view.key}, nodes of no pool of the spec", texts))
     return sorted(found, key=lambda reason: len(reason.texts))
 
 

@@ -6,11 +6,12 @@ Pure. Lives here: templates made into pods. Must not live here: where they go (`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.core.jsontree import at, number, text
+from gpukube.core.jsontree import at, number, text, trees
 from gpukube.workload.fit.pods import read_pod
-from gpukube.workload.templates import ENDLESS, pod_templates
+from gpukube.workload.requests import requested_names
+from gpukube.workload.templates import ENDLESS, Replicas, read_contents, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.templates import PodTemplate
 
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_KIND: Final = "not placed: how many pods a {} makes, and of which form, is not known here"
 _DEFAULT_UNAVAILABLE: Final = 25
 """Percent (kubernetes/api apps/v1 RollingUpdateDeployment: maxUnavailable and maxSurge default to 25%)."""
 
@@ -56,10 +59,101 @@ class Demand:
         return self.template.manifest
 
 
-def read_demands(manifests: Iterable[Manifest]) -> tuple[Demand, ...]:
-    """List the pods of manifests, in their order; templates that no object uses by itself are left out."""
-    templates = [template for manifest in manifests for template in pod_templates(manifest)]
-    return tuple(read_demand(item) for item in templates if item.role == "daemon" or item.replicas.most)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unplaced:
+    """Pods that were not placed, because there are none or because nobody here can say where they would go.
+
+    Attributes:
+        manifest: The object.
+        group: Worker group, or replicated job; "" where there is none.
+        why: For people.
+        has_pods: Whether there are, or may be, pods.
+    """
+
+    manifest: Manifest
+    group: str
+    why: str
+    has_pods: bool
+
+
+class Workloads(NamedTuple):
+    """The pods of manifests.
+
+    Attributes:
+        demands: To be placed, in the order of the files.
+        unplaced: What cannot be.
+    """
+
+    demands: tuple[Demand, ...]
+    unplaced: tuple[Unplaced, ...]
+
+
+def read_demands(manifests: Iterable[Manifest]) -> Workloads:
+    """List the pods of manifests, in their order."""
+    manifests = list(manifests)
+    scalers = _scalers(manifests)
+    demands: list[Demand] = []
+    unplaced: list[Unplaced] = []
+    for manifest in manifests:
+        found = read_contents(manifest)
+        for item in found.templates:
+            bounds = scalers.get((manifest.namespace, manifest.kind, manifest.name))
+            template = scaled(item, bounds) if bounds and item.replicas.most else item
+            why = _why_none(template) or _why_unknown(template)
+            if why:
+                has_pods = template.role == "embedded" or template.replicas.most > 0
+                unplaced.append(Unplaced(manifest=manifest, group=template.group, why=why, has_pods=has_pods))
+            elif template.role != "embedded":
+                demands.append(read_demand(template))
+        if found.requirements and not found.templates:
+            unplaced.append(Unplaced(manifest=manifest, group="", why=_KIND.format(manifest.kind), has_pods=True))
+    return Workloads(tuple(demands), tuple(unplaced))
+
+
+def _scalers(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], Replicas]:
+    """Read HorizontalPodAutoscalers: namespace, kind and name of what they scale -> between which numbers of pods."""
+    found = {}
+    for manifest in manifests:
+        if manifest.kind != "HorizontalPodAutoscaler":
+            continue
+        target = at(manifest.root, "spec", "scaleTargetRef")
+        least = at(manifest.root, "spec", "minReplicas")
+        most = at(manifest.root, "spec", "maxReplicas")
+        low = least if type(least) is int and least >= 0 else 1
+        high = min(most, ENDLESS) if type(most) is int else low
+        named = (manifest.namespace, text(target, "kind"), text(target, "name"))
+        found[named] = Replicas(min(low, ENDLESS), max(low, high))
+    return found
+
+
+def _why_none(template: PodTemplate) -> str:
+    """Say why a template has no pods; "" where it has, or where that is not known."""
+    if template.role in ("daemon", "embedded") or template.replicas.most:
+        return ""
+    if template.role == "ray-worker":
+        group = at(template.manifest.root, *template.path[:-1])
+        return "no pods: it is suspended" if at(group, "suspend") is True else "no pods: no replicas and no autoscaler"
+    if template.manifest.kind == "PodTemplate":
+        return "no pods: nothing uses it by itself"
+    return "no pods: it has 0 replicas"
+
+
+def _why_unknown(template: PodTemplate) -> str:
+    """Say why nobody here knows where the pods of a template go; "" where that is known."""
+    spec = template.spec
+    if template.role == "embedded":
+        return _KIND.format(template.manifest.kind) if _names_devices(spec) else ""
+    if trees(spec, "resourceClaims"):
+        return "claims: not placed: which nodes have the devices that DRA gives out is not known here"
+    if gates := [text(gate, "name") for gate in trees(spec, "schedulingGates")]:
+        return f"schedulingGates: not placed: no scheduler looks at the pod before {', '.join(gates)} is removed"
+    if (name := text(spec, "schedulerName")) not in ("", _DEFAULT_SCHEDULER):
+        return f"schedulerName {name}: not placed: only the rules of the default scheduler are known here"
+    return ""
+
+
+def _names_devices(spec: object) -> bool:
+    return bool(requested_names(spec)) or bool(trees(spec, "resourceClaims"))
 
 
 def read_demand(template: PodTemplate, spec: object = None) -> Demand:

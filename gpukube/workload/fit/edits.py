@@ -153,7 +153,8 @@ class _Search:
                 yield self._of_pod(f"remove {subject} from its nodeSelector", 3, with_label(subject, None))
             case "resource":
                 for name in node.shape.devices if subject in self._demand.pod.request.devices else ():
-                    if name != subject:
+                    # A device of another vendor does something else.
+                    if name not in self._demand.pod.names and name.partition("/")[0] == subject.partition("/")[0]:
                         change = with_other_device(subject, name)
                         yield self._of_pod(f"request {name} instead of {subject}", 4, change)
                 yield from self._lower(subject, _has(node, subject))

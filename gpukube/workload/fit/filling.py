@@ -98,7 +98,9 @@ class Filling:
                     self._add(replace(self.fresh(offer), new=False))
         else:
             for node in view.nodes:
-                self._add(replace(node, pods=Counter(node.pods), devices=Counter(node.devices)))
+                self._add(
+                    replace(node, pods=Counter(node.pods), devices=Counter(node.devices), others=Counter(node.others))
+                )
                 self._take_daemons(self.nodes[-1])
 
     def place(self, pod: Pod, *, start: bool = True) -> Node | None:

@@ -15,7 +15,7 @@ from gpukube.core.jsontree import at, number, text, texts, trees
 from gpukube.core.values import Taint, TaintEffect
 from gpukube.workload.offers import NodeShape
 from gpukube.workload.quantity import parse_quantity
-from gpukube.workload.requests import is_extended
+from gpukube.workload.requests import is_extended, is_other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ class Node:
         offer: Its pool; None when the spec does not know it.
         new: Whether an autoscaler has to start it.
         pods: Those on it, and how many of each.
-        cpu, memory, devices: What these request.
+        cpu, memory, devices, others: What these request.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Node:
     cpu: int = 0
     memory: int = 0
     devices: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
 
     @property
     def zone(self) -> str:
@@ -75,6 +76,8 @@ class Node:
         self.memory += count * pod.request.memory
         for name, requested in pod.request.devices.items():
             self.devices[name] += count * requested
+        for name, requested in pod.request.others.items():
+            self.others[name] += count * requested
 
     def free_cpu(self) -> int | None:
         """Return the millicores that are left; None when not known."""
@@ -118,6 +121,7 @@ def read_node(obj: Tree, cluster: str, *, tolerates_resources: bool, offer: Pool
         pods=number(obj, "status", "allocatable", "pods"),
         labels=labels,
         taints=taints,
+        others={name: floor(amount) for name, amount in allocatable.items() if is_other(name)},
     )
     name = text(obj, "metadata", "name")
     return Node(

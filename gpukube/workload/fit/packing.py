@@ -137,11 +137,23 @@ def _place(cluster: Filling, demand: Demand) -> Placed:
     found = Placed(cluster)
     if not demand.daemon:
         left = _fill(found, demand, demand.least)
-        if demand.pod.request.devices or _is_bound(cluster, demand.pod):
+        pod = demand.pod
+        if pod.request.devices or pod.node_name or _is_bound(cluster, pod) or too_large_anywhere(pod, cluster):
             found.missing = left
         else:
             found.elsewhere = left
     return found
+
+
+def too_large_anywhere(pod: Pod, cluster: Filling) -> tuple[str, ...]:
+    """Say why no node that was read could take a pod even if it was empty, of those outside of the pools.
+
+    A pool that the spec does not know starts nodes as large as those that are there. () where one could, and where no
+    such node is known.
+    """
+    nodes = [node for node in cluster.view.nodes or () if node.offer is None]
+    refused = [[one.text for one in obstacles(pod, node) if one.kind == "resource" and one.lasting] for node in nodes]
+    return tuple(dict.fromkeys(text for texts in refused for text in texts)) if all(refused) else ()
 
 
 def _fill(found: Placed, demand: Demand, count: int) -> int:

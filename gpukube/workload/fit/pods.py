@@ -71,6 +71,7 @@ class Pod:
         terms: Alternatives of its required node affinity; None when it has none.
         liked: (weight, term) of its preferred node affinity.
         near, apart: Required pod affinity and anti-affinity.
+        node_name: The node that it names itself, past the scheduler; "" when it names none.
         ending: Whether it is being deleted: topology spread no longer counts it.
     """
 
@@ -87,6 +88,7 @@ class Pod:
     spreads: tuple[Spread, ...] = ()
     near: tuple[Company, ...] = ()
     apart: tuple[Company, ...] = ()
+    node_name: str = ""
     ending: bool = False
 
 
@@ -123,6 +125,7 @@ def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str =
         ),
         near=_companies(affinity, "podAffinity", labels, space),
         apart=_companies(affinity, "podAntiAffinity", labels, space),
+        node_name=text(spec, "nodeName"),
         ending=at(metadata, "deletionTimestamp") is not None,
     )
 

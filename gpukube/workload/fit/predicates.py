@@ -1,8 +1,9 @@
 """Why a pod may not go to a node: the filters of the default scheduler that look at one node, in its order.
 
 Pure. Lives here: taints, node selector and affinity, room. Must not live here: filters that count the pods of other
-nodes (`neighbours`), which node is best (`packing`). Not modelled: host ports, volumes, ephemeral storage. A cordoned
-node is one with the taint that Kubernetes gives it.
+nodes (`neighbours`), which node is best (`packing`). Not modelled: host ports, volumes. A cordoned node is one with the
+taint that Kubernetes gives it. A pod that names its node is bound to it past the scheduler: taints NoSchedule do not
+keep it away, the kubelet's admission does the rest.
 
 Source: kubernetes/kubernetes pkg/scheduler/framework/plugins (tainttoleration, nodeaffinity, noderesources) and
 plugin/pkg/admission/extendedresourcetoleration; kubernetes/api core/v1/toleration.go.
@@ -17,6 +18,7 @@ from gpukube.core.jsontree import text
 from gpukube.workload.fit.nodes import CORDON
 from gpukube.workload.fit.selectors import matches_term
 from gpukube.workload.quantity import cpu_text, memory_text
+from gpukube.workload.requests import HUGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +29,16 @@ if TYPE_CHECKING:
     from gpukube.workload.fit.pods import Pod
 
 Kind = Literal[
-    "taint", "selector", "affinity", "resource", "pods", "share", "spread", "pod-affinity", "pod-anti-affinity"
+    "node-name",
+    "taint",
+    "selector",
+    "affinity",
+    "resource",
+    "pods",
+    "share",
+    "spread",
+    "pod-affinity",
+    "pod-anti-affinity",
 ]
 
 
@@ -69,7 +80,11 @@ def may_go(pod: Pod, node: Node) -> bool:
 
 def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
     """Yield all reasons why a pod may not go to a node, in the order of the scheduler's filters."""
+    if pod.node_name and pod.node_name != node.name:
+        yield Obstacle("node-name", f"nodeName is {pod.node_name}", pod.node_name)
     for taint in node.shape.taints:
+        if pod.node_name and taint.effect == "NoSchedule":
+            continue
         if taint.effect != "PreferNoSchedule" and not tolerates(pod, node, taint):
             seen = "the node is cordoned" if taint.key == CORDON else f"untolerated taint {taint}"
             yield Obstacle("taint", seen, str(taint))
@@ -122,6 +137,9 @@ def _room(pod: Pod, node: Node) -> Iterator[Obstacle]:
         yield from _amount("memory", request.memory, (node.shape.memory, node.memory), memory_text)
     for name, count in request.devices.items():
         yield from _amount(name, count, (node.shape.devices.get(name, 0), node.devices[name]), str)
+    for name, size in request.others.items():
+        if name in node.shape.others or name.startswith(HUGE):
+            yield from _amount(name, size, (node.shape.others.get(name, 0), node.others[name]), memory_text)
 
 
 def _amount(name: str, requested: int, room: tuple[int, int], write: Callable[[int], str]) -> Iterator[Obstacle]:

@@ -101,7 +101,9 @@ def test_rendered_when_checked_and_placed_then_nothing_is_wrong_and_all_fit(
         return  # refusals are tested by themselves
     linted = lint([Source("-", made.text)], offers=offers)
     assert [found.render() for found in linted.findings if found.code not in meant(intent)] == [], made.text
-    fit = find_fit([ClusterView(key=key, offers=tuple(offers))], read_demands(read_manifests(made.text, "-").manifests))
+    fit = find_fit(
+        [ClusterView(key=key, offers=tuple(offers))], read_demands(read_manifests(made.text, "-").manifests).demands
+    )
     for answer in fit.answers:
         own = answer.demand.template.role not in {"ray-head", "ray-submitter"}
         assert answer.state in ({"now", "after-scale-up"} if own else {"elsewhere"}), made.text

@@ -61,7 +61,7 @@ def ray(
 
 
 def demands(*objects: Mapping[str, Any]) -> tuple[Demand, ...]:
-    return read_demands(read_manifests(yaml.safe_dump_all(objects), "file.yaml").manifests)
+    return read_demands(read_manifests(yaml.safe_dump_all(objects), "file.yaml").manifests).demands
 
 
 def views(found: Mapping[str, PoolOffer]) -> list[ClusterView]:
@@ -380,6 +380,110 @@ def test_fit_when_nodes_are_live_then_what_runs_there_is_taken(pools: dict[str, 
     assert [(use.node.name, use.others) for use in found.nodes] == [("n1", 1), ("cpu", 0), ("whole-2", 0)]
 
 
+NEVER = {
+    "huge pages": ({"containers": [{"resources": {"limits": {GPU: 1, "hugepages-2Mi": "5120Mi"}}}]}, "hugepages-2Mi"),
+    "a node by its name": (pod_spec(nodeName="nowhere"), "nodeName is nowhere"),
+    "a device of another vendor": (
+        {"containers": [{"resources": {"limits": {GPU: 1, "vpc.amazonaws.com/efa": 1}}}]},
+        "the node has no vpc.amazonaws.com/efa",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_fit_when_no_node_can_take_a_pod_then_never_and_no_change_that_would_not_help(
+    case: str, pools: dict[str, PoolOffer]
+) -> None:
+    spec, why = NEVER[case]
+    (answer,) = fit(pools, ["train-eks/whole"], deployment("web", 1, spec)).answers
+    assert (answer.state, answer.edit) == ("never", None)
+    assert why in answer.reasons[0].texts[0]
+
+
+CLAIMED = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
+UNPLACED = {
+    "claims": (pod_spec(0, **CLAIMED), "claims: not placed"),
+    "gates": (pod_spec(schedulingGates=[{"name": "example.com/wait"}]), "schedulingGates: not placed"),
+    "another scheduler": (pod_spec(schedulerName="volcano"), "schedulerName volcano: not placed"),
+}
+
+
+@pytest.mark.parametrize("case", UNPLACED)
+def test_fit_when_nobody_here_knows_where_a_pod_goes_then_not_placed_and_not_fitting(
+    case: str, pools: dict[str, PoolOffer]
+) -> None:
+    spec, why = UNPLACED[case]
+    objects = yaml.safe_dump_all([deployment("web", 2, spec)])
+    found = find_fit(
+        views({"train-eks/whole": pools["train-eks/whole"]}), *read_demands(read_manifests(objects, "f").manifests)
+    )
+    document = fit_document(found, live=False)
+    assert (document["exitCode"], document["workloads"]) == (1, [])
+    assert document["notPlaced"][0]["why"].startswith(why)
+
+
+OTHER_KIND = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "train"},
+    "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3, "template": {"spec": pod_spec()}}}},
+}
+NIM = {
+    "apiVersion": "apps.nvidia.com/v1alpha1",
+    "kind": "NIMService",
+    "metadata": {"name": "llama"},
+    "spec": {"resources": {"limits": {GPU: 1}}},
+}
+
+
+def test_pods_when_there_are_none_or_their_kind_is_unknown_then_named() -> None:
+    idle = ray(0, 5, pod_spec(), replicas=0)
+    idle["spec"]["enableInTreeAutoscaling"] = False
+    objects = yaml.safe_dump_all([idle, deployment("off", 0, pod_spec()), OTHER_KIND, NIM])
+    found = read_demands(read_manifests(objects, "f").manifests)
+    assert [(str(one.manifest), one.group, one.why.split(", and")[0], one.has_pods) for one in found.unplaced] == [
+        ("RayCluster/ray", "gpu", "no pods: no replicas and no autoscaler", False),
+        ("Deployment/off", "", "no pods: it has 0 replicas", False),
+        ("PyTorchJob/train", "", "not placed: how many pods a PyTorchJob makes", True),
+        ("NIMService/llama", "", "not placed: how many pods a NIMService makes", True),
+    ]
+
+
+def test_pods_when_an_autoscaler_holds_their_number_then_its_bounds() -> None:
+    scaler = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 12, "maxReplicas": 20},
+    }
+    (demand,) = demands(deployment("web", 1, pod_spec()), scaler)
+    assert (demand.least, demand.most, demand.surge) == (12, 20, 3)
+
+
+LIVE_SIZES = {
+    "as large as a node": ("8", {}, "elsewhere"),
+    "larger than any node": ("9", {}, "never"),
+    "more storage than any node": ("1", {"ephemeral-storage": "1Ti"}, "never"),
+}
+
+
+@pytest.mark.parametrize("case", LIVE_SIZES)
+def test_fit_when_nodes_without_gpus_were_read_then_no_pod_fits_that_none_of_them_could_take(
+    case: str, pools: dict[str, PoolOffer]
+) -> None:
+    cpu, limits, state = LIVE_SIZES[case]
+    plain = live_node("cpu", 0)
+    plain["status"]["allocatable"]["ephemeral-storage"] = "100Gi"
+    node = read_node(plain, "train-aks", tolerates_resources=True)
+    node.take(read_pod({}, pod_spec(0, cpu="1")))
+    view = ClusterView(key="train-aks", offers=(pools["train-aks/whole"],), nodes=(node,))
+    spec = {"containers": [{"resources": {"requests": {"cpu": cpu}, "limits": limits}}]}
+    (answer,) = find_fit([view], demands(deployment("web", 1, spec))).answers
+    assert answer.state == state
+    if state == "never":
+        assert any(reason.pool == "train-aks, nodes of no pool of the spec" for reason in answer.reasons)
+
+
 def test_fit_when_there_are_a_thousand_pods_then_in_a_moment(pools: dict[str, PoolOffer]) -> None:
     (answer,) = fit(pools, WHOLE, deployment("web", 1_000_000, pod_spec())).answers
     assert counts(answer) == (0, 32, 999_968, 0)
@@ -492,5 +596,5 @@ def test_fit_when_manifests_are_wrong_in_any_way_then_an_answer(
         index = random.randrange(len(made))
         made[index] = spoiled(made[index], random)
     reading = read_manifests(yaml.safe_dump_all(made), "file.yaml")
-    found = find_fit(views({name: pools[name] for name in (*WHOLE, *MIXED)}), read_demands(reading.manifests))
+    found = find_fit(views({name: pools[name] for name in (*WHOLE, *MIXED)}), *read_demands(reading.manifests))
     assert fit_document(found, live=False)["exitCode"] == (0 if found.fits else 1)

@@ -101,7 +101,7 @@ SUMS: dict[str, tuple[dict[str, Any], Request]] = {
     "none of a device": ({"containers": [asks("1", 0)]}, Request(1000, 0, {})),
     "other resources": (
         {"containers": [{"resources": {"limits": {"ephemeral-storage": "1Gi", "hugepages-2Mi": "4Mi"}}}]},
-        Request(0, 0, {}),
+        Request(0, 0, {}, {"ephemeral-storage": 1 << 30, "hugepages-2Mi": 4 << 20}),
     ),
 }
 

@@ -113,6 +113,21 @@ class FittedPart(TypedDict):
     """Null where it needs no further pods, or its pods have no places themselves."""
 
 
+class NotPlacedPart(TypedDict):
+    """Pods that were not placed."""
+
+    object: str
+    """Kind and name."""
+    group: str
+    """Worker group, or replicated job; empty where there is none."""
+    position: Position | None
+    """Where the object begins."""
+    why: str
+    """There are none, or nobody here can say where they would go."""
+    hasPods: bool
+    """Whether there are, or may be, pods: then the workloads do not fit as far as is known."""
+
+
 class OnNodePart(TypedDict):
     """Pods on a node."""
 
@@ -166,6 +181,8 @@ class FitDocument(TypedDict):
     """Whether every pod has a place now or after a scale-up, as far as the spec knows."""
     workloads: list[FittedPart]
     """In the order of the files."""
+    notPlaced: list[NotPlacedPart]
+    """What was not placed at all."""
     nodes: list[FilledNodePart]
     """Those with pods of the workloads."""
     usdPerHour: float | None
