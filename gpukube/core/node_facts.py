@@ -45,6 +45,7 @@ class NodeFacts:
             knows while the pool is empty. Zone and host name are not among them: they differ from node to node.
         selector: The labels that choose the nodes of this pool and of no other, safe while the pool is empty.
         on_request: What makes nodes come, where a pending pod alone does not: "a ProvisioningRequest"; "" elsewhere.
+        provisioning: There the class and more of what a ProvisioningRequestConfig of Kueue has; {} elsewhere.
 
     What the autoscaler expects of an empty pool's devices is in the provider's `diagnosis`.
     """
@@ -53,6 +54,7 @@ class NodeFacts:
     labels: Callable[[Desired], Mapping[str, str]]
     selector: Callable[[Desired], Mapping[str, str]]
     on_request: Callable[[Desired], str] = lambda _: ""
+    provisioning: Callable[[Desired], Mapping[str, object]] = lambda _: {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

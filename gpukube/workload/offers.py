@@ -60,6 +60,7 @@ class PoolOffer:
             They are not among the labels of `real`: the catalog knows no product names.
         single: Whether the device plugin refuses containers that request more than one share; they fail on the node.
         on_request: What makes nodes come, where a pending pod alone does not; "" elsewhere.
+        provisioning: What a ProvisioningRequestConfig of Kueue has for it; {} where pending pods start nodes.
         price: Of a node; unknown until a command that shows prices looks it up.
     """
 
@@ -71,6 +72,7 @@ class PoolOffer:
     discovered: bool
     single: bool
     on_request: str
+    provisioning: Mapping[str, object] = field(default_factory=dict)
     price: NodePrice = UNPRICED
 
     @property
@@ -116,6 +118,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
         discovered=desired.ownership.advertiser in ("chart", "operator"),
         single=_is_single(desired),
         on_request=facts.on_request(desired),
+        provisioning=facts.provisioning(desired),
     )
 
 

@@ -183,13 +183,15 @@ def _search(manifest: Manifest) -> Contents:
 
 def _is_pod_spec(path: Path, node: PositionedDict) -> bool:
     containers = node.get("containers")
-    listed = isinstance(containers, PositionedList) and bool(containers)
-    return listed and path[-1:] != (_CONTAINER_SET,) and all(isinstance(item, PositionedDict) for item in containers)
+    if not isinstance(containers, PositionedList) or not containers or path[-1:] == (_CONTAINER_SET,):
+        return False
+    return all(isinstance(item, PositionedDict) for item in containers)
 
 
 def _embedded(manifest: Manifest, path: Path, spec: PositionedDict) -> PodTemplate:
     above = path[:-1] if path[-1:] == ("spec",) else path
-    metadata = at(manifest.root, *above, "metadata") if above != path else None
+    owner = manifest.positions.within(above).root if above != path else None
+    metadata = owner.get("metadata") if isinstance(owner, PositionedDict) else None
     return PodTemplate(
         manifest=manifest,
         path=above,

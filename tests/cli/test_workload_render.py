@@ -45,6 +45,14 @@ REFUSED = {
         ("pod", "-f", "SPEC", "--pool", "whole"), "pool whole is on 3 clusters",
         "add --cluster train-eks, train-aks or train-gke",
     ),
+    "no file of a runtime environment": (
+        ("rayjob", "-f", "SPEC", "--pool", "mixed", "--runtime-env", "gone.yaml"),
+        "gone.yaml cannot be read", "name a file",
+    ),
+    "a runtime environment that is none": (
+        ("rayjob", "-f", "SPEC", "--pool", "mixed", "--runtime-env", "/dev/null"),
+        "/dev/null holds no mapping", "pip: [diffusers]",
+    ),
     "more than a node has": (
         ("pod", "-f", "SPEC", "--pool", "whole", "--cluster", "train-gke", "--gpus", "9"),
         "a node of train-gke/whole has 8 nvidia.com/gpu", "write --gpus 8 or less",

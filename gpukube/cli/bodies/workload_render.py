@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import yaml
 
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli.stderr import tell
+from gpukube.core.yamltext import parse_yaml
 from gpukube.engine.offers import spec_offers
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.refusal import nearest, one_of
@@ -22,13 +27,14 @@ if TYPE_CHECKING:
     from gpukube.workload.render.intent import Intent
 
 
-def render(choices: Choices, pool: str, intent: Intent) -> None:
+def render(choices: Choices, pool: str, intent: Intent, *, runtime_env: str = "") -> None:
     """Write a manifest.
 
     Args:
         choices: The command line.
         pool: Name of the pool in the spec; "" for the only one.
         intent: What is wanted.
+        runtime_env: File with a Ray runtime environment; "" for none.
 
     Raises:
         SpecError: The spec, the kind or the pool is wrong, or the pool cannot do it; nothing is written.
@@ -44,10 +50,27 @@ def render(choices: Choices, pool: str, intent: Intent) -> None:
     offers = spec_offers(choices.files, sets=choices.sets, clusters=choices.clusters)
     offer = _choose(offers, pool)
     beside = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
+    if runtime_env:
+        intent = replace(intent, runtime_env=_read_environment(runtime_env))
     made = render_intent(intent, offer, beside)
     for note in made.notes:
         tell(f"note: {note}")
     sys.stdout.write(made.text)
+
+
+def _read_environment(path: str) -> dict[str, object]:
+    """Read a Ray runtime environment; what is in it is Ray's business."""
+    fix = "write a mapping, as of `ray job submit --runtime-env`: pip: [diffusers], env_vars: {...}"
+    try:
+        found = parse_yaml(Path(path).read_bytes())
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise SpecError(message, where=Where("--runtime-env"), fix="name a file", code="file-unreadable") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise SpecError(f"{path} is not YAML", where=Where("--runtime-env"), fix=fix, code="yaml-syntax") from error
+    if not isinstance(found, dict) or not found or not all(isinstance(key, str) for key in found):
+        raise SpecError(f"{path} holds no mapping", where=Where("--runtime-env"), fix=fix, code="workload-option")
+    return found
 
 
 def _choose(offers: Sequence[PoolOffer], name: str) -> PoolOffer:

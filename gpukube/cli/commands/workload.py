@@ -95,10 +95,18 @@ class RenderOptions:
     name: str = option("--name", default="", help="Name of the object (default: the pool's).")
     namespace: str = option("--namespace", "-n", default="", help="Namespace (default: the one of kubectl).")
     replicas: int | None = option("--replicas", default=None, min=1, help="Pods, or Ray workers (default 1).")
-    least: int | None = option("--min", default=None, min=0, help="Least Ray workers (default: none).")
-    most: int | None = option("--max", default=None, min=1, help="Most Ray workers (default: what the pool takes).")
+    least: int | None = option("--min", default=None, min=0, help="Minimum Ray workers (default: none).")
+    most: int | None = option("--max", default=None, min=1, help="Maximum Ray workers (default: what the pool takes).")
     cpu: str = option("--cpu", default="", metavar="AMOUNT", help="Processors of a pod (default: a fair share).")
     memory: str = option("--memory", default="", metavar="AMOUNT", help="Memory of a pod (default: a fair share).")
+    runtime_env: str = option(
+        "--runtime-env", default="", metavar="FILE",
+        help="Ray runtime environment (YAML or JSON) of a rayjob or rayservice: what Ray installs for it.",
+    )  # fmt: skip
+    working_dir: str = option(
+        "--working-dir", default="", metavar="URI",
+        help="Code of a rayjob or rayservice: address of a .zip that the pods can read.",
+    )  # fmt: skip
 
 
 @app.command()
@@ -128,5 +136,5 @@ def render(
     from gpukube.workload.render.intent import Intent
 
     chosen = asdict(options)
-    pool = chosen.pop("pool")
-    body.render(choices, pool, Intent(kind=kind, command=tuple(command or ()), **chosen))
+    pool, path = chosen.pop("pool"), chosen.pop("runtime_env")
+    body.render(choices, pool, Intent(kind=kind, command=tuple(command or ()), **chosen), runtime_env=path)

@@ -6,7 +6,7 @@ Lives here: the choices and their refusals. Must not live here: any manifest.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from gpukube.errors import SpecError, Where
@@ -14,6 +14,8 @@ from gpukube.gpu.refusal import nearest, one_of
 from gpukube.workload.quantity import cpu_text, memory_text, parse_quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.workload.offers import PoolOffer
 
 CUDA_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
@@ -45,6 +47,8 @@ class Intent:
         least, most: Bounds of a Ray group; None for those of the pool.
         cpu, memory: Of a pod, as quantities; "" for a fair share.
         command: What runs; () for the default of the kind.
+        runtime_env: Of a RayJob or RayService: what Ray installs for it; {} for none.
+        working_dir: Of the same: address of an archive with its code; "" for none.
     """
 
     kind: str
@@ -59,6 +63,8 @@ class Intent:
     cpu: str = ""
     memory: str = ""
     command: tuple[str, ...] = ()
+    runtime_env: Mapping[str, object] = field(default_factory=dict)
+    working_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +235,7 @@ def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]
         notes.append(f"{gpus} shares may be of one GPU, and give no more compute than one")
     elif gpus > 1 and sharing.mig:
         notes.append(f"a CUDA process uses one of the {gpus} MIG instances; a larger profile gives it more")
-    if offer.on_request:
+    if offer.on_request and not (intent.kind == "kueue" and offer.provisioning):
         notes.append(f"no pod starts a node of {offer.name} by itself: that takes {offer.on_request}")
     if not offer.desired.managed:
         notes.append(

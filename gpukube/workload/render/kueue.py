@@ -1,5 +1,7 @@
 """Kueue's objects for a pool: a flavor that brings workloads to it, and a queue with all that it can have.
 
+Where pending pods start no nodes (queued provisioning), the queue has an admission check that asks for them first.
+
 Written in kueue.x-k8s.io/v1beta2, which Kueue serves from 0.15 on; v1beta1 is deprecated since and announced to go
 (kubernetes-sigs/kueue CHANGELOG-0.15.md, CHANGELOG-0.16.md). The fields below are the same in both.
 """
@@ -23,7 +25,7 @@ _API: Final = "kueue.x-k8s.io/v1beta2"
 
 
 def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write ResourceFlavor, ClusterQueue and LocalQueue.
+    """Write ResourceFlavor, ClusterQueue and LocalQueue; where nodes come on request, also what requests them.
 
     Raises:
         SpecError: The catalog does not know what the pool's nodes have.
@@ -46,11 +48,40 @@ def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str,
     flavor = {"name": name, "resources": [{"name": key, "nominalQuota": quota} for key, quota in quotas.items()]}
     placed = placement(fitted)
     labels = placed.pop("nodeSelector")
-    group = {"coveredResources": list(quotas), "flavors": [flavor]}
+    queue: dict[str, object] = {
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": list(quotas), "flavors": [flavor]}],
+    }
+    checks = _checks(fitted)
+    if checks:
+        queue["admissionChecksStrategy"] = {
+            "admissionChecks": [{"name": Noted(name, "without it workloads are admitted, and no node ever starts")}]
+        }
     return [
         _object("ResourceFlavor", {"name": name}, {"nodeLabels": labels, **placed}),
-        _object("ClusterQueue", {"name": name}, {"namespaceSelector": {}, "resourceGroups": [group]}),
+        *checks,
+        _object("ClusterQueue", {"name": name}, queue),
         _object("LocalQueue", metadata(fitted), {"clusterQueue": name}),
+    ]
+
+
+def _checks(fitted: Fitted) -> list[dict[str, object]]:
+    """Write what makes Kueue ask for nodes before it admits a workload.
+
+    Source: kubernetes-sigs/kueue site/content/en/docs/admission-check-controllers/provisioning.md.
+    """
+    offer, name = fitted.offer, fitted.intent.name
+    if not offer.provisioning:
+        return []
+    config = {**offer.provisioning, "managedResources": sorted(offer.real.devices)}
+    parameters = {"apiGroup": _API.partition("/")[0], "kind": "ProvisioningRequestConfig", "name": name}
+    return [
+        _object("ProvisioningRequestConfig", {"name": name}, config),
+        _object(
+            "AdmissionCheck",
+            {"name": name},
+            {"controllerName": "kueue.x-k8s.io/provisioning-request", "parameters": parameters},
+        ),
     ]
 
 

@@ -35,6 +35,7 @@ class _Kind:
         make: Writes it.
         counts: Options on how many there are that it takes.
         of_ray: Whether KubeRay makes its pods.
+        has_environment: Whether Ray installs a runtime environment for it.
         runs: Whether it has pods of its own, with an image and a command.
         needs: What must be in the cluster, for people; "" for nothing.
     """
@@ -43,6 +44,7 @@ class _Kind:
     counts: tuple[str, ...] = ("--replicas",)
     of_ray: bool = False
     runs: bool = True
+    has_environment: bool = False
     needs: str = ""
 
 
@@ -55,8 +57,8 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "statefulset": _Kind(make=render_statefulset),
     "jobset": _Kind(make=render_jobset, needs="JobSet"),
     "raycluster": _Kind(make=render_raycluster, counts=_RAY, of_ray=True, needs=_KUBERAY),
-    "rayjob": _Kind(make=render_rayjob, counts=_RAY, of_ray=True, needs=_KUBERAY),
-    "rayservice": _Kind(make=render_rayservice, counts=_RAY, of_ray=True, needs=_KUBERAY),
+    "rayjob": _Kind(make=render_rayjob, counts=_RAY, of_ray=True, has_environment=True, needs=_KUBERAY),
+    "rayservice": _Kind(make=render_rayservice, counts=_RAY, of_ray=True, has_environment=True, needs=_KUBERAY),
     "kueue": _Kind(make=render_kueue, counts=(), runs=False, needs="Kueue 0.15 or newer"),
 }
 KINDS: Final = tuple(_KINDS)
@@ -110,6 +112,9 @@ def _check_options(intent: Intent, kind: _Kind) -> None:
         if value is not None and option not in kind.counts:
             takers = ", ".join(name for name, other in _KINDS.items() if option in other.counts)
             refuse(option, f"{option} is not for {intent.kind}", f"remove it, or render {takers}")
+    for option, text in {"--runtime-env": intent.runtime_env, "--working-dir": intent.working_dir}.items():
+        if text and not kind.has_environment:
+            refuse(option, f"{option} is not for {intent.kind}", "remove it, or render rayjob, rayservice")
     own = {"--image": intent.image, "--cpu": intent.cpu, "--memory": intent.memory, "COMMAND": intent.command}
     for option, text in own.items():
         if text and not kind.runs:

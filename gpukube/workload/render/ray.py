@@ -10,12 +10,14 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
+import yaml
+
 from gpukube.workload.render.intent import refuse
 from gpukube.workload.render.pods import away, metadata, placement, resources
 from gpukube.workload.render.text import Flow, Noted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpukube.workload.offers import PoolOffer
     from gpukube.workload.render.intent import Fitted
@@ -33,6 +35,9 @@ _SAMPLES: Final = (
     "https://github.com/ray-project/serve_config_examples/archive/b8af221bc0e5d6cc7daa0dd071295fd9e456e671.zip"
 )
 _STABLE_DIFFUSION: Final = "stable_diffusion.stable_diffusion:entrypoint"
+_REMOTE: Final = re.compile(r"(https|s3|gs|azure|abfss|hdfs|file)://\S+\.(zip|jar)")
+"""Docs: docs.ray.io, ray-core/handling-dependencies (Remote URIs); file:// is a path in the image."""
+_UNBROKEN: Final = 1 << 30
 _ENTRYPOINT: Final = (
     "python -c 'import ray; ray.init(); "
     'print(ray.get(ray.remote(num_gpus=1)(lambda: __import__("subprocess").getoutput("nvidia-smi -L")).remote()))\''
@@ -57,6 +62,7 @@ def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str,
     submitter = {"restartPolicy": "Never", **keep, "containers": [_small("submitter", fitted, "500m", "512Mi")]}
     spec = {
         "entrypoint": _command_line(command) if command else _ENTRYPOINT,
+        **({"runtimeEnvYAML": _yaml(environment)} if (environment := _environment(fitted)) else {}),
         "shutdownAfterJobFinishes": Noted(value=True, comment="the default keeps the cluster, and its GPUs"),
         "ttlSecondsAfterFinished": _TTL_S,
         "activeDeadlineSeconds": Noted(_DEADLINE_S, "a day; a job that hangs gives its GPUs back"),
@@ -185,13 +191,47 @@ def _command_line(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else shlex.join(words)
 
 
+def _environment(fitted: Fitted) -> dict[str, object]:
+    """Return Ray's runtime environment.
+
+    Raises:
+        SpecError: The directory is given twice, or no pod could get it.
+    """
+    found, directory = dict(fitted.intent.runtime_env), fitted.intent.working_dir
+    if directory and "working_dir" in found:
+        refuse("--working-dir", "the file of --runtime-env has a working_dir too", "give it in one of the two")
+    if directory:
+        found = {"working_dir": directory, **found}
+    place = found.get("working_dir")
+    if place is not None and not (isinstance(place, str) and _REMOTE.fullmatch(place)):
+        refuse(
+            "--working-dir" if directory else "--runtime-env",
+            f"working_dir is {place}, which is not the address of an archive",
+            "write the URI of a .zip or .jar that the pods can read: https://..., s3://..., gs://...",
+            "the pods have no directory of this machine (docs.ray.io: ray-core/handling-dependencies, Remote URIs)",
+        )
+    return found
+
+
 def _serve_config(fitted: Fitted) -> str:
     path = fitted.intent.command[0] if fitted.intent.command else _STABLE_DIFFUSION
-    lines = ["applications:", f"  - name: {fitted.intent.name}", f"    import_path: {path}"]
-    if not fitted.intent.command:
-        lines += [
-            "    runtime_env:",
-            f'      working_dir: "{_SAMPLES}"',
-            '      pip: ["torch", "diffusers==0.32.2", "transformers==4.48.2", "accelerate"]',
-        ]
-    return "\n".join(lines) + "\n"
+    environment = _environment(fitted)
+    if not fitted.intent.command and not environment:
+        environment = {
+            "working_dir": _SAMPLES,
+            "pip": ["torch", "diffusers==0.32.2", "transformers==4.48.2", "accelerate"],
+        }
+    application = {"name": fitted.intent.name, "import_path": path}
+    return _yaml({"applications": [application | ({"runtime_env": environment} if environment else {})]})
+
+
+def _yaml(value: Mapping[str, object]) -> str:
+    text: str = yaml.dump(value, Dumper=_Indented, sort_keys=False, allow_unicode=True, width=_UNBROKEN)
+    return text
+
+
+class _Indented(yaml.SafeDumper):
+    """Indents lists below their key, as manifests usually have them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's signature
+        super().increase_indent(flow, indentless=False)

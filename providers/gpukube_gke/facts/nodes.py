@@ -102,8 +102,25 @@ def _on_request(desired: Desired) -> str:
     return "a ProvisioningRequest, by hand or by Kueue" if queued else ""
 
 
+def _provisioning(desired: Desired) -> dict[str, object]:
+    """Give each workload the nodes that came for it.
+
+    Source: kubernetes-sigs/kueue issue of topology-aware scheduling with ProvisioningRequests, by its maintainer
+    (2026-02-09); AI-Hypercomputer/xpk, templates of dws-config.
+    """
+    if not _on_request(desired):
+        return {}
+    key = "autoscaling.gke.io/provisioning-request"
+    return {
+        "provisioningClassName": "queued-provisioning.gke.io",
+        "podSetUpdates": {"nodeSelector": [{"key": key, "valueFromProvisioningClassDetail": "ResizeRequestName"}]},
+    }
+
+
 def _setting(desired: Desired, *path: str) -> str:
     return text(desired.create.params, *_ACCELERATOR, *path)
 
 
-NODES: Final = NodeFacts(room=_room, labels=_labels, selector=_selector, on_request=_on_request)
+NODES: Final = NodeFacts(
+    room=_room, labels=_labels, selector=_selector, on_request=_on_request, provisioning=_provisioning
+)

@@ -39,6 +39,13 @@ CASES: dict[str, Intent] = {
     "train-eks/whole kueue": Intent(kind="kueue", namespace="team"),
     "train-aks/spot kueue": Intent(kind="kueue"),
     "train-gke/single kueue": Intent(kind="kueue"),
+    "train-gke/queued kueue": Intent(kind="kueue", namespace="team"),
+    "train-gke/single rayjob": Intent(
+        kind="rayjob",
+        command=("python", "train.py"),
+        runtime_env={"pip": ["diffusers==0.32.2"], "env_vars": {"LEVEL": "info"}},
+        working_dir="https://example.com/code.zip",
+    ),
 }
 
 

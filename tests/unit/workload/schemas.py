@@ -40,6 +40,7 @@ _RAY_CLUSTER: Final = {
 }
 _RAY_JOB: Final = {
     "entrypoint": str,
+    "runtimeEnvYAML": str,
     "shutdownAfterJobFinishes": bool,
     "ttlSecondsAfterFinished": int,
     "activeDeadlineSeconds": int,
@@ -54,6 +55,7 @@ _JOB_SET: Final = {
 _QUOTA: Final = {"name": str, "nominalQuota": (int, str)}
 _QUEUE: Final = {
     "namespaceSelector": meta_v1.LabelSelector,
+    "admissionChecksStrategy": {"admissionChecks": [{"name": str}]},
     "resourceGroups": [{"coveredResources": [str], "flavors": [{"name": str, "resources": [_QUOTA]}]}],
 }
 _SPECS: Final[Mapping[tuple[str, str], object]] = {
@@ -64,6 +66,15 @@ _SPECS: Final[Mapping[tuple[str, str], object]] = {
     ("kueue.x-k8s.io/v1beta2", "ResourceFlavor"): {"nodeLabels": {ANY: str}, "tolerations": [core_v1.Toleration]},
     ("kueue.x-k8s.io/v1beta2", "ClusterQueue"): _QUEUE,
     ("kueue.x-k8s.io/v1beta2", "LocalQueue"): {"clusterQueue": str},
+    ("kueue.x-k8s.io/v1beta2", "AdmissionCheck"): {
+        "controllerName": str,
+        "parameters": {"apiGroup": str, "kind": str, "name": str},
+    },
+    ("kueue.x-k8s.io/v1beta2", "ProvisioningRequestConfig"): {
+        "provisioningClassName": str,
+        "managedResources": [str],
+        "podSetUpdates": {"nodeSelector": [{"key": str, "valueFromProvisioningClassDetail": str}]},
+    },
 }
 _MODELS: Final[Mapping[tuple[str, str], type]] = {
     ("v1", "Pod"): core_v1.Pod,

@@ -294,6 +294,22 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
     ),
     "bounds of a job": ("train-eks/whole", "job", {"most": 3}, "--max", "--max is not for job"),
     "a command for a cluster": ("train-eks/whole", "raycluster", {"command": ("a",)}, "COMMAND", "runs no command"),
+    "a runtime environment of a pod": (
+        "train-eks/whole", "pod", {"runtime_env": {"pip": ["a"]}}, "--runtime-env", "not for pod",
+    ),
+    "a directory of a cluster": (
+        "train-eks/whole", "raycluster", {"working_dir": "https://a/b.zip"}, "--working-dir", "not for raycluster",
+    ),
+    "a directory of this machine": (
+        "train-eks/whole", "rayjob", {"working_dir": "./code"}, "--working-dir", "not the address of an archive",
+    ),
+    "a directory twice": (
+        "train-eks/whole",
+        "rayservice",
+        {"working_dir": "https://a/b.zip", "runtime_env": {"working_dir": "https://a/c.zip"}},
+        "--working-dir",
+        "has a working_dir too",
+    ),
     "an image for a queue": ("train-eks/whole", "kueue", {"image": "a"}, "--image", "not for kueue"),
     "no name": ("train-eks/whole", "pod", {"name": "A_b"}, "--name", "not a name"),
     "more than the autoscaler expects of a first node": (
