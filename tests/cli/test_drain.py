@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import signal
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from lightkube import Client, KubeConfig
 from lightkube.models.core_v1 import PodSpec
 from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node, Pod
+from lightkube.resources.policy_v1 import PodDisruptionBudget
 
 from gpukube.sandbox.environment import kubeconfig
-from tests.cli.harness import EXAMPLES, Gpukube
+from tests.cli.harness import EXAMPLES, LONGEST_S, Gpukube, start_process
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -71,4 +77,73 @@ def test_drain_on_a_cloud_when_asked_then_ours_only_with_consent_only_and_undone
     protected = gpukube("pool", "apply", "-f", spec, "--set", "pools[0].deletionProtection=true", "--yes")
     assert protected.code == 0, protected.out + protected.err
     assert "protected]: its nodes would be drained, but it is protected" in refused(pool, "-f", str(spec))
+    kube.close()
+
+
+OTHER = {
+    "aks": "pools[0].instanceType=Standard_NC8as_T4_v3",
+    "eks": "pools[0].instanceType=g4dn.2xlarge",
+    "gke": "pools[0].capacity.type=spot",
+}
+"""What cannot change on the live pool of the example."""
+
+
+def keep_for_ever(kube: Client, pool: str) -> None:
+    """Run a pod that a budget never lets go."""
+    labels = {"app": "kept"}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "main", "image": "work:1", "command": ["sleep", "infinity"]}],
+        "nodeSelector": {"gpukube.io/pool": pool},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    rules = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": "kept", "namespace": "default"}
+    kube.create(Deployment.from_dict({"metadata": meta, "spec": rules}))  # type: ignore[arg-type]  # typed as its mixin
+    budget = {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    kube.create(PodDisruptionBudget.from_dict({"metadata": meta, "spec": budget}))  # type: ignore[arg-type]  # likewise
+    wait_for(
+        lambda: any(
+            p.status and p.status.phase == "Running" for p in kube.list(Pod, namespace="default", labels=labels)
+        )
+    )
+
+
+def way_back(said: str) -> list[str]:
+    """Give the words of the command that a text names to give a drain up."""
+    words = shlex.split(said.partition("to give it up: ")[2].replace("\n", " "))
+    return [word for word in takewhile(lambda word: not word.startswith("("), words) if word != "--sandbox"][1:]
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_surge_when_its_drain_is_stopped_then_says_what_stands_and_the_printed_way_back_works(
+    cloud: str, gpukube: Gpukube
+) -> None:
+    example, pool, _ = CLOUDS[cloud]
+    spec = EXAMPLES / example
+    gpukube.made("-f", spec)
+    kube = client(gpukube.info, cloud)
+    keep_for_ever(kube, pool)
+    options = ("-f", spec, "--set", OTHER[cloud], "--replace", "surge")
+    plan = gpukube("pool", "plan", *options)
+    assert f"time: no estimate: the drain of {pool} will not end by itself; to end it, run one more replica" in plan.out
+    assert "meanwhile both pools cost " in plan.out
+    words = ("pool", "apply", *options, "--yes", "-o", "json")
+    with start_process(gpukube.info, *words) as process:
+        wait_for(lambda: cordoned(kube, pool).count(True) == 2)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=LONGEST_S)
+    assert (process.returncode, "stopped. To resume: gpukube" in err, "keeps working" in err) == (143, True, False), err
+    (report,) = json.loads(out)["clusters"][0]["pools"]
+    assert (report["outcome"], f"{pool} and {pool}b both run, and cost" in report["message"]) == ("started", True), (
+        report
+    )
+    undone = gpukube(*way_back(report["message"]))
+    assert (undone.code, "uncordoned 2 nodes" in undone.out) == (0, True), undone.out + undone.err
+    assert True not in cordoned(kube, pool)
+    late = gpukube(*words, "--drain-timeout", "0.02")
+    assert (late.code, cordoned(kube, pool).count(True)) == (7, 2), late.out + late.err
+    undone = gpukube(*way_back(late.pools()[0]["error"][0]["fix"]))
+    assert (undone.code, True in cordoned(kube, pool)) == (0, False), undone.out + undone.err
     kube.close()

@@ -181,14 +181,23 @@ def node_pod(obj: Tree, controller: Tree | None = None) -> NodePod:
         started=started,
         # Both by the clock of its kubelet.
         startup_s=max(0.0, since - started) if since is not None and started is not None else None,
-        bound=_bound(meta, status),
+        bound=_bound(meta, status, named=bool(_named_node(controller))),
         workload=_workload(owner, text(meta, "namespace"), controller),
         ignores=_ignored(spec, controller) if owner else "",
     )
 
 
-def _bound(meta: Tree, status: Tree) -> float | None:
-    """Find when a pod was bound: by its condition, and not before it was made."""
+def _named_node(controller: Tree | None) -> str:
+    return text(controller, "spec", "template", "spec", "nodeName")
+
+
+def _bound(meta: Tree, status: Tree, *, named: bool) -> float | None:
+    """Find when a pod was bound: by its condition, which the API server writes; one that names its node is made bound.
+
+    Source: kubernetes pkg/registry/core/pod/storage (BindingREST.setPodHostAndAnnotations).
+    """
+    if named:
+        return timestamp(text(meta, "creationTimestamp"))
     placed = next((item for item in trees(status, "conditions") if text(item, "type") == "PodScheduled"), {})
     since = timestamp(text(placed, "lastTransitionTime")) if text(placed, "status") == "True" else None
     made = timestamp(text(meta, "creationTimestamp"))
@@ -207,7 +216,7 @@ def _ignored(spec: Tree, controller: Tree | None) -> str:
     Source: kubernetes pkg/scheduler/framework/plugins/nodeunschedulable (a cordon is a taint that can be tolerated); a
     pod that names its node, or another scheduler, is not asked.
     """
-    if node := text(controller, "spec", "template", "spec", "nodeName"):
+    if node := _named_node(controller):
         return f"nodeName: {node}"
     scheduler = text(spec, "schedulerName")
     if scheduler not in ("", _SCHEDULER):

@@ -35,6 +35,7 @@ _CONTROLLERS = (
     "daemonset",
     "deployment",
     "replicaset",
+    "replicationcontroller",
     "statefulset",
     "disruption",
     "resourcequota",
