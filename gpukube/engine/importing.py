@@ -14,6 +14,7 @@ from textwrap import indent, wrap
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.cluster.state.advertisers import find_advertisers
+from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.fields import PLUGIN, FieldPath, label
 from gpukube.core.importing import import_pool
 from gpukube.core.jsontree import at, tree
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 110
 _ROUNDS: Final = 4
+_MIXED: Final = "nvidia.com/mig-"
 """Comparisons at most: what is written after one may decide what the next finds."""
 _OWNER: Final = FieldPath("devicePlugin", "owner")
 _OWNERS: Final = {"chart": "helm", "operator": "operator"}
@@ -154,10 +156,25 @@ def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) 
         return replace(found, imported=replace(imported, data=data), comments=(*found.comments, comment))
     if served:
         return found
+    found = replace(found, imported=replace(imported, data=_with_strategy(imported.data, observed, plan)))
+    imported = found.imported
     by_cloud = replace(found, imported=imported.without("devicePlugin"))
     if _refused(found, plan.cluster, owner).refusal and not _refused(by_cloud, plan.cluster, owner).refusal:
         return by_cloud  # the image runs a plugin of its own, as Bottlerocket does
     return replace(found, comments=(*found.comments, _who_serves(by_cloud, plan, owner)))
+
+
+def _with_strategy(data: Mapping[str, object], observed: Observed, plan: ClusterPlan) -> dict[str, object]:
+    """Add the MIG strategy that another plugin follows on the nodes, where it is not the default one.
+
+    The resource names say it: under `mixed` they are those of the instances (NVIDIA/k8s-device-plugin README).
+    """
+    nodes = nodes_of_pool(plan.seen, observed) if plan.seen else ()
+    mixed = any(name.startswith(_MIXED) for node in nodes for name in node.devices)
+    if not mixed or not tree(data, "sharing", "mig"):
+        return dict(data)
+    sharing = {**tree(data, "sharing"), "mig": {**tree(data, "sharing", "mig"), "strategy": "mixed"}}
+    return {**data, "sharing": sharing}
 
 
 def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:

@@ -7,15 +7,18 @@ import os
 import re
 import shlex
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 from lightkube.resources.apps_v1 import DaemonSet
 
+from gpukube.cluster.helm.chart import chart_types
 from gpukube.cluster.helm.embedded import HelmSdk
 from gpukube.cluster.helm.engine import HelmJob
 from gpukube.cluster.kube.client import connect_kube
+from gpukube.cluster.release.crds import create_types, look_at_types
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import KubeAccess
 from gpukube.sandbox import guard
@@ -104,19 +107,38 @@ def by_terraform(world: World) -> None:
     """A node group without a template of its own, and helm_release of the chart of NVIDIA."""
     world.make("eks", "train")
     make_groups(world, {"gpu": TERRAFORM})
+    install(world, "0.17.4", "nvidia", {})
+
+
+def install(world: World, version: str, namespace: str, values: dict[str, object]) -> None:
+    """Install NVIDIA's chart as people do."""
     pytest.importorskip("helm_python", reason="the embedded Helm is not installed (gpukube[helm])")
     access = KubeAccess(json.dumps(kubeconfig(world.info)["kubeconfig"]))
     kube = connect_kube(access, 60)
-    kube.ensure_namespace("nvidia", {})
-    kube.close()
+    kube.ensure_namespace(namespace, {})
     with kubeconfig_file(access) as path:
         chart = path.parent / "chart.tgz"
-        chart.write_bytes(chart_archive("0.17.4"))
-        job = HelmJob(path, "nvdp", "nvidia", chart, {}, installed=False, dry_run=False)
+        chart.write_bytes(chart_archive(version))
+        create_types(kube, look_at_types(kube, chart_types(chart, nfd=True)), time.sleep)
+        job = HelmJob(path, "nvdp", namespace, chart, values, installed=False, dry_run=False)
         HelmSdk(os.environ).upgrade(job)
+    kube.close()
 
 
-WAYS = {"eksctl": by_eksctl, "az": by_az, "gcloud": by_gcloud, "Terraform": by_terraform}
+def by_how_to(world: World) -> None:
+    """A MIG pool and NVIDIA's chart, both as AKS's how-to for multi-instance GPUs makes them."""
+    world.make("aks", "train")
+    make_agent_pools(world, {"mig": Configuration("", AZ_MIG)})
+    install(world, "0.15.0", "nvidia-device-plugin", {"migStrategy": "single", "gfd": {"enabled": True}})
+
+
+WAYS = {
+    "The how-to of AKS for MIG": by_how_to,
+    "eksctl": by_eksctl,
+    "az": by_az,
+    "gcloud": by_gcloud,
+    "Terraform": by_terraform,
+}
 
 
 @pytest.mark.turns(2)
@@ -150,7 +172,7 @@ def test_way_when_walked_then_each_command_prints_what_the_page_shows(
 def test_page_when_read_then_all_its_commands_are_walked() -> None:
     walked = [step for tool in WAYS for step in steps(tool)]
     assert PAGE.count("\n$ ") == len(walked)
-    assert [step.shown for step in walked if "plan diff" in step.line] == [["no differences"]] * 6
+    assert [step.shown for step in walked if "plan diff" in step.line] == [["no differences"]] * 7
 
 
 @pytest.mark.clients("terraform")

@@ -10,16 +10,21 @@ run killed in between still finds its values; the history goes when ours is depl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+import yaml
 
 from gpukube.cluster.kube.releases import find_releases
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release.migration import Leaving, is_there
+from gpukube.cluster.release.shared_values import put
 from gpukube.cluster.state.release_drift import manifest_objects
 from gpukube.cluster.state.scheduling import daemon_misfits
-from gpukube.core.jsontree import items, text
-from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.core.jsontree import items, text, texts, tree
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
+from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
@@ -34,6 +39,12 @@ if TYPE_CHECKING:
 
 _OURS: Final = (NAMESPACE, DEVICE_PLUGIN.name)
 _SHOWN: Final = 3
+_ENTRIES: Final = DEVICE_PLUGIN.entries
+_CUTTING: Final = ("single", "mixed")
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_CUT_PRODUCT: Final = "-MIG-"
+"""In the label of GFD under `single` (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery, MIG strategies)."""
+_MIG: Final = "nvidia.com/mig-"
 
 
 def adoptable_releases(kube: SecretReader, seen: Snapshot) -> tuple[Release, ...]:
@@ -49,6 +60,32 @@ def adoptable_releases(kube: SecretReader, seen: Snapshot) -> tuple[Release, ...
     ours = is_there(seen.release_of(DEVICE_PLUGIN))
     found = [item for item in find_releases(kube) if item.chart == DEVICE_PLUGIN.chart]
     return tuple(item for item in found if (item.namespace, item.name) != _OURS and (is_there(item) or not ours))
+
+
+def with_meaning(release: Release) -> Release:
+    """Write the chart's `migStrategy` into the entries of a release, as it will not be set any more.
+
+    It is an environment variable of the plugin, which overrides what an entry says (NVIDIA/k8s-device-plugin README,
+    "Configuration Option Details"): without it the entries that people made would mean something else.
+    """
+    strategy = text(release.values, "migStrategy")
+    entries = {name: _with_strategy(entry, strategy) for name, entry in texts(release.values, *_ENTRIES).items()}
+    if not strategy or not entries:
+        return release
+    values = dict(release.values)
+    put(values, _ENTRIES, entries)
+    return replace(release, values=values)
+
+
+def _with_strategy(entry: str, strategy: str) -> str:
+    try:
+        config = tree(parse_yaml(entry))
+    except yaml.YAMLError:
+        return entry
+    if not config or text(config, "flags", "migStrategy") == strategy:
+        return entry
+    flags = {**tree(config, "flags"), "migStrategy": strategy}
+    return str(yaml.safe_dump({**config, "flags": flags}, sort_keys=False))
 
 
 def leaving_of(release: Release) -> Leaving:
@@ -101,7 +138,37 @@ def refuse_adoption(
             f"the entries of release {first.namespace}/{first.name} are in ConfigMap {external}, outside the release"
         )
         return [_refusal(where, message, f"move them into its value config.map first; or remove it: {uninstall}")]
-    return _refuse_strays(first, served, seen, where)
+    return [*_refuse_strays(first, served, seen, where), *_refuse_cut(first, served, seen, where)]
+
+
+def _refuse_cut(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:
+    """Refuse when nodes with MIG instances would get the entry of whole GPUs, as no declared pool says otherwise."""
+    strategy = text(release.values, "migStrategy")
+    marks = {(pool.target.owner, pool.target.pool) for pool in served}
+    names = sorted(
+        node.name
+        for node in seen.nodes
+        if strategy in _CUTTING
+        and _is_cut(node)
+        and _is_served(node, release, seen)
+        and not node.labels.get(CONFIG_LABEL)
+        and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in marks
+    )
+    if not names or any(not _is_ours(node, marks) for node in seen.nodes if node.name in names):
+        return []  # the latter are strays
+    return [
+        _refusal(
+            where,
+            f"{', '.join(names)} would lose migStrategy {strategy} of release {release.namespace}/{release.name}",
+            "declare their pools (gpukube pool import writes them), or keep that release, and write "
+            "devicePlugin.owner: none",
+        )
+    ]
+
+
+def _is_cut(node: NodeView) -> bool:
+    """Whether a node shows MIG instances: by their names, or under `single` by the product that GFD writes."""
+    return _CUT_PRODUCT in node.labels.get(_PRODUCT, "") or any(name.startswith(_MIG) for name in node.devices)
 
 
 def _refuse_strays(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:

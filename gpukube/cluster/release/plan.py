@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.releases import DEPLOYED
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
-from gpukube.cluster.release.adoption import leaving_of, refuse_adoption
+from gpukube.cluster.release.adoption import leaving_of, refuse_adoption, with_meaning
 from gpukube.cluster.release.chart_settings import check_own_values, requested_version
 from gpukube.cluster.release.migration import describe_leaving, find_leaving, is_there, refuse_change, refuse_stranding
 from gpukube.cluster.release.operator_values import (
@@ -229,7 +229,8 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         return as_it_is(action="none", reason=reason)
 
     leaves = find_leaving(kind, seen) if served else ()
-    former = live or next(iter(adopt), None)
+    kept = [with_meaning(item) for item in adopt]
+    former = live or next(iter(kept), None)
     version = chart_version or requested_version(served)
     if not version:  # a newer gpukube's release is not taken back
         version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
@@ -240,7 +241,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         by_others=_named_keys(seen, live_pools, but=pools),
         bundle_nfd=find_nfd(seen, [(item.namespace, item.name) for item in adopt]) is None,
         retire=retire,
-        missed=(*_entries_of(leaves, seen, kind), *(release.values for release in (*adopt, *missed))),
+        missed=(*_entries_of(leaves, seen, kind), *(release.values for release in (*kept, *missed))),
         moves=live is not None and live.chart_version != version,
     )
     if live and not served:

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from gpukube.sandbox.kube.store.objects import JsonObject
 
 CHART = "nvidia-device-plugin"
-VERSIONS = ("0.20.0", "0.19.3", "0.17.4")
+VERSIONS = ("0.20.0", "0.19.3", "0.17.4", "0.15.0")
 """Newest first. The older ones are there to upgrade from: each has a discovery of its own, whose templates differ."""
 OPERATOR = "gpu-operator"
 
 _CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
 _BORROWED = "charts/node-feature-discovery"
 """Where the plugin's chart has a copy of what the operator's has too."""
-_NFD = {"0.19.3": "0.17.3", "0.17.4": "0.15.3"}
+_NFD = {"0.19.3": "0.17.3", "0.17.4": "0.15.3", "0.15.0": "0.15.3"}
 """Which one older charts of NVIDIA's carry (NVIDIA/k8s-device-plugin, Chart.yaml of that version)."""
 _CREATED = "2026-08-19T00:00:00Z"
 

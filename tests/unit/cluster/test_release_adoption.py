@@ -15,6 +15,7 @@ from gpukube.cluster.release.adoption import adoptable_releases, leaving_of, sti
 from gpukube.cluster.release.plan import ReleasePlan, plan_release
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.jsontree import texts
 from tests.unit.cluster.builders import (
     SINGLE,
     container,
@@ -77,7 +78,7 @@ def test_plan_when_a_release_is_taken_over_then_what_changes_of_its_values_is_sh
     changes = {change.path: (change.old, change.new) for change in take_over().changes}
     assert changes["migStrategy"] == ("single", None)
     assert "resources.limits.cpu" not in changes
-    assert "config.map.vision" not in changes
+    assert changes["config.map.vision"] == ("version: v1", "version: v1\nflags:\n  migStrategy: single\n")
     assert changes["gfd.enabled"] == (None, True)
 
 
@@ -94,10 +95,43 @@ def test_plan_when_theirs_is_newer_then_its_version_stays() -> None:
     assert take_over().version == DEVICE_PLUGIN.version
 
 
+@pytest.mark.parametrize(
+    ("strategy", "entry", "kept"),
+    [
+        ("single", "version: v1", "single"),
+        ("mixed", "version: v1\nflags: {migStrategy: none, gdsEnabled: true}", "mixed"),
+        ("", "version: v1\nflags: {migStrategy: mixed}", "mixed"),
+    ],
+)
+def test_plan_when_theirs_has_a_mig_strategy_for_all_then_each_of_its_entries_says_it(
+    strategy: str, entry: str, kept: str
+) -> None:
+    values = {"migStrategy": strategy, "config": {"map": {"vision": entry}}}
+    plan = take_over(SEEN, replace(RELEASE, values=values))
+    config = yaml.safe_load(texts(plan.values, "config", "map")["vision"])
+    assert config["flags"]["migStrategy"] == kept
+    assert config["flags"].get("gdsEnabled") == ("gdsEnabled" in entry or None)
+    assert "migStrategy" not in plan.values
+
+
 STRAY = node_of(CUT, "stray", labels={"nvidia.com/gpu.present": "true"})
+UNDECLARED = node_of(
+    CUT,
+    "undeclared",
+    labels={
+        "gpukube.io/advertiser": "chart",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb",
+    },
+)
 OTHER = replace(RELEASE, name="other")
 REFUSED = {
     "it serves nodes of nobody": (replace(SEEN, nodes=(STRAY,)), [RELEASE], "also serves stray"),
+    "it cuts nodes that no pool declares": (
+        replace(SEEN, nodes=(UNDECLARED,)),
+        [RELEASE],
+        "undeclared would lose migStrategy single of release nvidia/nvdp",
+    ),
     "there are two": (
         SEEN,
         [RELEASE, OTHER],

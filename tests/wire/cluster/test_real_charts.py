@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from gpukube.cluster.kube.api_types import NODES, RELEASE_TYPES
 from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.release.adoption import adoptable_releases
+from gpukube.cluster.release.crds import CRDS
 from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager, apply_release
+from gpukube.cluster.release.migration import Leaving
 from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.release.removal import kubeconfig_file
+from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.state.snapshot import look
-from gpukube.core.jsontree import items, pointer, tree
+from gpukube.core.jsontree import items, pointer, texts, tree
 from gpukube.core.values import KubeAccess
 from gpukube.sandbox.clock import ScaledClock
 from gpukube.sandbox.kube.cluster import KubeCluster
 from gpukube.sandbox.kube.controlplane import find_assets
 from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from tests.clients import client
 from tests.serving import hang_up
-from tests.unit.cluster.builders import SLICED, desire, operated
+from tests.unit.cluster.builders import SINGLE, SLICED, desire, operated
 from tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.conftest import MOMENT_S, TOKEN, settled_proof
-from tests.wire.cluster.real_charts import SWITCH, missing_charts
+from tests.wire.cluster.real_charts import SWITCH, missing_charts, real_archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +49,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from tests.wire.cluster.conftest import Live
 
+EACH = [f"nvidia-device-plugin-{version}.tgz" for version in ("0.15.0", "0.17.4", "0.19.3", "0.20.0")]
 OLD, NEW, OPERATOR = "nvidia-device-plugin-0.17.4.tgz", "nvidia-device-plugin-0.20.0.tgz", "gpu-operator-v26.7.0.tgz"
 MISSING = missing_charts(OLD, NEW, OPERATOR)
 ASSETS = find_assets()
@@ -47,6 +57,20 @@ pytestmark = [
     pytest.mark.charts,
     pytest.mark.skipif(bool(MISSING), reason=f"{SWITCH} names no directory with {', '.join(MISSING)}"),
 ]
+THEIRS = "nvidia-device-plugin"
+BY_HAND = {
+    "0.15.0": {"migStrategy": "single", "gfd": {"enabled": True}},  # as AKS's how-to for MIG pools does it
+    "0.17.4": {"gfd": {"enabled": True}},
+    "0.19.3": {"gfd": {"enabled": True}, "podAnnotations": {"team": "vision"}},
+}
+BY_HELM_4 = """
+import json, sys
+import helm_python
+path, chart, namespace = sys.argv[1:]
+with helm_python.Config(kubeconfig_path=path, namespace=namespace, storage_driver="secret") as config:
+    config.install(chart, "nvdp", json.load(sys.stdin), namespace=namespace, create_namespace=True)
+"""
+Helm = Literal["3", "4"]
 NO_PLANE = "KUBEBUILDER_ASSETS names no directory with etcd and kube-apiserver"
 CHARTED, OPERATED = desire(sharing=SLICED), operated(sharing=SLICED)
 
@@ -57,14 +81,18 @@ class Stage:
 
     cluster: KubeCluster
     loop: asyncio.AbstractEventLoop
+    access: KubeAccess
     kube: LightKube
     keeper: ReleaseManager
 
     def boot(self, pool: Desired) -> None:
         """Boot a machine of a pool."""
         taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in pool.effective_taints)
-        shape = NodeShape("gpu-1", labels=pool.labels, taints=taints, gpu=GpuShape("A100-40GB", 8), boot_s=1.0)
-        asyncio.run_coroutine_threadsafe(self.cluster.add_node(shape), self.loop).result(PATIENCE_S)
+        cut = pool.target.sharing.mig
+        gpu = GpuShape("A100-40GB", 8, ("1g.5gb",) * 7 if cut and pool.ownership.advertiser == "chart" else ())
+        shape = NodeShape("gpu-1", labels=pool.labels, taints=taints, gpu=gpu, boot_s=1.0)
+        for node in (shape, NodeShape(name="cpu-1", boot_s=1.0)):  # clean-up jobs of NFD need a node
+            asyncio.run_coroutine_threadsafe(self.cluster.add_node(node), self.loop).result(PATIENCE_S)
 
     def bring(self, plan: ReleasePlan, pool: Desired, version: str = "") -> None:
         """Try a plan, then make it so."""
@@ -84,10 +112,10 @@ class Stage:
 
         wait_for(moved)
 
-    def prove(self, pool: Desired) -> None:
+    def prove(self, pool: Desired, devices: int = 32) -> None:
         """See that the node shows what is promised, and that nothing is left to do."""
         proof = settled_proof(pool, self.kube)
-        assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": 32}), proof.missing_step
+        assert (proof.status, proof.total) == ("proven", {"nvidia.com/gpu": devices}), proof.missing_step
 
 
 @contextmanager
@@ -127,7 +155,25 @@ def stage(request: pytest.FixtureRequest, engine: Engine, charts: ChartSource) -
         clock = Clock(pause=lambda seconds: time.sleep(min(seconds, MOMENT_S)))
         keeper = ReleaseManager(Cluster(lambda: access, kube), engine, charts, clock)
         stack.callback(keeper.close)
-        yield Stage(cluster, loop, kube, keeper)
+        yield Stage(cluster, loop, access, kube, keeper)
+
+
+def install_by_hand(helm: Helm, access: KubeAccess, archive: str, values: dict[str, object]) -> None:
+    """Install a chart as its readers do, types included; again while a young API server does not serve all yet."""
+    told: list[str] = []
+    with kubeconfig_file(access) as path:
+        chart = path.with_name(archive)
+        chart.write_bytes(real_archive(*archive.removesuffix(".tgz").rsplit("-", 1)))
+        where = ["--namespace", THEIRS, "--create-namespace", "--disable-openapi-validation", "--kubeconfig", str(path)]
+        by_helm_4 = [sys.executable, "-c", BY_HELM_4, str(path), str(chart), THEIRS]
+        command = by_helm_4 if helm == "4" else [client("helm"), "install", "nvdp", str(chart), *where, "--values", "-"]
+
+        def is_installed() -> bool:
+            done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False)
+            told.append(done.stderr)
+            return done.returncode == 0
+
+        wait_for(is_installed, lambda: told[-1], every_s=1.0)
 
 
 def probed_by(kube: LightKube) -> list[set[str]]:
@@ -168,3 +214,40 @@ def test_migrate_when_the_charts_are_nvidias_own_then_the_node_is_served_by_the_
     stage.move_labels(wanted)
     stage.prove(wanted)
     assert plan_release([wanted], look(stage.kube)).action == "none"
+
+
+@pytest.mark.skipif(bool(missing_charts(*EACH)), reason=f"{SWITCH} names no directory with {', '.join(EACH)}")
+@pytest.mark.parametrize("helm", [pytest.param("3", marks=pytest.mark.clients("helm")), "4"])
+@pytest.mark.parametrize("way", ["adopt", "uninstall"])
+@pytest.mark.parametrize("version", BY_HAND)
+def test_release_made_by_hand_when_it_goes_either_way_then_the_nodes_have_what_they_had(
+    version: str, way: str, helm: Helm, stage: Stage
+) -> None:
+    """Each release that people have, by each Helm; what it left behind keeps nothing away."""
+    install_by_hand(helm, stage.access, f"nvidia-device-plugin-{version}.tgz", BY_HAND[version])
+    pool = desire(sharing=SINGLE)
+    stage.boot(pool)
+    wait_for(lambda: devices_of(stage.kube) == {"nvidia.com/gpu": "56" if version == "0.15.0" else "8"})
+
+    def planned() -> ReleasePlan:
+        seen = look(stage.kube)
+        return plan_release([pool], seen, adopt=adoptable_releases(stage.kube, seen) if way == "adopt" else ())
+
+    if way == "uninstall":
+        assert check_advertisers(find_advertisers(look(stage.kube), [pool]), [pool])
+        leaving = Leaving("nvdp", THEIRS, "theirs", "nvdp-nvidia-device-plugin", None)
+        stage.keeper.remove(leaving)
+    plan = planned()
+    assert [item.there for item in plan.leaves] == ([True] if way == "adopt" else [])
+    stage.keeper.dry_run(plan, [pool])
+    assert apply_release(stage.keeper, stage.kube, plan, lambda _missed: planned()) is not None
+    stage.prove(pool, 56)
+    assert planned().action == "none"
+    assert "migStrategy" not in plan.values
+    assert stage.kube.find_object(CRDS, "nodefeaturegroups.nfd.k8s-sigs.io") is not None
+
+
+def devices_of(kube: LightKube) -> dict[str, str]:
+    """Read what the GPU node offers."""
+    node = kube.find_object(NODES, "gpu-1")
+    return {name: count for name, count in texts(node, "status", "allocatable").items() if "nvidia.com" in name}
