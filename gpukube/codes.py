@@ -152,7 +152,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "node-outdated": "A node does not run what its pool was upgraded to.",
     "upgrade-blocked": "A disruption budget keeps an upgrade from draining a node.",
     "pool-ails": "A pool is usable, but the cloud reports a problem with it.",
-    "quota-short": "A quota of the cloud leaves less than what the pools may need.",
+    "quota-short": "A quota leaves less than what pools start with (they are not sent), or may grow to (a warning).",
     "failed-with-nodes": "A failed pool has live nodes, so it is not replaced without a flag.",
 }
 """What stands against a change of live pools."""

@@ -117,6 +117,9 @@ class Choices:
         "--adopt-release", default=False,
         help="Take over a device-plugin release installed by hand; its values are kept.",
     )  # fmt: skip
+    ignore_quota: bool = option(
+        "--ignore-quota", default=False, help="Request nodes beyond the cloud's quotas all the same."
+    )
     yes: bool = option("--yes", "-y", default=False, envvar="GPUKUBE_YES", help="Do not ask for confirmation.")
 
     no_wait: bool = option(

@@ -13,13 +13,14 @@ from gpukube.engine.change.apply import Consent, apply_pools, require_consent
 from gpukube.engine.change.clusters import nothing_begun
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
+from gpukube.engine.change.holding import NOTHING_HELD, QuotaReads
 from gpukube.engine.change.pool_drain import drain_pools, plan_drain, undo_drains
 from gpukube.engine.change.proving import verify_pools
 from gpukube.engine.change.releasing import plan_release, release_pools
 from gpukube.engine.change.removing import plan_release_removal, remove_releases
 from gpukube.engine.change.scale import plan_scaling, scale_pools
 from gpukube.engine.change.waiting import wait_for_pools
-from gpukube.engine.looking import plan_clusters
+from gpukube.engine.looking import nothing_to_read, plan_clusters
 from gpukube.engine.plan.planning import Scope
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.session import open_sessions
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.change.delete import Deletion
     from gpukube.engine.change.draining import DrainConsent
+    from gpukube.engine.change.holding import Held
     from gpukube.engine.change.pool_drain import PoolDrain
     from gpukube.engine.change.probing import Probing
     from gpukube.engine.change.releasing import Releasing
@@ -43,14 +45,48 @@ if TYPE_CHECKING:
     from gpukube.engine.saved import SavedPlan
 
 
-def create(
-    prepared: Prepared, run: Run, *, adopt: bool = False, adopt_from: Sequence[str] = (), adopt_managed: bool = False
+def create(  # noqa: PLR0913 - what a creation is made of
+    prepared: Prepared,
+    run: Run,
+    *,
+    adopt: bool = False,
+    adopt_from: Sequence[str] = (),
+    adopt_managed: bool = False,
+    ignore_quota: bool = False,
+    note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[ClusterReport, ...]:
-    """Create what is missing, install the device plugin, prove the devices."""
+    """Create what is missing, install the device plugin, prove the devices.
+
+    Args:
+        prepared: What is declared.
+        run: How the clouds are reached.
+        adopt: As of Scope.
+        adopt_from: As of Scope.
+        adopt_managed: As of Scope.
+        ignore_quota: As of Scope.
+        note: Told what could not be checked.
+    """
     prepared = prepared.narrowed()
     adopting = Scope(adopt=adopt, adopt_from=tuple(adopt_from), adopt_managed=adopt_managed)
     scope = replace(adopting, retire=False)  # the dry run fetches the chart
-    return _carry_out(prepared, run, scope, lambda plans, sessions: create_pools(plans, sessions, run))
+    reads = None if ignore_quota else QuotaReads(("create",))
+
+    def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
+        return create_pools(plans, sessions, run, _held(reads, plans, sessions, note))
+
+    return _carry_out(prepared, run, scope, work, reads)
+
+
+def _held(
+    reads: QuotaReads | None,
+    plans: Sequence[ClusterPlan],
+    sessions: Mapping[str, Session],
+    note: Callable[[str], None],
+) -> Held:
+    held, unread = reads.held(plans, sessions) if reads else (NOTHING_HELD, "")
+    if unread:
+        note(unread)
+    return held
 
 
 def _carry_out(
@@ -58,11 +94,13 @@ def _carry_out(
     run: Run,
     scope: Scope,
     work: Callable[[tuple[ClusterPlan, ...], Mapping[str, Session]], tuple[ClusterReport, ...]],
+    reads: QuotaReads | None = None,
 ) -> tuple[ClusterReport, ...]:
     """Plan, then work; a run that is stopped while it plans has a report too, in which nothing was begun."""
+    outside_known = reads.begin if reads else nothing_to_read
     with open_sessions(prepared.clusters.values(), run) as sessions:
         try:
-            plans = plan_clusters(prepared, sessions, run, scope)
+            plans = plan_clusters(prepared, sessions, run, scope, outside_known)
         except Stopped:
             return nothing_begun(prepared, run)
         return nothing_begun(prepared, run) if run.clock.stopped else work(plans, sessions)
@@ -76,6 +114,7 @@ def apply(  # noqa: PLR0913 - what an apply is made of
     *,
     saved: SavedPlan | None = None,
     confirm: Callable[[Sequence[ClusterPlan]], None] = lambda _plans: None,
+    note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[ClusterReport, ...]:
     """Bring the live pools to what is declared.
 
@@ -86,6 +125,7 @@ def apply(  # noqa: PLR0913 - what an apply is made of
         consent: What is allowed beyond creating and harmless updates.
         saved: The plan that this must turn out to be.
         confirm: Shown the plans before anything is changed; raises to stop.
+        note: Told what could not be checked.
 
     Raises:
         StalePlan: The world is not the one that the saved plan saw; nothing was changed.
@@ -96,15 +136,18 @@ def apply(  # noqa: PLR0913 - what an apply is made of
     scope = replace(scope, replace=consent.replace)  # the plan is made for the way that is consented to
     if saved is not None:
         require_place(saved, provenance(run))
+    actions = ("create", "update", "replace")
+    reads = None if scope.ignore_quota else QuotaReads(actions, beside=consent.replace == "surge")
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
         if saved is not None:
             require_fresh(saved, plans, provenance(run))
         require_consent(plans, consent)
+        held = _held(reads, plans, sessions, note)
         confirm(plans)
-        return apply_pools(plans, sessions, run, consent)
+        return apply_pools(plans, sessions, run, consent, held)
 
-    return _carry_out(prepared, run, scope, work)
+    return _carry_out(prepared, run, scope, work, reads)
 
 
 def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[ClusterReport, ...]:

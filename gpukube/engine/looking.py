@@ -18,11 +18,18 @@ from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
+
+    OutsideKnown: TypeAlias = Callable[[ClusterPlan, Session], None]
+
+
+def nothing_to_read(plan: ClusterPlan, session: Session) -> None:
+    """Read nothing beside a cluster."""
 
 
 def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
@@ -82,10 +89,24 @@ def diff_exit_code(plans: Sequence[ClusterPlan], *, skip_cluster: bool) -> ExitC
 
 
 def plan_clusters(
-    prepared: Prepared, sessions: Mapping[str, Session], run: Run, scope: Scope = Scope()
+    prepared: Prepared,
+    sessions: Mapping[str, Session],
+    run: Run,
+    scope: Scope = Scope(),
+    outside_known: OutsideKnown = nothing_to_read,
 ) -> tuple[ClusterPlan, ...]:
-    """Plan every cluster, in the order of the spec."""
-    tasks = {key: partial(_plan_cluster, session, prepared, run, scope) for key, session in sessions.items()}
+    """Plan every cluster, in the order of the spec.
+
+    Args:
+        prepared: What is declared.
+        sessions: Of the clusters, by key.
+        run: How they are reached.
+        scope: How far the plans reach.
+        outside_known: Told of each cluster what its cloud says, before its inside is read.
+    """
+    tasks = {
+        key: partial(_plan_cluster, session, prepared, run, scope, outside_known) for key, session in sessions.items()
+    }
     plans = run_all(tasks, run.parallelism)
     return tuple(
         ClusterPlan(prepared.clusters[key], error=plan, desired=prepared.desired[key])
@@ -95,8 +116,10 @@ def plan_clusters(
     )
 
 
-def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
-    plan = _look_at_cluster(session, prepared, run, scope)
+def _plan_cluster(
+    session: Session, prepared: Prepared, run: Run, scope: Scope, outside_known: OutsideKnown
+) -> ClusterPlan:
+    plan = _look_at_cluster(session, prepared, run, scope, outside_known)
     if not any(pool.replacement for pool in plan.pools):
         return plan
     from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - looks at nodes and quotas
@@ -104,8 +127,11 @@ def _plan_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) 
     return with_replacements(plan, session, scope)
 
 
-def _look_at_cluster(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
+def _look_at_cluster(
+    session: Session, prepared: Prepared, run: Run, scope: Scope, outside_known: OutsideKnown
+) -> ClusterPlan:
     outside = plan_outside(session, prepared, run, scope)
+    outside_known(outside, session)
     if scope.skip_cluster:
         return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
     run.report("check", "reading the cluster", session.cluster.key)

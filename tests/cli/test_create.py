@@ -113,6 +113,79 @@ def test_create_when_the_cloud_has_no_machine_then_six_with_the_remedy(code: str
     assert f"to resume: gpukube --sandbox pool create -f {SLICED}" in refused.out
 
 
+QUOTA = """
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: quota}
+clusters:
+  train-aks: {provider: aks, subscription: 11111111-2222-3333-4444-555555555555, resourceGroup: ml, name: train}
+defaults: {clusters: [train-aks], instanceType: Standard_NC4as_T4_v3, devicePlugin: {owner: none}}
+pools:
+  - {name: t4big, nodes: {count: 3}}
+  - {name: t4small, nodes: {count: 1}}
+  - {name: t4auto, nodes: {autoscaling: {min: 0, max: 50}}}
+"""
+FAMILY = "Standard NCASv3_T4 Family"
+
+
+def quota_spec(gpukube: Gpukube, tmp_path: Path, **quotas: int) -> Path:
+    """Write a spec of 3 nodes, of 1 and of 0 to 50, 4 vCPUs each, in a subscription with these quotas."""
+    spec = tmp_path / "quota.yaml"
+    spec.write_text(QUOTA)
+    daemon.declare(gpukube.info, "aks", subscription=SUBSCRIPTION, location="eastus", quotas=quotas)
+    return spec
+
+
+@pytest.mark.parametrize("verb", ["create", "apply"])
+def test_pools_when_a_quota_has_no_room_to_start_one_then_it_is_not_sent_and_others_are(
+    gpukube: Gpukube, tmp_path: Path, verb: str
+) -> None:
+    spec = quota_spec(gpukube, tmp_path, **{FAMILY: 8})
+    ended = gpukube("pool", verb, "-f", spec, "-o", "json", *(["--yes"] if verb == "apply" else []))
+    assert ended.code == 3, ended.err
+    pools = {pool["pool"]: pool for pool in ended.pools()}
+    assert {name: pool["outcome"] for name, pool in pools.items()} == {
+        "t4big": "failed",
+        "t4small": "done",
+        "t4auto": "done",
+    }
+    (problem,) = pools["t4big"]["error"]
+    assert (problem["code"], problem["severity"]) == ("quota-short", "error")
+    assert "allows 8 vCPUs, 0 of them used; the nodes to start need 12" in problem["message"]
+    assert "--ignore-quota" in problem["fix"]
+    assert sorted(arm_writes(gpukube)) == ["PUT t4auto", "PUT t4small"]
+
+
+def test_create_when_no_pool_has_room_then_six_and_the_cloud_is_asked_only_with_the_option(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    spec = quota_spec(gpukube, tmp_path, **{FAMILY: 8})
+    line = ("pool", "create", "-f", spec, "--pool", "t4big")
+    held = gpukube(*line)
+    assert (held.code, arm_writes(gpukube)) == (6, [])
+    assert "error[quota-short]" in held.out
+    tried = gpukube(*line, "--ignore-quota")
+    assert (tried.code, "error[quota]" in tried.out, arm_writes(gpukube)) == (6, True, ["PUT t4big"])
+
+
+def test_create_when_quotas_may_not_be_read_then_one_line_and_the_pools_are_made(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    spec = quota_spec(gpukube, tmp_path, **{FAMILY: 100})
+    daemon.add_fault(gpukube.info, "status", status=403, path="/usages", code="AuthorizationFailed", times=9)
+    made = gpukube("pool", "create", "-f", spec, "--pool", "t4small")
+    assert (made.code, arm_writes(gpukube)) == (0, ["PUT t4small"]), made.err
+    (told,) = (line for line in made.err.splitlines() if "quotas not checked" in line)
+    assert "cores (" in told or "cores, " in told or ", cores" in told, told
+
+
+def test_create_when_nothing_is_to_start_then_no_quota_is_read(gpukube: Gpukube, tmp_path: Path) -> None:
+    spec = quota_spec(gpukube, tmp_path, **{FAMILY: 0})
+    made = gpukube("pool", "create", "-f", spec, "--pool", "t4auto")
+    asked = [one["path"] for one in daemon.requests_since(gpukube.info, gpukube.mark) if "/usages" in str(one["path"])]
+    assert (made.code, asked) == (0, []), made.err
+
+
 def test_create_when_a_pool_failed_then_the_next_run_repairs_it(gpukube: Gpukube, cluster: Cluster) -> None:
     daemon.add_fault(gpukube.info, "operation", code="AllocationFailed")
     assert gpukube("pool", "create", "-f", SLICED).code == 6

@@ -73,12 +73,15 @@ def test_kinds_when_completed_then_those_that_are_rendered() -> None:
     assert _KINDS == KINDS
 
 
-def test_plan_when_pools_will_be_made_then_ends_with_the_command_for_a_first_pod(gpukube: Gpukube) -> None:
+def test_create_when_pools_are_made_then_ends_with_the_command_for_a_first_pod(gpukube: Gpukube) -> None:
     options = ("-f", EXAMPLES / "aks-mig-single.yaml", "--set", "pools[0].nodes.count=2")
-    shown = gpukube("pool", "plan", *options)
-    (line,) = [line for line in shown.err.splitlines() if line.startswith("first pod")]
+    planned = gpukube("pool", "plan", *options)
+    assert "first pod" not in planned.err, "there is no such pool yet"
+    made = gpukube.made(*options)
+    (line,) = [line for line in made.err.splitlines() if line.startswith("first pod")]
     assert line == (
         f"first pod: gpukube workload render pod -f {options[1]} --set 'pools[0].nodes.count=2' --pool a100mig "
         "--cluster train-aks | kubectl apply -f -"
     )
-    assert "first pod" not in gpukube("pool", "plan", *options, "-o", "json").err
+    again = gpukube("pool", "create", *options, "-o", "json")
+    assert (again.code, "first pod" in again.err) == (0, False)

@@ -1,4 +1,4 @@
-"""The last lines of a plan and of a creation: how a first pod comes onto each new pool."""
+"""The last lines of a creation: how a first pod comes onto each new pool."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _MOST: Final = 6
 """Pools that are named; for more of them the line is the same but for its names."""
 
 
-def tell_first_pods(choices: Choices, pools: Iterable[Desired], new: Collection[tuple[str, str]]) -> None:
+def tell_first_pods(choices: Choices, pools: Iterable[Desired], made: Collection[tuple[str, str]]) -> None:
     """Write the command that renders a pod for each new pool; none beside data, or for a spec from stdin.
 
     Args:
         choices: The command line.
         pools: Of the run.
-        new: Cluster and pool of those that are made, or will be.
+        made: Cluster and pool of those that are there now.
     """
     if choices.output != "table" or "-" in choices.files:
         return
-    made = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in new]
-    for pool in made[:_MOST]:
+    new = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in made]
+    for pool in new[:_MOST]:
         tell(f"first pod: {shlex.join(_words(choices, pool))} | kubectl apply -f -")
-    if len(made) > _MOST:
-        tell(f"first pods of {len(made) - _MOST} more pools: likewise, with their --pool and --cluster")
+    if len(new) > _MOST:
+        tell(f"first pods of {len(new) - _MOST} more pools: likewise, with their --pool and --cluster")
 
 
 def _words(choices: Choices, pool: Desired) -> Iterator[str]:

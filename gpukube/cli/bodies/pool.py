@@ -71,8 +71,6 @@ def plan(choices: Choices) -> None:
         write_plan(saved, choices.out)
         what = f"saved, shard {choices.shard} alone" if choices.shard else "saved"
         tell(f"{what}; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
-    new = {(plan.cluster.key, pool.pool) for plan in plans for pool in plan.pools if pool.action == "create"}
-    tell_first_pods(choices, _desired(job), new)
     raise typer.Exit(code)
 
 
@@ -96,6 +94,8 @@ def create(choices: Choices) -> None:
             adopt=choices.adopt,
             adopt_from=choices.adopt_from,
             adopt_managed=choices.adopt_managed,
+            ignore_quota=choices.ignore_quota,
+            note=partial(_note, job),
         )
 
     _report(choices, "Create", work)
@@ -117,10 +117,21 @@ def apply(choices: Choices) -> None:
     def work(job: Job) -> Sequence[ClusterReport]:
         consent = Consent(choices.allow_disruption, _replace_how(choices), choices.drain_timeout * 60)
         return commands.apply(
-            job.prepared, job.run, _scope(choices), consent, saved=saved, confirm=lambda plans: ask(job, plans)
+            job.prepared,
+            job.run,
+            _scope(choices),
+            consent,
+            saved=saved,
+            confirm=lambda plans: ask(job, plans),
+            note=partial(_note, job),
         )
 
     _report(choices, "Apply", work, saved)
+
+
+def _note(job: Job, line: str) -> None:
+    with job.progress.paused():
+        tell(line)
 
 
 def wait(choices: Choices) -> None:

@@ -79,13 +79,15 @@ def _source(price: PoolPricePart | FitPricePart) -> str:
 
 
 def price_line(total: PriceSum) -> str:
-    """Write the sums; with unknown prices they are lower bounds."""
+    """Write the sums; with unknown prices they are lower bounds, and nothing where no price is known."""
     mark = "~" if total["rough"] else ""
     unknown = total["unknown"]
     was = _bounded(total["usdPerHour"]["before"], mark, unknown["before"])
     will = _bounded(total["usdPerHour"]["after"], mark, unknown["after"])
-    words = f"price: {was} now, {will} USD/h after"
     pools = max(unknown["before"], unknown["after"])
+    if was == will == "?":
+        return f"price: not known for {plural(pools, 'pool')}"
+    words = f"price: {was} now, {will} USD/h after"
     if pools:
         words += f", and ? for {plural(pools, 'pool')}"
     *others, last = total["leavesOut"]
@@ -99,4 +101,6 @@ def price_notes(total: PriceSum) -> Iterator[Line]:
 
 
 def _bounded(part: UsdPart, mark: str, unknown: int) -> str:
+    if unknown and not part["max"]:
+        return "?"
     return f"{'>= ' if unknown else ''}{usd_range(part, mark)}"

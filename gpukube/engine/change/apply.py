@@ -22,6 +22,7 @@ from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
 from gpukube.engine.change.draining import DrainConsent, Drained, consent_finding, counted, listed
+from gpukube.engine.change.holding import NOTHING_HELD, unless_held
 from gpukube.engine.change.live_pool import (
     attempt_all,
     make_pool,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.core.values import PoolPlan, ReplaceHow
+    from gpukube.engine.change.holding import Held
     from gpukube.engine.change.live_pool import Proof
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
@@ -145,20 +147,27 @@ def _cost(plan: PoolPlan) -> str:
 
 
 def apply_pools(
-    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, consent: Consent = Consent()
+    plans: Sequence[ClusterPlan],
+    sessions: Mapping[str, Session],
+    run: Run,
+    consent: Consent = Consent(),
+    held: Held = NOTHING_HELD,
 ) -> tuple[ClusterReport, ...]:
-    """Bring all clusters to their plans, clusters side by side; `require_consent` was asked before."""
-    return report_all(plans, sessions, run, partial(_apply_on_cluster, consent))
+    """Bring all clusters to their plans, clusters side by side; `require_consent` was asked before.
+
+    Nothing is sent of the pools in `held`.
+    """
+    return report_all(plans, sessions, run, partial(_apply_on_cluster, consent, held))
 
 
-def _apply_on_cluster(consent: Consent, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+def _apply_on_cluster(consent: Consent, held: Held, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     if plan.repairs:
         run.report("update", f"restoring {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
         repair_nodes(session.kube(), plan.repairs)
     deleted = [pool for pool in plan.pools if pool.action == "delete"]
     others = [pool for pool in plan.pools if pool.action != "delete"]
-    work = partial(_apply_pool, plan, consent)
+    work = unless_held(partial(_apply_pool, plan, consent), held)
     reports = [*attempt_all(others, session, run, work), *attempt_all(deleted, session, run, delete_pool)]
     if not all(report.is_settled for report in reports):
         return ClusterReport(plan.cluster, tuple(reports), release)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.plan import adopting_changes, plan_pool
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.change.clusters import prepare_cluster, report_all
+from gpukube.engine.change.holding import NOTHING_HELD, unless_held
 from gpukube.engine.change.live_pool import (
     attempt_all,
     make_pool,
@@ -33,25 +34,34 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import Desired, PoolPlan
+    from gpukube.engine.change.holding import Held
     from gpukube.engine.change.live_pool import Proof
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
 
-def create_pools(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
+def create_pools(
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, held: Held = NOTHING_HELD
+) -> tuple[ClusterReport, ...]:
     """Create the missing pools of all clusters, clusters side by side; adopt those planned to be.
+
+    Args:
+        plans: Of the clusters.
+        sessions: Of these clusters, by key.
+        run: How they are reached.
+        held: Pools of which nothing is sent.
 
     Raises:
         Conflict: One is to be adopted and cannot be; nothing was changed.
     """
     require_adoptable(plans)
-    return report_all(plans, sessions, run, _create_on_cluster)
+    return report_all(plans, sessions, run, partial(_create_on_cluster, held))
 
 
-def _create_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+def _create_on_cluster(held: Held, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
-    work = partial(_create_pool, plan)
+    work = unless_held(partial(_create_pool, plan), held)
     return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work), release)
 
 

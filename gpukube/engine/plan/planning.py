@@ -48,6 +48,7 @@ class Scope:
         pin: Fetch the chart that would be installed, and hold the plan to its digest.
         check_chart: Fetch it where its version is not the tested one, since such a version may not exist.
         quotas: Read the quotas of the cloud that pools need more of.
+        ignore_quota: Ask a cloud for nodes that its quotas have no room for.
         upgrade: Bring live pools to the cluster's version and the newest image, where the spec names none.
     """
 
@@ -63,6 +64,7 @@ class Scope:
     pin: bool = False
     check_chart: bool = False
     quotas: bool = False
+    ignore_quota: bool = False
     upgrade: bool = False
 
 

@@ -4,7 +4,8 @@ Lives here: which pools of a plan need more than they have, reading the quotas t
 live here: what a cloud's quotas are called and where they are read (providers).
 
 The clouds themselves refuse what is beyond a quota, and what is used changes between a look and a call: so a shortfall
-is a warning, and a quota that cannot be read stops nothing.
+of what pools may grow to is a warning, and a quota that cannot be read stops nothing. Nodes that a pool starts with and
+that no quota has room for are another thing: the cloud is not asked for them (engine.change.holding).
 """
 
 from __future__ import annotations
@@ -61,17 +62,23 @@ def with_quotas(
     return tuple(found)
 
 
-def cluster_needs(plan: ClusterPlan, session: Session, *, beside: bool) -> tuple[QuotaNeed, ...]:
-    """List what the pools of one cluster need beyond what they have; `beside` as in `pool_needs`."""
+def cluster_needs(plan: ClusterPlan, session: Session, *, beside: bool, at_once: bool = False) -> tuple[QuotaNeed, ...]:
+    """List what the pools of one cluster need beyond what they have; `beside` and `at_once` as in `pool_needs`."""
     known = session.provider.quotas
     if known is None or plan.facts is None:
         return ()
-    location, seen = plan.facts.location, plan.seen
-    return tuple(need for pool in plan.pools for need in pool_needs(known, pool, location, seen, beside=beside))
+    needs = partial(pool_needs, known, location=plan.facts.location, seen=plan.seen, beside=beside, at_once=at_once)
+    return tuple(need for pool in plan.pools for need in needs(pool))
 
 
-def pool_needs(
-    known: CloudQuotas, plan: PoolPlan, location: str, seen: Snapshot | None, *, beside: bool = False
+def pool_needs(  # noqa: PLR0913 - the pool, its world, and how it changes
+    known: CloudQuotas,
+    plan: PoolPlan,
+    location: str,
+    seen: Snapshot | None,
+    *,
+    beside: bool = False,
+    at_once: bool = False,
 ) -> tuple[QuotaNeed, ...]:
     """List what a pool needs beyond what it has, with as many nodes as it may have.
 
@@ -81,15 +88,18 @@ def pool_needs(
         location: Of its cluster.
         seen: The inside of the cluster, where a cloud does not say how many nodes a pool has; None when not known.
         beside: Count a whole second pool beside the live one, as while it is replaced by a new one.
+        at_once: Count the nodes that come with the change alone: of an autoscaled pool those it starts with.
     """
     desired, observed = plan.desired, plan.observed
     if desired is None or plan.action not in ("create", "update", "replace"):
         return ()
     target = desired.target
     draws = known.draws(target.cluster, location, target.machine, target.capacity)
-    nodes, freed = target.nodes.maximum, {}
+    nodes, freed = target.nodes.count if at_once else target.nodes.maximum, {}
     if plan.action == "update" and observed is not None:
-        nodes = _growth(plan, observed, seen) + known.surge(desired, observed, [c.change for c in plan.changes])
+        nodes = _growth(plan, observed, seen, at_once=at_once) + known.surge(
+            desired, observed, [c.change for c in plan.changes]
+        )
     elif plan.replacement is not None and plan.replacement.beside is not None:
         return ()  # both pools are there
     elif plan.action == "replace" and observed is not None and not beside:
@@ -111,12 +121,13 @@ def growth_needs(
     return tuple(found)
 
 
-def _growth(plan: PoolPlan, observed: Observed, seen: Snapshot | None) -> int:
+def _growth(plan: PoolPlan, observed: Observed, seen: Snapshot | None, *, at_once: bool) -> int:
     """Count the nodes that may come because the size changes; 0 where it does not."""
-    desired = plan.desired
-    if desired is None or not any(change.change.field in (COUNT, MOST) for change in plan.changes):
+    desired, bounds = plan.desired, (COUNT, LEAST) if at_once else (COUNT, MOST)
+    if desired is None or not any(change.change.field in bounds for change in plan.changes):
         return 0
-    return max(0, desired.target.nodes.maximum - _live_nodes(observed, seen))
+    size = desired.target.nodes
+    return max(0, (size.minimum if at_once else size.maximum) - _live_nodes(observed, seen))
 
 
 def _live_nodes(observed: Observed, seen: Snapshot | None) -> int:
@@ -157,33 +168,51 @@ def quotas_for(
         By cluster key, its quotas with what the whole run needs of them. What cannot be read is unknown.
     """
     readers: dict[CloudQuota, str] = {}
-    total: dict[CloudQuota, dict[str, float]] = {}
     for key, ours in needs.items():
         for need in ours:
             readers.setdefault(need.quota, key)
-            pools = total.setdefault(need.quota, {})
-            pools[need.pool] = pools.get(need.pool, 0) + need.amount
-    readings = _read(readers, clouds, at_once)
-    uses = {
-        quota: QuotaUse(quota, sum(pools.values()), tuple(pools), readings[quota]) for quota, pools in total.items()
-    }
+    uses = summed((need for ours in needs.values() for need in ours), _read(readers, clouds, at_once))
     return {key: tuple(uses[quota] for quota in dict.fromkeys(n.quota for n in ours)) for key, ours in needs.items()}
+
+
+def summed(needs: Iterable[QuotaNeed], readings: Mapping[CloudQuota, QuotaReading]) -> dict[CloudQuota, QuotaUse]:
+    """Sum what pools need of each quota, beside what was read of it."""
+    total: dict[CloudQuota, dict[str, float]] = {}
+    for need in needs:
+        pools = total.setdefault(need.quota, {})
+        pools[need.pool] = pools.get(need.pool, 0) + need.amount
+    unread = QuotaReading(unknown="not read")
+    return {
+        quota: QuotaUse(quota, sum(pools.values()), tuple(pools), readings.get(quota, unread))
+        for quota, pools in total.items()
+    }
 
 
 def _read(
     readers: Mapping[CloudQuota, str], clouds: Mapping[str, Cloud], at_once: int
 ) -> dict[CloudQuota, QuotaReading]:
     found = {quota: QuotaReading(unknown=quota.unread) for quota in readers}
-    asked = sorted((quota for quota in readers if not quota.unread), key=_place)
-    places = {place: tuple(quotas) for place, quotas in groupby(asked, _place)}
+    places = by_place(readers)
     tasks = {place: partial(clouds[readers[quotas[0]]].quotas, quotas) for place, quotas in places.items()}
     for place, answer in run_all(tasks, at_once).items():
-        for quota in places[place]:
-            if isinstance(answer, GpukubeError):
-                found[quota] = QuotaReading(unknown=str(answer))
-            else:
-                found[quota] = answer.get(quota, QuotaReading(unknown="the cloud does not list it"))
+        found |= as_read(places[place], answer)
     return found
+
+
+def by_place(quotas: Iterable[CloudQuota]) -> dict[tuple[str, str], tuple[CloudQuota, ...]]:
+    """Sort the quotas that can be read by their place, of which one call reads all."""
+    asked = sorted((quota for quota in quotas if not quota.unread), key=_place)
+    return {place: tuple(found) for place, found in groupby(asked, _place)}
+
+
+def as_read(
+    asked: Iterable[CloudQuota], answer: Mapping[CloudQuota, QuotaReading] | GpukubeError
+) -> dict[CloudQuota, QuotaReading]:
+    """Give each quota what its place answered."""
+    if isinstance(answer, GpukubeError):
+        return dict.fromkeys(asked, QuotaReading(unknown=str(answer)))
+    missing = QuotaReading(unknown="the cloud does not list it")
+    return {quota: answer.get(quota, missing) for quota in asked}
 
 
 def _place(quota: CloudQuota) -> tuple[str, str]:

@@ -72,7 +72,7 @@ class Calls:
         """
         self._require_time(where, doing)
         given_up = threading.Event()
-        answer = _begin(work, given_up)
+        answer = begin(work, given_up)
         patience_s = _ANSWER_S if changes else 0.0
         end = math.inf
         try:
@@ -112,7 +112,7 @@ class _Cleaning:
 
     def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
         given_up = threading.Event()
-        answer = _begin(work, given_up)
+        answer = begin(work, given_up)
         if not wait((answer,), max(0.0, self._end - time.monotonic())).done:
             given_up.set()
             fix = "when it answers, check for leftovers of this run"
@@ -123,7 +123,7 @@ class _Cleaning:
         return self
 
 
-def _begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
+def begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
     """Start a call in a thread that nobody waits for in the end."""
     answer: Future[_T] = Future()
 

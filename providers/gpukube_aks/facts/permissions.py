@@ -60,7 +60,7 @@ PERMISSIONS: Final = (
         calls=("GET Microsoft.Compute/locations/usages",),
         purpose="to compare the subscription's quotas with what the plan needs",
         source=_COMPUTE,
-        without="the plan shows these quotas as not known",
+        without="these quotas are not checked",
         scope="subscription",
     ),
     Permission(

@@ -200,7 +200,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=_size,
         effect=Effect(
             "replace",
-            "the VM size of a scale set pool is set at creation only",
+            "the VM size of a scale set pool is set at creation only, outside previews",
             "Azure/bicep-registry-modules#7130, docs: aks/resize-node-pool",
         ),
     ),

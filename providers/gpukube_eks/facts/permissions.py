@@ -97,7 +97,7 @@ PERMISSIONS: Final = (  # a scope is one or several of rules.permissions, separa
         calls=("GetServiceQuota",),
         purpose="to compare the account's quotas with what the plan needs",
         source="docs: service-authorization/list_servicequotas",
-        without="the plan shows these quotas as not known",
+        without="these quotas are not checked",
         scope="quota",
     ),
     Permission(
@@ -105,7 +105,7 @@ PERMISSIONS: Final = (  # a scope is one or several of rules.permissions, separa
         calls=("GetAWSDefaultServiceQuota",),
         purpose="to read quotas that were never raised in the account",
         source="docs: service-authorization/list_servicequotas",
-        without="the plan shows these quotas as not known",
+        without="these quotas are not checked",
         scope="region",
     ),
     Permission(
@@ -113,7 +113,7 @@ PERMISSIONS: Final = (  # a scope is one or several of rules.permissions, separa
         calls=("DescribeInstances",),
         purpose="to count the vCPUs that running instances use of a quota",
         source=_EC2,
-        without="the plan shows these quotas as not known",
+        without="these quotas are not checked",
         scope="region",
     ),
     Permission(

@@ -46,7 +46,7 @@ PERMISSIONS: Final = (
         purpose="to compare the region's quotas with what the plan needs",
         source=f"{_COMPUTE}/regions/get",
         when=REGIONAL,
-        without="the plan shows these quotas as not known",
+        without="these quotas are not checked",
         scope="project",
     ),
     Permission(
@@ -55,7 +55,7 @@ PERMISSIONS: Final = (
         purpose="to compare the project's quota of all GPUs with what the plan needs",
         source=f"{_COMPUTE}/projects/get",
         when=GLOBAL,
-        without="the plan shows this quota as not known",
+        without="this quota is not checked",
         scope="project",
     ),
     Permission(
@@ -64,7 +64,7 @@ PERMISSIONS: Final = (
         purpose="to read the limit of a GPU family",
         source="docs: docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/get",
         when=FAMILY,
-        without="the plan shows this quota as not known",
+        without="this quota is not checked",
         scope="project",
     ),
     Permission(
@@ -73,7 +73,7 @@ PERMISSIONS: Final = (
         purpose="to read how much of a GPU family is used",
         source="docs: monitoring/access-control",
         when=FAMILY,
-        without="the plan shows this quota as not known",
+        without="this quota is not checked",
         scope="project",
     ),
     Permission(

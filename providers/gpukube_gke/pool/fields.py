@@ -287,7 +287,10 @@ def _moved(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 _AT_BIRTH: Final = "set at creation only"
-_BOUGHT: Final = "the purchase option is set at creation only"
+_BOUGHT: Final = (
+    "Spot and reservations are set at creation only; UpdateNodePool takes flex start and queued provisioning, but what "
+    "they do to live nodes is not documented (unconfirmed)"
+)
 _RUN_DURATION: Final = (
     "set at creation, as in Terraform; the effect of UpdateNodePool on live nodes is not documented (unconfirmed)"
 )

@@ -143,7 +143,7 @@ def test_sum_when_some_prices_are_unknown_then_a_lower_bound_and_how_many() -> N
     total = plan_document([ClusterPlan(CLUSTER, facts=facts, pools=pools), lost], [])["summary"]["price"]
     assert total["usdPerHour"] == {"before": {"min": 0.0, "max": 0.0}, "after": {"min": ND_USD, "max": ND_USD}}
     assert total["unknown"] == {"before": 1, "after": 2}
-    assert price_line(total).startswith("price: >= 0 now, >= 27.20 USD/h after, and ? for 2 pools; without disks, ")
+    assert price_line(total).startswith("price: ? now, >= 27.20 USD/h after, and ? for 2 pools; without disks, ")
     assert total["usdPerMonth"]["after"]["min"] == round(ND_USD * 730, 2)
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpukube.core.fields import CAPACITY_TYPE, DISK_SIZE
+from gpukube.core.fields import CAPACITY_TYPE, COUNT, DISK_SIZE, LEAST, MOST
 from gpukube.core.plan import plan_pool
 from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaDraw, QuotaNeed, QuotaReading
 from gpukube.core.values import Change, ClassifiedChange, Nodes, Replacement, Settings
+from gpukube.engine.change.holding import QuotaReads
 from gpukube.engine.plan.planning import ClusterPlan, Scope
 from gpukube.engine.plan.quotas import pool_needs, quotas_for, shortfalls, with_quotas
 from gpukube.engine.run.session import Session
@@ -142,3 +143,59 @@ def test_replacement_when_both_pools_stand_then_their_sum_is_shown() -> None:
     under_way = replace(planned, replacement=Replacement("a100migb", sized(2), beside=make_observed(sized(2))))
     (found,) = with_quotas([replace(cluster, pools=(under_way,))], {CLUSTER.key: session}, Scope(replace="surge"), 1)
     assert found.quotas == ()
+
+
+def create_of(name: str, count: int, *, autoscaled: bool = False) -> PoolPlan:
+    made = desire(nodes=Nodes(count, count, 99 if autoscaled else count, autoscaled=autoscaled))
+    return plan(replace(made, target=replace(made.target, pool=name, name=name)))
+
+
+def held(
+    found: Mapping[CloudQuota, QuotaReading] | Exception, *pools: PoolPlan
+) -> tuple[dict[str, str], str, list[CloudQuota]]:
+    """Give the pools that are held back with the message, the line on what was not read, and what was asked."""
+    cloud, reads = Limits(found), QuotaReads(("create", "update"))
+    session = Session(CLUSTER, WithQuotas(), cloud, Settings())
+    planned = ClusterPlan(CLUSTER, FACTS, pools=pools)
+    reads.begin(planned, session)
+    reads.begin(planned, session)
+    errors, unread = reads.held((planned,), {CLUSTER.key: session})
+    return {pool: str(error) for (_, pool), error in errors.items()}, unread, cloud.asked
+
+
+def test_pools_when_one_has_no_room_to_start_then_it_is_held_back_and_those_after_it_are_not() -> None:
+    pools, unread, asked = held(
+        {ON_DEMAND: QuotaReading(limit=40, used=16)},
+        create_of("a", 2),  # 16 of 24
+        create_of("b", 2),
+        create_of("c", 1),
+        create_of("d", 1),
+        create_of("e", 0, autoscaled=True),
+    )
+    assert (list(pools), unread, asked) == (["b", "d"], "", [ON_DEMAND])
+    assert "allows 40 GPUs, 16 of them used, 8 of it not needed by pools before this one" in pools["b"]
+
+
+def test_pools_when_autoscaled_then_held_to_what_they_start_with() -> None:
+    eight = {ON_DEMAND: QuotaReading(limit=8, used=0)}
+    assert held(eight, create_of("a", 1, autoscaled=True))[0] == {}
+    assert list(held(eight, create_of("a", 2, autoscaled=True))[0]) == ["a"]
+    assert needed_at_once(plan(scaled(1, 9), scaled(1, 2))) == {}
+    assert needed_at_once(plan(scaled(3, 9), scaled(1, 2))) == {"od": 16}
+    assert needed_at_once(plan(sized(5), sized(2))) == {"od": 24}
+
+
+def scaled(least: int, most: int) -> Desired:
+    made = desire(nodes=Nodes(least, least, most, autoscaled=True))
+    fields = {key: value for key, value in made.fields.items() if key != COUNT} | {LEAST: least, MOST: most}
+    return replace(made, fields={**fields, CAPACITY_TYPE: "on-demand"})
+
+
+def needed_at_once(planned: PoolPlan) -> dict[str, float]:
+    return {need.quota.name: need.amount for need in pool_needs(KNOWN, planned, "nowhere-1", None, at_once=True)}
+
+
+def test_pools_when_limit_or_use_was_not_read_then_none_is_held_back_and_one_line_says_so() -> None:
+    for reading in (QuotaReading(limit=1, unknown="no use of it"), QuotaReading(used=1, unknown="no use of it")):
+        assert held({ON_DEMAND: reading}, create_of("a", 9))[:2] == ({}, "quotas not checked: od (no use of it)")
+    assert held(CloudError("forbidden"), create_of("a", 9))[:2] == ({}, "quotas not checked: od (forbidden)")

@@ -1,0 +1,155 @@
+"""Pools whose first nodes no quota has room for: held back before any of their calls, while others go on.
+
+Lives here: reading quotas beside what a run reads anyway, and which pools it holds back. Must not live here: what a
+pool needs of which quota (engine.plan.quotas).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import wait
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gpukube.core.quotas import QuotaReading
+from gpukube.engine.plan.quotas import as_read, by_place, cluster_needs, summed
+from gpukube.engine.run.calls import begin
+from gpukube.engine.run.clock import Stopped
+from gpukube.engine.run.report import PoolReport
+from gpukube.errors import CloudError, GpukubeError, QuotaError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from concurrent.futures import Future
+
+    from gpukube.core.quotas import CloudQuota, QuotaNeed, QuotaUse
+    from gpukube.core.values import Action, PoolPlan
+    from gpukube.engine.change.live_pool import Proof, Work
+    from gpukube.engine.plan.planning import ClusterPlan
+    from gpukube.engine.run.context import Run
+    from gpukube.engine.run.session import Session
+
+Held: TypeAlias = Mapping[tuple[str, str], QuotaError]
+"""Cluster and pool -> why the pool is held back."""
+NOTHING_HELD: Final[Held] = MappingProxyType({})
+_Answer: TypeAlias = Mapping["CloudQuota", QuotaReading]
+
+_PATIENCE_S: Final = 15.0
+"""After everything else was read; a cloud that has not answered by then is not waited for."""
+_MOST_NAMED: Final = 3
+
+
+@dataclass(slots=True)
+class QuotaReads:
+    """The quotas that pools of a run start with, each read once, while its clusters are looked into.
+
+    Attributes:
+        actions: What the run does to pools; others need nothing of it.
+        beside: Whether a replaced pool has a second one beside it, as of `pool_needs`.
+    """
+
+    actions: Collection[Action]
+    beside: bool = False
+    _answers: dict[tuple[CloudQuota, ...], Future[_Answer]] = field(default_factory=dict, init=False)
+    _begun: set[CloudQuota] = field(default_factory=set, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def begin(self, plan: ClusterPlan, session: Session) -> None:
+        """Begin to read what the pools of a cluster need, as far as nobody reads it yet; waits for nothing."""
+        wanted = {need.quota for pool in plan.pools for need in self._needs(plan, pool, session)}
+        with self._lock:
+            new = wanted - self._begun
+            self._begun |= new
+            for asked in by_place(new).values():
+                self._answers[asked] = begin(partial(session.cloud.quotas, asked), threading.Event())
+
+    def held(self, plans: Sequence[ClusterPlan], sessions: Mapping[str, Session]) -> tuple[Held, str]:
+        """Choose the pools for whose first nodes a quota has no room, beside those before them in the spec.
+
+        Args:
+            plans: Of all clusters; `begin` has seen them.
+            sessions: Of these clusters, by key.
+
+        Returns:
+            The pools, each with its error; and one line on the quotas that could not be read, "" for none. A pool is
+            held back only where limit and use were both read.
+        """
+        needs = {
+            (plan.cluster.key, pool.pool): self._needs(plan, pool, sessions[plan.cluster.key])
+            for plan in plans
+            for pool in plan.pools
+        }
+        uses = summed((need for ours in needs.values() for need in ours), self._readings())
+        left = {quota: use.free for quota, use in uses.items() if use.free is not None}
+        held = {}
+        for key, ours in needs.items():
+            known = [need for need in ours if need.quota in left]
+            short = next((need for need in known if need.amount > left[need.quota]), None)
+            if short:
+                held[key] = _refusal(short, uses[short.quota], left[short.quota])
+                continue
+            for need in known:
+                left[need.quota] -= need.amount
+        return held, _unread(use for use in uses.values() if use.quota not in left)
+
+    def _needs(self, plan: ClusterPlan, pool: PoolPlan, session: Session) -> tuple[QuotaNeed, ...]:
+        if pool.action not in self.actions:
+            return ()
+        return cluster_needs(replace(plan, pools=(pool,)), session, beside=self.beside, at_once=True)
+
+    def _readings(self) -> dict[CloudQuota, QuotaReading]:
+        wait(self._answers.values(), _PATIENCE_S)
+        found = {quota: QuotaReading(unknown=quota.unread) for quota in self._begun}
+        for asked, answer in self._answers.items():
+            found |= as_read(asked, _answered(answer))
+        return found
+
+
+def unless_held(work: Work, held: Held) -> Work:
+    """Do the work of pools but those that are held back, of which nothing is sent."""
+
+    def done(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
+        error = held.get((plan.cluster.key, plan.pool))
+        if error is None:
+            return work(plan, session, run)
+        run.note_failure()
+        return PoolReport(plan.pool, plan.name, "failed", "not sent: a quota is short", error=error, resume=run.resume)
+
+    return done
+
+
+def _answered(answer: Future[_Answer]) -> _Answer | GpukubeError:
+    if not answer.done():
+        return CloudError(f"no answer within {_PATIENCE_S:g} s")
+    try:
+        return answer.result()
+    except GpukubeError as error:
+        return error
+    except Stopped:
+        return CloudError("the run was stopped")
+
+
+def _refusal(need: QuotaNeed, use: QuotaUse, left: float) -> QuotaError:
+    quota, reading = need.quota, use.reading
+    others = "" if left == use.free else f", {left:g} of it not needed by pools before this one"
+    return QuotaError(
+        f"quota {quota.name} ({quota.title}) in {quota.place} allows {reading.limit:g} {quota.unit}, "
+        f"{reading.used:g} of them used{others}; the nodes to start need {need.amount:g}",
+        where=need.pool,
+        fix=f"raise it to {use.least_limit:g}: {use.fix}; or add --ignore-quota to try all the same",
+        why="nothing of the pool was sent: the cloud refuses nodes beyond a quota",
+        code="quota-short",
+    )
+
+
+def _unread(uses: Iterable[QuotaUse]) -> str:
+    """Name quotas with the reason, those of one reason together."""
+    reasons: dict[str, list[str]] = {}
+    for use in uses:
+        reasons.setdefault(use.reading.unknown, []).append(use.quota.name)
+    shown = [f"{', '.join(names)} ({why})" for why, names in reasons.items()]
+    more = f"; and {len(shown) - _MOST_NAMED} more reasons" if len(shown) > _MOST_NAMED else ""
+    return f"quotas not checked: {'; '.join(shown[:_MOST_NAMED])}{more}" if shown else ""
