@@ -155,6 +155,24 @@ def gpu_nodes(evidence: Evidence) -> tuple[NodeView, ...]:
     return tuple(node for node in evidence.nodes if is_gpu_node(node, known))
 
 
+def unhealthy_devices(evidence: Evidence, node: NodeView) -> dict[str, tuple[int, int]]:
+    """Return what a plugin holds back on a ready node as unhealthy: name -> (allocatable, capacity).
+
+    With none left the plugin may be gone, or the name be one of a former MIG layout, which both leave the capacity for
+    a while: it counts only while a plugin is ready there and nothing else is allocatable.
+    """
+    if not node.ready:
+        return {}
+    there = devices_of(node.capacity)
+    served = any(pod.view.ready for item in plugins(evidence) for pod in evidence.pods_on(node.name, item))
+    empty = served and not any(node.devices.values())
+    return {
+        name: (count, there[name])
+        for name, count in node.devices.items()
+        if count < there.get(name, 0) and (count or empty)
+    }
+
+
 def config_maps_of(daemonset: Tree) -> set[tuple[str, str]]:
     """List the ConfigMaps that a DaemonSet's pods mount, as (namespace, name)."""
     namespace = text(daemonset, "metadata", "namespace")

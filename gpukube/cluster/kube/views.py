@@ -50,6 +50,24 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class ConditionView:
+    """What a node says of one of its conditions.
+
+    Attributes:
+        reason, message: In the words of whoever wrote it: the kubelet, or a controller; "" where they are not given.
+        since: lastTransitionTime as the API writes it; "" where it is not given.
+    """
+
+    reason: str = ""
+    message: str = ""
+    since: str = ""
+
+    def __str__(self) -> str:
+        """Render reason and message in one line; "" when there is neither."""
+        return ": ".join(part for part in (self.reason, " ".join(self.message.split())) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeView:
     """A node.
 
@@ -59,6 +77,7 @@ class NodeView:
         layout_changed: When somebody last wrote the state label of the MIG manager, as the API notes it, or "".
         kubelet: Version of its kubelet, "v1.34.2".
         unschedulable: Whether its spec says that it takes no new pods.
+        said: Type of a condition -> what is said of it.
     """
 
     name: str
@@ -72,6 +91,7 @@ class NodeView:
     layout_changed: str = ""
     kubelet: str = ""
     unschedulable: bool = False
+    said: Mapping[str, ConditionView] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
@@ -207,7 +227,12 @@ def node_view(obj: Tree) -> NodeView:
         layout_changed=_layout_changed(obj),
         kubelet=text(obj, "status", "nodeInfo", "kubeletVersion"),
         unschedulable=at(obj, "spec", "unschedulable") is True,
+        said={text(item, "type"): _condition(item) for item in items(obj, "status", "conditions")},
     )
+
+
+def _condition(item: object) -> ConditionView:
+    return ConditionView(text(item, "reason"), text(item, "message"), text(item, "lastTransitionTime"))
 
 
 def _layout_changed(node: Tree) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _TROUBLES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 """Conditions that are False on a node that is well; clouds have more of their own."""
+HINDERING: Final = ("DiskPressure", "NetworkUnavailable")
+"""Those that keep every new pod away while they are True: the controllers taint the node (Kubernetes documentation,
+"Taints and Tolerations", Taint Nodes by Condition)."""
 _SOFT: Final = "PreferNoSchedule"
 
 
@@ -43,6 +46,14 @@ def _conditions(node: NodeView) -> Iterator[Check]:
     for name in (*_TROUBLES, *(name for facts in in_cluster_facts() for name in facts.conditions)):
         if node.conditions.get(name, "False") != "False":
             yield Check(f"condition {name}", "False", node.conditions[name], holds=False)
+
+
+def said_of(node: NodeView, condition: str) -> str:
+    """Render since when a condition of a node holds, and what is said of it; "" where the node does not tell."""
+    said = node.said.get(condition)
+    if said is None:
+        return ""
+    return (f" since {said.since}" if said.since else "") + (f" ({said})" if str(said) else "")
 
 
 def _labels(desired: Desired, node: NodeView) -> Iterator[Check]:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.proof.outcome import missing
+from gpukube.cluster.state.advertisers import keep_one, remove_plugin
 from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.scheduling import daemon_misfits
 
 if TYPE_CHECKING:
-    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.kube.views import NodeView
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
@@ -29,18 +30,28 @@ _STRATEGY: Final = "MIG_STRATEGY"
 
 
 def rival_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
-    """Say what else decides about the devices of a node; empty where the count is as promised, or nothing does."""
+    """Say what else decides about the devices of a node; empty where they are as promised, or nothing does."""
     expected = desired.promise.per_node
     wrong = [name for name, count in sorted(expected.items()) if node.devices.get(name, 0) != count]
-    if not wrong:
+    beside = [name for name, count in node.devices.items() if count and name not in expected]
+    if wrong:
+        seen_count = f"{wrong[0]} is {node.devices.get(wrong[0], 0)}, not {expected[wrong[0]]}"
+    elif beside:  # under strategy mixed another plugin's whole GPUs do not touch the count of the profiles
+        seen_count = f"{beside[0]}: {node.devices[beside[0]]} is advertised too"
+    else:
         return []
-    name = wrong[0]
-    seen_count = f"{name} is {node.devices.get(name, 0)}, not {expected[name]}"
     return [*_others(node, seen, kind, seen_count), *_forced(desired, node, seen, kind, seen_count)][:1]
 
 
 def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:
-    ours = (NAMESPACE, kind.plugin)
+    ours = seen.plugin_of(kind)
+    others = [
+        item
+        for item in seen.daemonsets
+        if role_of(item) in _PLUGINS
+        and item is not ours
+        and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
+    ]
     return [
         missing(
             node.name,
@@ -48,22 +59,10 @@ def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> li
             "error",
             f"{count}; {item} advertises here too",
             "two plugins on one node: the kubelet keeps the last registration",
-            f"{_removal(item)}; then kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}",
+            keep_one([ours, *others], seen, node.name) if ours else remove_plugin(item, node.name),
         )
-        for item in seen.daemonsets
-        if role_of(item) in _PLUGINS
-        and (item.namespace, item.name) != ours
-        and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
+        for item in others[:1]
     ]
-
-
-def _removal(item: WorkloadView) -> str:
-    release = item.labels.get("app.kubernetes.io/instance", "")
-    if release and "helm.sh/chart" in item.labels:
-        return f"remove it, or exclude this node: helm uninstall {release} --namespace {item.namespace}"
-    if {**item.labels, **item.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
-        return "exclude this node from the operator's: label its pool nvidia.com/gpu.deploy.device-plugin=false"
-    return f"remove it, or exclude this node: kubectl delete daemonset {item.name} --namespace {item.namespace}"
 
 
 def _forced(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
-from gpukube.cluster.proof.checks import node_checks
+from gpukube.cluster.proof.checks import HINDERING, node_checks, said_of
 from gpukube.cluster.proof.counts import count_findings
 from gpukube.cluster.proof.operator import (
     STATE_LABEL,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.proof.outcome import ProofStatus
     from gpukube.cluster.state.snapshot import Snapshot
-    from gpukube.core.values import Desired, Nodes
+    from gpukube.core.values import Desired, Nodes, Taint
     from gpukube.errors import Finding
 
 _APPLY = "gpukube pool create"
@@ -164,7 +164,14 @@ def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         seen_state = node.conditions.get("Ready", "not reported")
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
         means = "it reboots to apply MIG" if cutting else "it boots, or reboots to apply MIG"
-        return [missing(node.name, "ready", "warning", f"the node's Ready condition is {seen_state}", means)]
+        said = f"the node's Ready condition is {seen_state}{said_of(node, 'Ready')}"
+        fix = f"kubectl describe node {node.name}" if "Ready" in node.said else ""
+        return [missing(node.name, "ready", "warning", said, means, fix)]
+    hindered = [name for name in HINDERING if node.conditions.get(name) == "True"]
+    if hindered:
+        said = " and ".join(f"{name}{said_of(node, name)}" for name in hindered)
+        means = "no new pod starts there"
+        return [missing(node.name, "ready", "warning", f"it has {said}", means, f"kubectl describe node {node.name}")]
     if not desired.managed:
         return []
     kind = kind_of(desired.ownership.advertiser)
@@ -185,7 +192,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Snapshot, kind: 
         *_part_findings(desired, node, seen),
         *(taken_up_findings(node) if operated else ()),
         *(driver_findings(desired, node, seen.pods) if operated else ()),
-        *(_placement_findings(node, plugin) if plugin else ()),
+        *(_placement_findings(desired, node, plugin) if plugin else ()),
         *pod_findings(desired, node, seen, kind),
         *(finding for finding in cut if finding not in begun),
     ]
@@ -238,30 +245,40 @@ def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
     found = []
     vital = needed_roles(desired)
     for stuck in unreached(desired, [live_place(node)], seen.daemonsets):
-        taints = [str(taint) for taint in stuck.taints if not taint.key.startswith(_PASSING)]
+        taints = [str(taint) for taint in stuck.taints if not _passes(taint)]
         if stuck.role == "plugin" or not taints:
             continue
         message = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
         means = (
             "without it no device is advertised" if vital[stuck.role] else "without it only feature labels are missing"
         )
-        fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
+        fix = _tolerated(desired, node, stuck.taints)
         found.append(missing(node.name, "features", "error" if vital[stuck.role] else "hint", message, means, fix))
     return found
 
 
-def _placement_findings(node: NodeView, plugin: WorkloadView) -> list[Finding]:
+def _tolerated(desired: Desired, node: NodeView, taints: Sequence[Taint]) -> str:
+    """Return the command for taints that keep a part away: those of the pool stay, the release tolerates them."""
+    foreign = [taint for taint in taints if taint not in desired.effective_taints and not _passes(taint)]
+    return f"kubectl taint node {node.name} {' '.join(f'{taint}-' for taint in foreign)}" if foreign else _APPLY
+
+
+def _passes(taint: Taint) -> bool:
+    return taint.key.startswith(_PASSING)
+
+
+def _placement_findings(desired: Desired, node: NodeView, plugin: WorkloadView) -> list[Finding]:
     reasons = daemon_misfits(plugin.placement, node.labels, node.taints, name=node.name)
     if not reasons:
         return []
-    if all(reason.taint and reason.taint.key.startswith(_PASSING) for reason in reasons):
+    if all(reason.taint and _passes(reason.taint) for reason in reasons):
         names = ", ".join(str(reason.taint) for reason in reasons)
         return [missing(node.name, "ready", "warning", f"the node still has {names}", "Kubernetes removes it itself")]
     taints = [str(reason.taint) for reason in reasons if reason.taint]
     seen = "; ".join(reason.message for reason in reasons)
     if taints:
         means = f"the release does not tolerate {', '.join(taints)}; taints of the spec are tolerated, others are not"
-        fix = f"{_APPLY} (it adds the pool's taints), or kubectl taint node {node.name} {taints[0]}-"
+        fix = _tolerated(desired, node, [reason.taint for reason in reasons if reason.taint])
     else:
         means, fix = "the DaemonSet was edited by hand", _APPLY
     return [missing(node.name, "placement", "error", f"the plugin may not run here: {seen}", means, fix)]

@@ -34,6 +34,9 @@ _DRA_DRIVER: Final = "gpu.nvidia.com"
 _OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
 _PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
 _NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
+_DEPLOYS_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
+"""Label with which a node refuses the GPU Operator's plugin (NVIDIA/gpu-operator v26.7.0
+controllers/state_manager.go)."""
 _TWO_PLUGINS: Final = (
     "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count drops to 0 "
     "when either restarts"
@@ -169,7 +172,7 @@ def find_advertisers(seen: Snapshot, pools: Sequence[Desired]) -> tuple[ForeignA
         *(
             row
             for daemonset in seen.daemonsets
-            if not _is_ours(daemonset, seen)
+            if not is_ours(daemonset, seen)
             for row in _daemonset(daemonset, requested)
         ),
         *_cluster_policies(seen, requested),
@@ -196,12 +199,45 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
     ]
 
 
-def _is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
+def is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
     """Tell what our releases made: the chart names the release, the operator's operands only its namespace."""
     if daemonset.namespace != NAMESPACE:
         return False
     named = daemonset.labels.get("app.kubernetes.io/instance") == DEVICE_PLUGIN.name
     return named or (seen.release_of(GPU_OPERATOR) is not None and bool(_operator(daemonset)))
+
+
+def keep_one(landing: Sequence[WorkloadView], seen: Snapshot, node: str) -> str:
+    """Return the command that leaves one of several plugins on a node, and makes that one register again.
+
+    Ours is the one that stays; without one of ours, one of a release: what somebody applied by hand is easier to put
+    back.
+
+    Args:
+        landing: The plugins' DaemonSets that run on the node, two or more.
+        seen: The cluster.
+        node: The node's name.
+    """
+    kept, *others = sorted(landing, key=lambda item: (not is_ours(item, seen), not _is_managed(item)))
+    restart = f"kubectl rollout restart daemonset/{kept.name} --namespace {kept.namespace}"
+    clouds = [row for item in others for row in _rows() if row.is_clouds_own and row.matches(item)]
+    if clouds:  # its cloud brings it back
+        return f"{clouds[0].remove}; then make the other register again: {restart}"
+    return " && ".join([*dict.fromkeys(remove_plugin(item, node) for item in others), restart])
+
+
+def remove_plugin(item: WorkloadView, node: str) -> str:
+    """Return the command that takes a plugin off a node: the GPU Operator's is turned off there, others are removed."""
+    release = item.labels.get("app.kubernetes.io/instance", "")
+    if release and "helm.sh/chart" in item.labels:
+        return f"helm uninstall {release} --namespace {item.namespace}"
+    if _operator(item):
+        return f"kubectl label node {node} {_DEPLOYS_PLUGIN}=false --overwrite"
+    return f"kubectl delete daemonset {item.name} --namespace {item.namespace}"
+
+
+def _is_managed(item: WorkloadView) -> bool:
+    return "helm.sh/chart" in item.labels or bool(_operator(item))
 
 
 def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
@@ -272,7 +308,6 @@ def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignA
     """Report an operator whose device plugin DaemonSet is not there yet: it comes with the first GPU node."""
     if not seen.cluster_policies or any(_operator(daemonset) for daemonset in seen.daemonsets):
         return []
-    off = "nvidia.com/gpu.deploy.device-plugin"
     ours = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
     return [
         ForeignAdvertiser(
@@ -283,7 +318,7 @@ def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignA
             f"ClusterPolicy {name} exists; its device plugin starts with the first GPU node",
             _TWO_PLUGINS,
             (_OPERATOR_ROW.keep, _remove(_OPERATOR_ROW, pools)),
-            tuple(_name(pool) for pool in pools if pool.labels.get(off, "true") == "true"),
+            tuple(_name(pool) for pool in pools if pool.labels.get(_DEPLOYS_PLUGIN, "true") == "true"),
         )
         for name in seen.cluster_policies
         if name not in ours

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SLOW_S: Final = 300.0
 """A pod of the stack starts in seconds; a large image over a slow line takes minutes."""
 _MANY_RESTARTS: Final = 10
-_PLACING: Final = ("nodeSelector", "affinity")
+_PLACING: Final = ("nodeSelector", "affinity", "tolerations")
 _APPLY: Final = "gpukube pool apply -f SPEC"
 
 WITHOUT: Final = {
@@ -116,19 +116,24 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+def _placing(item: WorkloadView) -> dict[str, object]:
+    place = item.placement
+    return {
+        "nodeSelector": dict(place.node_selector),
+        "affinity": dict(place.affinity),
+        "tolerations": sorted(place.tolerations),
+    }
+
+
 def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
-    """Return the fields that select nodes and differ from the release, with the release's value or None."""
+    """Return the fields that choose nodes and differ from the release, with the release's value or None."""
     for release in evidence.releases:
         for obj, desired in _declared(release):
             if (desired.kind, desired.namespace, desired.name) != (item.kind, item.namespace, item.name):
                 continue
-            live = {"nodeSelector": item.placement.node_selector, "affinity": item.placement.affinity}
-            declared = {
-                "nodeSelector": desired.placement.node_selector,
-                "affinity": desired.placement.affinity,
-            }
+            live, declared = _placing(item), _placing(desired)
             pod = ("spec", "template", "spec")
-            return {key: at(obj, *pod, key) or None for key in _PLACING if dict(live[key]) != dict(declared[key])}
+            return {key: at(obj, *pod, key) or None for key in _PLACING if live[key] != declared[key]}
     return {}
 
 
@@ -170,6 +175,13 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
                 for reason in daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
             ),
         )
+
+
+def is_operator_down(evidence: Evidence) -> bool:
+    """Return whether an operator is there and does nothing: no pod of it is ready, or it has no ClusterPolicy."""
+    operators = workloads_of(evidence, "operator")
+    orphaned = CLUSTER_POLICY not in evidence.seen.cluster_policies and not evidence.troubles.get("policies")
+    return bool(operators) and (orphaned or not any(item.ready for item in operators))
 
 
 @CHECKS.add(

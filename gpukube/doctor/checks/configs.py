@@ -154,7 +154,9 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 str(plugin),
                 f"it mounts ConfigMap {name}, which does not exist",
-                f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
+                "gpukube pool apply -f SPEC"
+                if ours
+                else f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
                 safe_fix=Reconcile() if ours else None,
             )
 

@@ -16,7 +16,16 @@ from gpukube.core.faults import Restart, fault
 from gpukube.core.jsontree import number
 from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
 from gpukube.doctor.check import Checks
-from gpukube.doctor.gpu_stack import advertisers_on, environment_of, gpu_nodes, lands_on, plugins, workloads_of
+from gpukube.doctor.checks.components import is_operator_down
+from gpukube.doctor.gpu_stack import (
+    advertisers_on,
+    environment_of,
+    gpu_nodes,
+    lands_on,
+    plugins,
+    unhealthy_devices,
+    workloads_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +35,16 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence
 
 _STATE: Final = "nvidia.com/mig.config.state"
+_GPU: Final = "nvidia.com/gpu"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
 _UNEVEN: Final = "MIG-INVALID"
 _UNDER_WAY: Final = ("pending", "rebooting")
 _DEPLOYED: Final = "nvidia.com/gpu.deploy.mig-manager"
 _CAPABLE: Final = "nvidia.com/mig.capable"
+_NO_LAYOUT: Final = "all-disabled"
+"""What the operator itself writes on MIG-capable nodes (NVIDIA/gpu-operator v26.7.0
+controllers/nodelabeling_controller.go); it stays when the operator goes."""
 _LONGEST_CUT_S: Final = 1800.0
 
 CHECKS: Final = Checks()
@@ -42,13 +55,13 @@ def explains_crash(node: NodeView) -> bool:
     return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(_STATE) in ("failed", *_UNDER_WAY)
 
 
-def explains_zero(node: NodeView) -> bool:
-    """Return whether a node's MIG layout explains that its plugin runs and advertises nothing."""
-    return explains_crash(node) or bool(_outdated(node))
+def explains_zero(evidence: Evidence, node: NodeView) -> bool:
+    """Return whether a node's MIG layout, or its health, explains that its plugin runs and advertises nothing."""
+    return explains_crash(node) or bool(_outdated(node)) or bool(unhealthy_devices(evidence, node))
 
 
 def _manager_comes(evidence: Evidence, node: NodeView) -> bool:
-    if MIG_CONFIG_LABEL not in node.labels:
+    if node.labels.get(MIG_CONFIG_LABEL, _NO_LAYOUT) == _NO_LAYOUT:
         return True
     return any(lands_on(item, node) for item in workloads_of(evidence, "mig-manager"))
 
@@ -65,9 +78,7 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if not node.ready or _manager_comes(evidence, node):
             continue
-        # An operator that is installed and does not run is reported by a check of its own.
-        operators = workloads_of(evidence, "operator")
-        if bool(operators) and not any(item.ready for item in operators):
+        if is_operator_down(evidence):  # that is reported by a check of its own
             continue
         layout = node.labels[MIG_CONFIG_LABEL]
         message = f"{managers[0]} does not run on this node" if managers else "the cluster has no MIG manager"
@@ -172,7 +183,7 @@ def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
     for name, prefix in _counted(node):
         count = number(node.labels, f"{prefix}.count") * max(1, number(node.labels, f"{prefix}.replicas"))
         shown = node.devices.get(name, 0) + node.devices.get(f"{name}.shared", 0)
-        held_back = 0 < shown < number(node.capacity, name) + number(node.capacity, f"{name}.shared")
+        held_back = shown < number(node.capacity, name) + number(node.capacity, f"{name}.shared")
         if count and count != shown and not held_back:
             found[name] = (count, shown)
     return found
@@ -232,7 +243,9 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
 def _stale_names(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         shown = [name for name, count in node.devices.items() if count]
-        stale = [name for name, count in node.devices.items() if not count]
+        # A node that the manager cuts for strategy mixed had whole GPUs first: each new one looks so.
+        cut = node.labels.get(MIG_CONFIG_LABEL, _NO_LAYOUT) != _NO_LAYOUT
+        stale = [name for name, count in node.devices.items() if not count and not (cut and name == _GPU)]
         if shown and stale:
             yield fault(
                 f"node {node.name}",

@@ -7,17 +7,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.kube.views import devices_of
+from gpukube.cluster.kube.views import ConditionView
+from gpukube.cluster.proof.checks import HINDERING
 from gpukube.core.faults import fault
 from gpukube.doctor.check import Checks
-from gpukube.doctor.gpu_stack import gpu_nodes
+from gpukube.doctor.checks.mig import explains_crash
+from gpukube.doctor.gpu_stack import gpu_nodes, unhealthy_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gpukube.cluster.kube.views import NodeView
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
 
+_LONGEST_BOOT_S: Final = 1800.0
+"""As long as a change of the MIG layout with its reboot may take (mig-config-stuck)."""
+_HINDERED: Final = {
+    "DiskPressure": "the kubelet evicts pods and takes no new ones: free its disk, or give the pool a larger one",
+    "NetworkUnavailable": "the node has no route to the pod network, so no new pod starts there",
+}
 _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
 
@@ -34,22 +43,58 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
     """Find nodes that stopped reporting, and those that are not ready yet: a node that boots is not ready either."""
     for node in gpu_nodes(evidence):
         status = node.conditions.get("Ready", "Unknown")
-        if status == "Unknown":
+        if status == "True":
+            continue
+        age = evidence.age_s(node.said["Ready"].since) if "Ready" in node.said else None
+        silent = status == "Unknown"
+        lasts = age is not None and age >= _LONGEST_BOOT_S
+        yield fault(
+            f"node {node.name}",
+            ("its kubelet stopped reporting" if silent else "its kubelet reports NotReady")
+            + _said(evidence, node, "Ready"),
+            f"kubectl describe node {node.name}",
+            (f"created {node.created}",),
+            severity="error" if silent or lasts else "warning",
+            why="if the cloud does not repair it, delete its machine in the cloud: the pool creates another"
+            if silent or lasts
+            else "a machine that boots, or reboots for MIG, becomes ready by itself within half an hour",
+        )
+
+
+def _said(evidence: Evidence, node: NodeView, condition: str) -> str:
+    """Render for how long a condition has held, and what is said of it."""
+    said = node.said.get(condition, ConditionView())
+    age = evidence.age_s(said.since)
+    held = "" if age is None else f" for {_span(age)}"
+    return held + (f" ({said})" if str(said) else "")
+
+
+def _span(seconds: float) -> str:
+    minutes = int(max(seconds, 0) // 60)
+    days, hours = minutes // 1440, minutes // 60
+    return f"{days} days" if days > 1 else f"{hours} h" if hours > 1 else f"{minutes} min"
+
+
+@CHECKS.add(
+    "node-condition",
+    title="GPU nodes with DiskPressure or without a network",
+    consequence="no new pod starts there, and the machine still costs money",
+    link="https://kubernetes.io/docs/reference/node/node-status/#condition",
+)
+def _conditions(evidence: Evidence) -> Iterator[Fault]:
+    """Find ready nodes whose own conditions keep pods away; a node that is not ready says so itself."""
+    for node in gpu_nodes(evidence):
+        for condition in HINDERING:
+            if not node.ready or node.conditions.get(condition) != "True":
+                continue
+            age = evidence.age_s(node.said[condition].since) if condition in node.said else None
+            lasts = age is not None and age >= _LONGEST_BOOT_S
             yield fault(
                 f"node {node.name}",
-                "its kubelet stopped reporting",
-                f"kubectl describe node {node.name} shows since when; if the cloud does not repair it, delete its "
-                "machine in the cloud: the pool creates another",
-                (f"created {node.created}",),
-            )
-        elif status != "True":
-            yield fault(
-                f"node {node.name}",
-                "its kubelet reports NotReady",
-                f"kubectl describe node {node.name} shows why; a machine that boots, or reboots for MIG, becomes "
-                "ready by itself",
-                (f"created {node.created}",),
-                severity="warning",
+                f"it has {condition}{_said(evidence, node, condition)}",
+                f"kubectl describe node {node.name}",
+                severity="error" if lasts else "warning",
+                why=_HINDERED[condition],
             )
 
 
@@ -81,20 +126,21 @@ def _is_cpu_guest(pod: PodFacts) -> bool:
     title="devices that the plugin reports as unhealthy",
     consequence="pods cannot use them; a restart of the plugin would advertise them again although they are broken",
     link="https://docs.nvidia.com/deploy/xid-errors/index.html",
+    needs=("nodes", "daemonsets", "pods"),
 )
 def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
-    """Find devices in a node's capacity that are not allocatable; with none left the plugin itself may be missing."""
+    """Find devices in a node's capacity that are not allocatable."""
     for node in gpu_nodes(evidence):
-        for name, count in sorted(node.devices.items()):
-            there = devices_of(node.capacity).get(name, 0)
-            if node.ready and 0 < count < there:
-                yield fault(
-                    f"node {node.name}",
-                    f"{there - count} of {there} {name} are unhealthy",
-                    f"the plugin's log on the node has the XID; kubectl drain {node.name} --ignore-daemonsets, "
-                    "then reboot or replace the node",
-                    (f"capacity {there}, allocatable {count}",),
-                )
+        for name, (healthy, there) in unhealthy_devices(evidence, node).items():
+            if not healthy and explains_crash(node):
+                continue
+            yield fault(
+                f"node {node.name}",
+                f"{there - healthy} of {there} {name} are unhealthy",
+                f"the plugin's log on the node has the XID; then reboot or replace the node, emptied by: kubectl drain "
+                f"{node.name} --ignore-daemonsets --delete-emptydir-data",
+                (f"capacity {there}, allocatable {healthy}",),
+            )
 
 
 @CHECKS.add(

@@ -19,7 +19,7 @@ from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import Checks
-from gpukube.doctor.checks.components import edits_of, is_part_gone, patch_back
+from gpukube.doctor.checks.components import edits_of, is_operator_down, is_part_gone, patch_back
 from gpukube.doctor.gpu_stack import (
     NFD_LABELS,
     advertisers_on,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.cluster.state.scheduling import Misfit
     from gpukube.core.faults import Fault
+    from gpukube.core.values import Taint
     from gpukube.doctor.evidence import Evidence
 
 Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "opted-out", "told", "labels"]
@@ -117,7 +118,8 @@ def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadVie
 
 def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]) -> Cause:
     if plugin is None:
-        return "no-plugin"
+        others = node.labels.get(ADVERTISER_LABEL, GPU_OPERATOR.advertiser) != GPU_OPERATOR.advertiser
+        return "told" if is_operator_down(evidence) and not others else "no-plugin"
     if all(reason.kind == "taint" for reason in reasons):
         return "taint"
     if node.labels.get(PRESENT_LABEL) == "false" and evidence.seen.cluster_policies:
@@ -205,8 +207,9 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {item.node.name}",
                 f"{item.plugin} does not run on this node, because somebody changed its {' and '.join(edits)}",
-                patch_back(item.plugin, edits) + (f" (or {_APPLY})" if ours else ""),
+                _APPLY if ours else patch_back(item.plugin, edits),
                 message,
+                safe_fix=Reconcile() if ours else None,
             )
             continue
         expected = _landing_labels(item.plugin, item.node) if item.plugin else {}
@@ -270,17 +273,34 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
         ours = OWNER_LABEL in item.node.labels
         missing = [reason.taint for reason in item.reasons if reason.taint]
         taints = ", ".join(map(str, missing))
-        declared = {taint for expected in evidence.desired for taint in expected.effective_taints}
+        edits = edits_of(evidence, item.plugin) if item.plugin else {}
+        foreign = [taint for taint in missing if taint not in _taints_of_pools(evidence)]
+        declared = ours and not foreign
+        if item.plugin and "tolerations" in edits:
+            seen = f"{item.plugin} does not tolerate {taints}, because somebody changed its {' and '.join(edits)}"
+            fix = _APPLY if declared and item.plugin.namespace == NAMESPACE else patch_back(item.plugin, edits)
+        else:
+            seen = f"{item.plugin} does not tolerate {taints}"
+            fix = (
+                f"add tolerations for {taints} to the release of {item.plugin}"
+                if not ours
+                else _APPLY
+                if declared
+                else f"kubectl taint node {item.node.name} {' '.join(f'{taint}-' for taint in foreign)}"
+            )
         yield fault(
             f"node {item.node.name}",
-            f"{item.plugin} does not tolerate {taints}",
-            f"add the taint to the pool in the spec and run {_APPLY} (the plugin tolerates the spec's taints), or "
-            "remove it: "
-            f"kubectl taint node {item.node.name} {missing[0]}-"
-            if ours
-            else f"add tolerations for {taints} to the release of {item.plugin}",
-            safe_fix=Reconcile() if ours and declared.issuperset(missing) else None,
+            seen,
+            fix,
+            ("no pool has this taint; one that the spec declares is tolerated",) if ours and foreign else (),
+            safe_fix=Reconcile() if declared else None,
         )
+
+
+def _taints_of_pools(evidence: Evidence) -> set[Taint]:
+    """Return the taints that the spec or a live pool of ours gives to nodes: the release is to tolerate them."""
+    pools = (*evidence.desired, *(pool for pool in evidence.live if pool.owner))
+    return {taint for pool in pools for taint in pool.effective_taints}
 
 
 @CHECKS.add(
@@ -335,7 +355,8 @@ def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
     """Find nodes with a plugin and without an NFD worker; where there is no plugin, its cause is reported."""
     workers = workloads_of(evidence, "nfd-worker")
     reported = {item.node.name for item in _unreached(evidence)}
-    for node in gpu_nodes(evidence) if workers else ():
+    edited = any(edits_of(evidence, item) for item in workers)  # stack-part-edited reports that
+    for node in gpu_nodes(evidence) if workers and not edited else ():
         reasons = [daemon_misfits(item.placement, node.labels, node.taints, name=node.name) for item in workers]
         taints = sorted({str(miss.taint) for misses in reasons for miss in misses if miss.taint})
         if node.ready and all(reasons) and taints and node.name not in reported:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.state.advertisers import is_ours, keep_one, node_plugin_evidence, remove_plugin
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import text
 from gpukube.core.owners import CONFIG_LABEL
@@ -27,6 +28,7 @@ from gpukube.doctor.gpu_stack import (
     release_of,
     workloads_of,
 )
+from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +45,7 @@ _BAD_VERSIONS: Final = {
 }
 """NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
 
+_APPLY: Final = "gpukube pool apply -f SPEC"
 _ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
 
 CHECKS: Final = Checks()
@@ -68,18 +71,18 @@ def _two(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _keep_one(evidence: Evidence, node: NodeView) -> str:
-    """Return how the last of the DaemonSets is removed; whichever is kept, the others must go."""
+    """Return what leaves one of them; ours stays, as the pools' settings are in its release."""
     landing = [item for item in plugins(evidence) if lands_on(item, node)]
-    if not landing:
-        return "remove one of them from the node's pool"
-    last = landing[-1]
-    _, release = release_of(last)
-    how = (
-        f"helm uninstall {release} --namespace {last.namespace}"
-        if release
-        else f"kubectl delete daemonset {last.name} --namespace {last.namespace}"
-    )
-    return f"keep one; to remove {last}: {how}; then restart the remaining plugin"
+    if len(landing) > 1:
+        return keep_one(landing, evidence.seen, node.name)
+    services = [
+        plugin for facts in in_cluster_facts() for plugin in facts.node_plugins if node_plugin_evidence(plugin, node)
+    ]
+    if not landing or not services:
+        return "turn the GPUs of the DRA driver off in its release: resources.gpus.enabled=false"
+    if is_ours(landing[0], evidence.seen):
+        return f"{services[0].keep}; then run: {_APPLY}"
+    return remove_plugin(landing[0], node.name)
 
 
 def _shown(node: NodeView) -> str:
@@ -258,7 +261,7 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
             node = with_gpus.get(pod.view.node)
             if node is None or not node.ready or not pod.view.ready or any(node.devices.values()):
                 continue
-            if explains_zero(node) or shares_by_mps(evidence, node):
+            if explains_zero(evidence, node) or shares_by_mps(evidence, node):
                 continue
             yield fault(
                 f"node {node.name}",

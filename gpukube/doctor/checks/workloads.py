@@ -9,6 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.kube.views import CORDON
 from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import items, number, text, tree
@@ -201,6 +202,8 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
         if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
         reason = pod.view.unschedulable
+        if _is_kept_by_cordon(evidence, pod):  # node-cordoned reports that
+            continue
         mistakes = _mistakes(evidence, pod)
         requests = ", ".join(f"{count} {name}" for name, count in sorted(pod.view.devices.items()))
         yield fault(
@@ -209,6 +212,16 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
             mistakes[0].fix if mistakes else _way_out(reason, pod),
             (*_names(evidence, pod), *(f"{rule_label(one.code)}: {one.seen}" for one in mistakes)),
         )
+
+
+def _is_kept_by_cordon(evidence: Evidence, pod: PodFacts) -> bool:
+    """Return whether a cordon alone keeps a pod away: it fits a cordoned node, which has its devices."""
+    return "unschedulable" in pod.view.unschedulable and any(
+        node.cordoned
+        and all(node.devices.get(name, 0) >= count for name, count in pod.view.devices.items())
+        and all(miss.taint and miss.taint.key == CORDON for miss in misfits(pod.placement, node.labels, node.taints))
+        for node in gpu_nodes(evidence)
+    )
 
 
 def _mistakes(evidence: Evidence, pod: PodFacts) -> list[Finding]:

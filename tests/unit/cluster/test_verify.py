@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.kube.views import ConditionView
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import nodes_of, prove_pool
 from gpukube.cluster.state.snapshot import Snapshot
@@ -112,6 +113,31 @@ NODE = node_of(CUT)
 STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, str, str]] = {
     "no node yet": (CUT, (), {}, "node", "waiting", "0 of 1 nodes"),
     "node not ready": (CUT, (replace(NODE, conditions={"Ready": "False"}),), {}, "ready", "waiting", "is False"),
+    "node without a network": (
+        CUT,
+        (
+            replace(
+                NODE,
+                conditions={"Ready": "False"},
+                said={"Ready": ConditionView("KubeletNotReady", "cni plugin not initialized", "2026-11-01T09:00:00Z")},
+            ),
+        ),
+        {},
+        "ready",
+        "waiting",
+        "is False since 2026-11-01T09:00:00Z (KubeletNotReady: cni plugin not initialized)",
+    ),
+    **{
+        f"node with {name}": (
+            CUT,
+            (replace(NODE, conditions={"Ready": "True", name: "True"}, said={name: ConditionView("Some", "words")}),),
+            {},
+            "ready",
+            "waiting",
+            f"it has {name} (Some: words)",
+        )
+        for name in ("DiskPressure", "NetworkUnavailable")
+    },
     "node silent": (CUT, (replace(NODE, conditions={}),), {}, "ready", "waiting", "not reported"),
     "advertiser label missing": (
         CUT,

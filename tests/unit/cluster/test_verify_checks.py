@@ -148,6 +148,18 @@ def test_prove_when_a_taint_keeps_the_worker_away_then_a_note_for_the_chart() ->
     (found,) = proof.all_findings
     assert (proof.status, step_of(found), WEIGHTS[found.severity]) == ("proven", "features", "note")
     assert found.seen.startswith("the NFD worker may not run here: taint nvidia.com/gpu=present:NoSchedule")
+    assert found.fix == "gpukube pool create"
+
+
+@pytest.mark.parametrize("name", ["gpukube-nvidia-device-plugin", WORKER])
+def test_prove_when_a_part_does_not_tolerate_taints_then_only_those_of_nobody_are_taken_off(name: str) -> None:
+    own = replace(node_of(POOL), taints=(*POOL.effective_taints, Taint("sku", "gpu", "NoSchedule")))
+    for node, fix in (
+        (node_of(POOL), "gpukube pool create"),
+        (own, f"kubectl taint node {own.name} sku=gpu:NoSchedule-"),
+    ):
+        found = prove_pool(POOL, installed([POOL], node, daemonsets=intolerant(POOL, name))).all_findings
+        assert {item.fix for item in found if "may not run here" in item.seen} == {fix}
 
 
 def test_prove_when_a_taint_keeps_the_worker_away_then_broken_for_the_operator() -> None:

@@ -12,6 +12,7 @@ from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import prove_pool
 from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
+    MIXED,
     MPS,
     NAMESPACE,
     SINGLE,
@@ -74,6 +75,23 @@ def test_prove_when_the_chart_is_beside_the_operator_then_it_is_named() -> None:
     pool = operated(sharing=SINGLE)
     step = told(beside(operating([pool], replace(operated_node(pool), allocatable=WHOLE)), RELEASE), of_operator=True)
     assert step.seen == "nvidia.com/gpu is 8, not 56; DaemonSet nvidia/nvdp-nvidia-device-plugin advertises here too"
+
+
+def test_prove_when_a_mixed_pool_shows_whole_gpus_of_another_plugin_then_that_one_is_named_and_no_node_replaced() -> (
+    None
+):
+    pool = desire(sharing=MIXED)
+    both = {**dict.fromkeys(pool.promise.per_node, "56"), **WHOLE}
+    found = prove_pool(pool, beside(installed([pool], node_of(pool, allocatable=both)), STATIC)).missing_step
+    assert found is not None
+    assert (step_of(found), found.seen) == (
+        "count",
+        f"nvidia.com/gpu: 8 is advertised too; {STATIC} advertises here too",
+    )
+    assert found.fix == (
+        f"kubectl delete daemonset {STATIC_NAME} --namespace kube-system && "
+        "kubectl rollout restart daemonset/gpukube-nvidia-device-plugin --namespace gpukube-system"
+    )
 
 
 def test_prove_when_the_count_is_right_then_another_plugin_is_not_held_against_it() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpukube.cluster.kube.views import Placement
+from gpukube.cluster.kube.views import ConditionView, Placement
 from gpukube.core.values import Taint
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire
@@ -45,7 +45,7 @@ CONFIG = "nvidia.com/device-plugin.config"
 OTHER_TAINT = Taint("sku", "gpu", "NoSchedule")
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 ZERO = replace(GPU_NODE, allocatable={"nvidia.com/gpu": "0"})
-UNCOUNTED = relabelled(ZERO, **{"nvidia.com/gpu.count": None})
+UNCOUNTED = relabelled(replace(ZERO, capacity={}, allocatable={}), **{"nvidia.com/gpu.count": None})
 """A node whose plugin never worked: feature discovery has said nothing of it either."""
 SPECIAL = replace(UNCOUNTED, taints=(GPU_TAINT, OTHER_TAINT))
 STATIC = daemonset("nvidia-device-plugin-daemonset", "nvidia-device-plugin", "kube-system", {})
@@ -348,7 +348,8 @@ CASES: dict[str, tuple[str, Evidence]] = {
         "devices-out-of-date",
         patient(relabelled(MIXED, **{"nvidia.com/mig-1g.5gb.count": "28"})),
     ),
-    "nothing since the cut": ("devices-out-of-date", patient(ZERO)),
+    "nothing since the cut": ("devices-out-of-date", patient(replace(ZERO, capacity={"nvidia.com/gpu": "0"}))),
+    "every device unhealthy": ("devices-unhealthy", patient(ZERO)),
     "name of a former cut": (
         "stale-resource-names",
         patient(replace(GPU_NODE, allocatable={"nvidia.com/gpu": "8", "nvidia.com/mig-1g.5gb": "0"})),
@@ -606,7 +607,84 @@ CASES: dict[str, tuple[str, Evidence]] = {
     ),
 }
 
+CASES |= {
+    "a node without a network for three days": (
+        "node-not-ready",
+        patient(
+            replace(
+                GPU_NODE,
+                conditions={"Ready": "False"},
+                said={"Ready": ConditionView("KubeletNotReady", "cni plugin not initialized", "2026-10-29T12:00:00Z")},
+            ),
+            now=NOON,
+        ),
+    ),
+    "a full disk": (
+        "node-condition",
+        patient(
+            replace(
+                GPU_NODE,
+                conditions={"Ready": "True", "DiskPressure": "True"},
+                said={"DiskPressure": ConditionView("KubeletHasDiskPressure", "", "2026-11-01T10:00:00Z")},
+                taints=(GPU_TAINT, Taint("node.kubernetes.io/disk-pressure", "", "NoSchedule")),
+            ),
+            now=NOON,
+        ),
+    ),
+    "a node that gets its routes": (
+        "node-condition",
+        patient(
+            replace(
+                GPU_NODE,
+                conditions={"Ready": "True", "NetworkUnavailable": "True"},
+                said={"NetworkUnavailable": ConditionView("NoRouteCreated", "", "2026-11-01T11:59:00Z")},
+            ),
+            now=NOON,
+        ),
+    ),
+    "ClusterPolicy gone, and all that it made": (
+        "operator-down",
+        patient(
+            relabelled(UNCOUNTED, **{"nvidia.com/mig.config": "all-1g.5gb"}),
+            daemonsets=(NFD_WORKER,),
+            masters=(NFD_MASTER, OPERATOR),
+            stack_pods=(pod_of(NFD_WORKER), pod_of_deployment(OPERATOR)),
+        ),
+    ),
+    "a pod that waits for a cordoned node": (
+        "node-cordoned",
+        patient(
+            replace(GPU_NODE, taints=(CORDON,)),
+            CPU_NODE,
+            pods=(waiting("w", "nvidia.com/gpu", said="0/2 nodes are available: 1 node(s) were unschedulable"),),
+        ),
+    ),
+    "tolerations of the plugin taken off": (
+        "plugin-not-tolerating",
+        patient(
+            UNCOUNTED,
+            daemonsets=(changed(PLUGIN, tolerations=[]), GFD, MPS_DAEMON, NFD_WORKER),
+            stack_pods=OTHERS,
+            releases=(release(manifest=MANIFEST),),
+        ),
+    ),
+}
+
 HEALTHY: dict[str, Evidence] = {
+    "operator gone, its label left": patient(relabelled(GPU_NODE, **{"nvidia.com/mig.config": "all-disabled"})),
+    "whole GPUs before the first cut": patient(
+        relabelled(
+            replace(MIXED, allocatable={"nvidia.com/gpu": "0", "nvidia.com/mig-1g.5gb": "56"}),
+            **{
+                "nvidia.com/mig.config": "all-1g.5gb",
+                "nvidia.com/mig.config.state": "success",
+                "nvidia.com/gpu.deploy.device-plugin": "true",
+            },
+        ),
+        daemonsets=(OPERATED, MIG_MANAGER, NFD_WORKER),
+        **OPERATING,
+        stack_pods=(pod_of(OPERATED), pod_of(NFD_WORKER), pod_of(MIG_MANAGER)),
+    ),
     "as helm leaves it": patient(),
     "ours": of_ours(),
     "mixed": patient(MIXED, pods=(pod(devices={"nvidia.com/mig-1g.5gb": 1}),)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tests.unit.doctor.patients import (
     GPU_NODE,
     NFD_WORKER,
     PLUGIN,
+    daemonset,
     node,
     patient,
     relabelled,
@@ -80,6 +82,58 @@ def test_node_when_it_boots_then_a_warning_and_when_its_kubelet_is_silent_an_err
 
     assert severity("a machine that boots") == severity("a node that lost its network") == "warning"
     assert severity("a kubelet that went silent") == severity("a node that says nothing of itself") == "error"
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "seen", "severity"),
+    [
+        (
+            "a node without a network for three days",
+            "node-not-ready",
+            "its kubelet reports NotReady for 3 days (KubeletNotReady: cni plugin not initialized)",
+            "error",
+        ),
+        ("a full disk", "node-condition", "it has DiskPressure for 2 h (KubeletHasDiskPressure)", "error"),
+        (
+            "a node that gets its routes",
+            "node-condition",
+            "it has NetworkUnavailable for 1 min (NoRouteCreated)",
+            "warning",
+        ),
+    ],
+)
+def test_node_when_a_condition_lasts_then_reason_and_age_are_told_and_it_is_an_error(
+    name: str, check: str, seen: str, severity: str
+) -> None:
+    (found,) = found_in(CASES[name][1])[check]
+    assert (found.seen, found.severity) == (seen, severity)
+
+
+@pytest.mark.parametrize("namespace", ["default", "gpu-resources", "kube-system", "zoo"])
+def test_two_advertisers_when_one_is_ours_then_the_other_is_removed_and_ours_restarted(namespace: str) -> None:
+    foreign = daemonset("nvidia-device-plugin-daemonset", "nvidia-device-plugin", namespace, {})
+    marks = {
+        "app.kubernetes.io/instance": "gpukube-nvidia-device-plugin",
+        "helm.sh/chart": "nvidia-device-plugin-0.20.0",
+    }
+    ours = daemonset("gpukube-nvidia-device-plugin", "nvidia-device-plugin", "gpukube-system", marks)
+    for order in ((ours, foreign), (foreign, ours)):
+        (found,) = found_in(patient(daemonsets=(*order, NFD_WORKER)))["two-advertisers"]
+        assert found.fix == (
+            f"kubectl delete daemonset nvidia-device-plugin-daemonset --namespace {namespace} && "
+            "kubectl rollout restart daemonset/gpukube-nvidia-device-plugin --namespace gpukube-system"
+        )
+
+
+def test_tolerations_when_somebody_took_them_off_then_the_taint_stays() -> None:
+    pool = desire()
+    live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=pool.labels)
+    bare = {**PLUGIN, "spec": {"template": {"spec": {**PLUGIN["spec"]["template"]["spec"], "tolerations": []}}}}
+    made = replace(node("gpu-1", {**GPU_NODE.labels, **pool.labels}, {}), taints=pool.effective_taints)
+    for changes in ({"live": (live,)}, {"live": (live,), "desired": (pool,)}, {"desired": (pool,)}):
+        seen = patient(made, daemonsets=(bare, NFD_WORKER), stack_pods=(), **changes)  # type: ignore[arg-type]  # test data
+        (found,) = found_in(seen)["plugin-not-tolerating"]
+        assert (found.fix, found.safe_fix) == ("gpukube pool apply -f SPEC", Reconcile())
 
 
 MENDED: dict[str, SafeFix] = {
