@@ -38,6 +38,7 @@ Reading = Literal[
     "quotas",
     "policies",
     "dra",
+    "events",
     "rights",
 ]
 """What is read by itself and can fail by itself: the rights of a viewer do not reach Secrets, for instance."""
@@ -102,6 +103,8 @@ class Evidence:
         pods: Of all namespaces, ended ones too.
         quotas: Of all namespaces.
         limits: Quotas of the cloud that the declared pools need to be made and to grow.
+        refusals: (kind, namespace, name) -> the API server's last words, of DaemonSets whose pods are not created, and
+            the kubelet's, of GPU pods that do not start.
         releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
         config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
         denied: Rights that the declared pools need and that we lack.
@@ -121,6 +124,7 @@ class Evidence:
     pods: tuple[PodFacts, ...] = ()
     quotas: tuple[Quota, ...] = ()
     limits: tuple[QuotaUse, ...] = ()
+    refusals: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     releases: tuple[Release, ...] = ()
     config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     denied: tuple[Right, ...] = ()

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from gpukube.cluster.kube.api_types import RELEASE_TYPES, ApiType
+from gpukube.cluster.kube.api_types import EVENTS, RELEASE_TYPES, ApiType
 from gpukube.cluster.kube.releases import newest, release_history
 from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.snapshot import Snapshot
-from gpukube.core.jsontree import items, text, texts, tree
+from gpukube.core.jsontree import items, number, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of
 from gpukube.doctor.rights import check_rights, rights_for
@@ -51,8 +51,12 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "quotas",
     "policies",
     "dra",
+    "events",
     "rights",
 )
+_NOT_CREATED: Final = "FailedCreate"
+_NOT_STARTED: Final = "FailedCreatePodSandBox"
+"""Reasons of events (kubernetes pkg/controller/daemon, pkg/kubelet/events)."""
 _DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 
 _Results = dict[str, Any]  # what each reading gave; typed again where it is put into the evidence
@@ -83,6 +87,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         pods=tuple(pod_facts(pod) for pod in inside.get("pods") or ()),
         quotas=tuple(quota_of(quota) for quota in inside.get("quotas") or ()),
         limits=_limits(session, desired, live, facts, inside["seen"]) if live is not None and facts else (),
+        refusals=inside.get("events") or {},
         releases=inside.get("releases") or (),
         config_maps=inside.get("config-maps") or {},
         denied=inside.get("rights") or (),
@@ -143,6 +148,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
         {
             "releases": partial(_histories, kube, workloads),
             "config-maps": partial(_config_maps, kube, found.get("daemonsets") or ()),
+            "events": partial(_refusals, kube, found.get("daemonsets") or (), found.get("pods") or ()),
         },
         troubles,
     )
@@ -176,6 +182,36 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
             named |= config_maps_of(item)
     read = {key: kube.config_map(*key) for key in sorted(named)}
     return {key: entries for key, entries in read.items() if entries is not None}
+
+
+def _refusals(kube: Kube, daemonsets: Iterable[Tree], pods: Iterable[Tree]) -> dict[tuple[str, str, str], str]:
+    """Read why pods are not created or do not start; only where there are such: a cluster has thousands of events."""
+    asked = {
+        ("DaemonSet", *_placed(item)): _NOT_CREATED
+        for item in daemonsets
+        if part_of(workload_view(item, "DaemonSet"))
+        and number(item, "status", "currentNumberScheduled") < number(item, "status", "desiredNumberScheduled")
+    }
+    asked |= {("Pod", *_placed(item)): _NOT_STARTED for item in pods if _hangs(item)}
+    found: dict[tuple[str, str, str], tuple[str, str]] = {}
+    for namespace in sorted({namespace for _kind, namespace, _name in asked}):
+        for event in kube.objects(EVENTS, namespace) or ():
+            about = tree(event, "involvedObject")
+            key = (text(about, "kind"), namespace, text(about, "name"))
+            if text(event, "reason") == asked.get(key):
+                when = text(event, "lastTimestamp") or text(event, "eventTime")
+                found[key] = max(found.get(key, ("", "")), (when, " ".join(text(event, "message").split())))
+    return {key: message for key, (_when, message) in found.items()}
+
+
+def _placed(obj: Tree) -> tuple[str, str]:
+    return text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
+
+
+def _hangs(pod: Tree) -> bool:
+    """Return whether a pod that asks for devices is on a node and has not started."""
+    view = pod_view(pod)
+    return bool(view.devices) and view.scheduled and view.phase == "Pending"
 
 
 def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snapshot:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,15 @@ import pytest
 import yaml
 from lightkube.generic_resource import create_global_resource
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
+from lightkube.resources.core_v1 import ServiceAccount
 from lightkube.types import PatchType
 
 from gpukube.sandbox import daemon, guard
 from gpukube.sandbox.environment import kubeconfig
 from tests.builders import SUBSCRIPTION
-from tests.cli.cluster_faults import FAULTS, MIG, SLICED, spec_of_ward
+from tests.cli.cluster_faults import FAULTS, MIG, SLICED, STATIC_PLUGIN, spec_of_ward
 from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, run_process
+from tests.intruders import put_in
 from tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -32,21 +33,26 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clients("kubectl")
 """Remedies are commands of kubectl."""
 SPEED = 2000.0
-COMMANDS = (
-    r"kubectl patch .*? --patch '[^']*'",
-    r"kubectl scale \S+ \S+ --namespace \S+ --replicas=\d+",
-    r"kubectl set env \S+ --namespace \S+ \S+",
-    r"kubectl taint node \S+ [^\s,;)]+",
-    r"kubectl label node \S+ [^\s,;)]+(?: --overwrite)?",
-    r"gpukube pool apply -f SPEC",
-)
-"""Commands that change something, as remedies write them."""
+COMMAND = re.compile(r"(?:^|: )((?:kubectl|helm|gpukube) .*)$")
+"""A remedy is a command, or words and then a command."""
 NFD_WORKER = f"{PLUGIN}-node-feature-discovery-worker"
 AWAY = {"spec": {"template": {"spec": {"nodeSelector": {"disk": "fast"}}}}}
 
 
 def delete(name: str) -> Callable[[Cluster], object]:
     return lambda cluster: cluster.client.delete(DaemonSet, name, namespace=NAMESPACE)
+
+
+def second_plugin(namespace: str) -> Callable[[Cluster], object]:
+    metadata = {**STATIC_PLUGIN["metadata"], "namespace": namespace}
+    return lambda cluster: put_in(cluster.client, {**STATIC_PLUGIN, "metadata": metadata})
+
+
+def without_account(cluster: Cluster) -> None:
+    account = cluster.daemonset().to_dict()["spec"]["template"]["spec"]["serviceAccountName"]
+    cluster.client.delete(ServiceAccount, account, namespace=NAMESPACE)
+    for pod in cluster.plugin_pods():
+        cluster.delete_pod(pod)
 
 
 ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
@@ -62,6 +68,16 @@ ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
             "cut without a manager",
         )
     },
+    "plugin's tolerations taken off": (
+        "plugin-not-tolerating",
+        lambda cluster: cluster.patch_daemonset({"spec": {"template": {"spec": {"tolerations": None}}}}),
+    ),
+    **{
+        f"second plugin in {namespace}": ("two-advertisers", second_plugin(namespace))
+        for namespace in ("gpu-resources", "kube-system")  # before and after gpukube's
+    },
+    "plugin's service account deleted": ("plugin-pods-refused", without_account),
+    "config map deleted": ("config-map-missing", lambda cluster: cluster.delete_config_map()),
     "GFD deleted": ("stack-part-gone", delete(f"{PLUGIN}-gpu-feature-discovery")),
     "MPS daemon deleted": ("stack-part-gone", delete(f"{PLUGIN}-mps-control-daemon")),
     "NFD worker deleted": ("stack-part-gone", delete(NFD_WORKER)),
@@ -118,24 +134,19 @@ def errors(gpukube: Gpukube, spec: Path) -> list[Document]:
     return [item for item in ailments(gpukube, spec) if item["severity"] == "error"]
 
 
-def command_in(remedy: str) -> str:
-    """Take the command for the cluster itself where there is one; the spec is changed by people."""
-    places = [match.group() for pattern in COMMANDS if (match := re.search(pattern, remedy))]
-    assert places, remedy
-    return places[0]
-
-
 def carry_out(gpukube: Gpukube, spec: Path, remedy: str, inside: Path) -> None:
-    """Run the first command of a remedy that changes something."""
-    command = command_in(remedy)
-    if command.startswith("gpukube"):
+    """Run the command of a remedy as it is printed."""
+    command = COMMAND.search(remedy)
+    assert command, remedy
+    if command[1].startswith("gpukube"):
+        assert command[1] == "gpukube pool apply -f SPEC"
         done = gpukube("pool", "apply", "-f", spec, "--yes")
         assert done.code == 0, done.out + done.err
         return
-    words = shlex.split(command)
     environ = {**os.environ, "HOME": str(inside.parent), "KUBECONFIG": str(inside)}
+    words = ["bash", "-c", command[1]]
     ended = subprocess.run(words, env=environ, capture_output=True, text=True, check=False, timeout=120)
-    assert ended.returncode == 0, f"{command}: {ended.stderr}"
+    assert ended.returncode == 0, f"{command[1]}: {ended.stderr}"
 
 
 def cure(gpukube: Gpukube, spec: Path, check: str, inside: Path) -> None:

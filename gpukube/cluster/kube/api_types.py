@@ -26,6 +26,7 @@ JOBS: Final = ApiType("batch", "v1", "Job", "jobs")
 REPLICA_SETS: Final = ApiType("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SETS: Final = ApiType("apps", "v1", "StatefulSet", "statefulsets")
 REPLICATION_CONTROLLERS: Final = ApiType("", "v1", "ReplicationController", "replicationcontrollers")
+EVENTS: Final = ApiType("", "v1", "Event", "events")
 BUDGETS: Final = ApiType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 _RBAC: Final = "rbac.authorization.k8s.io"

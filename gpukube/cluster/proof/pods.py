@@ -90,7 +90,9 @@ def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Release
         if pod.node == node.name and (pod.owner_kind, pod.owner) == ("DaemonSet", kind.plugin) and not pod.terminating
     ]
     if not here:
-        return [missing(node.name, "plugin-pod", "warning", "no plugin pod on this node yet")]
+        means = "the events of its DaemonSet show why none is created"
+        fix = f"kubectl describe daemonset {kind.plugin} --namespace {NAMESPACE}"
+        return [missing(node.name, "plugin-pod", "warning", "no plugin pod on this node yet", means, fix)]
     pod = here[-1]
     if not pod.scheduled:
         message = pod.unschedulable or "the scheduler has not placed it"

@@ -25,6 +25,7 @@ from gpukube.doctor.gpu_stack import (
     part_of,
     plugins,
     pods_of_deployment,
+    release_of,
     workloads_of,
 )
 
@@ -177,6 +178,23 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+def recreate(evidence: Evidence, item: WorkloadView) -> str:
+    """Return the command that brings back what a release of others has lost."""
+    namespace, name = release_of(item)
+    release = next((one for one in evidence.releases if (one.namespace, one.name) == (namespace, name)), None)
+    if release is None:
+        return f"recreate what it names: kubectl get daemonset {item.name} --namespace {item.namespace} --output yaml"
+    return f"helm rollback {release.name} {release.revision} --namespace {release.namespace}"
+
+
+def restore_runtime_class(evidence: Evidence, name: str) -> str:
+    """Return the command that brings a RuntimeClass back: the GPU Operator makes its own when it starts."""
+    operators = workloads_of(evidence, "operator")
+    if not operators:
+        return f"create RuntimeClass {name}, with the handler of the nodes' container runtime"
+    return f"kubectl rollout restart deployment/{operators[0].name} --namespace {operators[0].namespace}"
+
+
 def is_operator_down(evidence: Evidence) -> bool:
     """Return whether an operator is there and does nothing: no pod of it is ready, or it has no ClusterPolicy."""
     operators = workloads_of(evidence, "operator")
@@ -200,8 +218,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
             "it configures a GPU Operator, but there is no GPU Operator Deployment",
             _APPLY
             if any(_is_ours(evidence, item) for item in installed)
-            else "helm list --all-namespaces shows its "
-            "release, if there is one: upgrade it; otherwise install the chart gpu-operator",
+            else "upgrade its release, or install the chart gpu-operator if there is none: helm list --all-namespaces",
         )
     for item in operators:
         place = f"--namespace {item.namespace}"
@@ -211,8 +228,8 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 str(item),
                 "none of its pods is ready",
-                f"kubectl describe deployment {item.name} {place}, and kubectl describe pods {place} --selector "
-                "app=gpu-operator: the events show why",
+                f"its events show why: kubectl describe deployment {item.name} {place} && kubectl describe pods "
+                f"{place} --selector app=gpu-operator",
             )
         elif CLUSTER_POLICY not in evidence.seen.cluster_policies and not evidence.troubles.get("policies"):
             ours = any(_is_ours(evidence, release) for release in installed)
@@ -221,7 +238,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
                 f"ClusterPolicy {CLUSTER_POLICY} does not exist; the operator does nothing without it",
                 _APPLY
                 if ours
-                else f"to recreate it: helm rollback RELEASE {place}"
+                else f"upgrade its release, which recreates it: helm list {place}"
                 if not installed
                 else f"to recreate it: helm rollback {installed[0].name} {installed[0].revision} --namespace "
                 f"{installed[0].namespace}",
@@ -275,7 +292,7 @@ def _room(item: WorkloadView, pod: PodFacts) -> str:
     reason, node = pod.view.unschedulable, pod.view.node
     if "Insufficient" in reason or "Too many pods" in reason:
         named = f"kubectl describe node {node}" if node else "kubectl describe nodes"
-        return f"free resources for it: {named} lists the requests; its priority class may preempt other pods"
+        return f"free resources for it, or give it a priority class that may preempt other pods: {named}"
     if "taint" in reason:
         return f"add tolerations for these taints to the release of {item}"
     return f"kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
@@ -300,23 +317,19 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"pod {pod}",
             f"it has not started on node {view.node} after {int(age // 60)} min; its containers: {', '.join(states)}",
-            f"kubectl describe pod {view.name} --namespace {view.namespace}: the events show what is missing"
-            + (
-                _RUNTIME.format(runtime=runtime, kind=item.kind.lower(), name=item.name, place=view.namespace)
-                if runtime
-                else " (a ConfigMap, a host path, an address of the pod network)"
-            ),
+            (_RUNTIME.format(runtime=runtime) if runtime else _NOT_THERE)
+            + f": kubectl describe pod {view.name} --namespace {view.namespace}",
             (f"it belongs to {item}",),
             why=WITHOUT.get(part_of(item) or "", ""),
         )
 
 
 _RUNTIME: Final = (
-    '; "no runtime for {runtime} is configured" means that the node\'s container runtime has no handler for '
-    "RuntimeClass {runtime}: use a node image with NVIDIA's container toolkit, or remove the class: kubectl patch "
-    '{kind} {name} --namespace {place} --type json --patch \'[{{"op": "remove", "path": '
-    '"/spec/template/spec/runtimeClassName"}}]\', and remove the value from its release'
+    'the events show what is missing; "no runtime for {runtime} is configured" means that the container runtime '
+    "has no handler for RuntimeClass {runtime}: use a node image with NVIDIA's container toolkit, or remove "
+    "runtimeClassName from its release"
 )
+_NOT_THERE: Final = "the events show what is missing (a ConfigMap, a host path, an address of the pod network)"
 
 
 @CHECKS.add(
@@ -335,7 +348,6 @@ def _restarting(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"pod {pod}",
             f"container {worst.name} on node {pod.view.node} was restarted {worst.restarts} times",
-            f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous shows why it "
-            f"ended; once that is fixed: kubectl delete pod {pod.view.name} --namespace {pod.view.namespace}",
+            f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {worst.name} --previous",
             (f"it belongs to {item}",),
         )

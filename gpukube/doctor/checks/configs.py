@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from gpukube.cluster.names import NAMESPACE
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
+_APPLY: Final = "gpukube pool apply -f SPEC"
 _STRATEGIES: Final = ("", "none", "single", "mixed")
 _MOST_MPS: Final = 48
 _FALLBACK: Final = "default"
@@ -110,7 +112,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 f"label {CONFIG_LABEL} is {choice.key}, and {plugin} has no such config entry",
-                "gpukube pool apply -f SPEC (it writes the entry)"
+                _APPLY
                 if ours
                 else f"kubectl label node {node.name} {CONFIG_LABEL}={next(iter(sorted(entries)), 'KEY')} --overwrite",
                 (f"entries: {', '.join(sorted(entries)) or 'none'}",),
@@ -154,11 +156,16 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 str(plugin),
                 f"it mounts ConfigMap {name}, which does not exist",
-                "gpukube pool apply -f SPEC"
+                _APPLY
                 if ours
                 else f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
                 safe_fix=Reconcile() if ours else None,
             )
+
+
+def _rewrite(plugin: WorkloadView, otherwise: str) -> str:
+    """Return what corrects an entry: gpukube writes those of its own release."""
+    return _APPLY if plugin.namespace == NAMESPACE else otherwise
 
 
 @CHECKS.add(
@@ -174,7 +181,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
                 yield fault(
                     str(plugin),
                     f"config entry {key}: {message}",
-                    f"correct config.map.{key} in its release (if gpukube wrote it: gpukube pool apply -f SPEC)",
+                    _rewrite(plugin, f"correct config.map.{key} in its release"),
                     safe_fix=Reconcile() if key.startswith("c-") and evidence.desired else None,
                 )
 
@@ -260,5 +267,5 @@ def _unused(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 str(plugin),
                 f"config entry {key} is not used by any node or pool",
-                "remove it from config.map in its release (if gpukube wrote it: gpukube pool apply -f SPEC)",
+                _rewrite(plugin, "remove it from config.map in its release"),
             )

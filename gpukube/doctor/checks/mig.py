@@ -85,14 +85,14 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {node.name}",
             f"label {MIG_CONFIG_LABEL}={layout} requests a MIG layout, but {message}",
-            f"{_bring_manager(evidence, node)}, or remove the label: kubectl label node {node.name} "
-            f"{MIG_CONFIG_LABEL}-",
+            _bring_manager(evidence, node),
         )
 
 
 def _bring_manager(evidence: Evidence, node: NodeView) -> str:
     if not workloads_of(evidence, "operator"):
-        return "install the GPU Operator with migManager.enabled=true (a spec with sharing.mig does)"
+        remove = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}-"
+        return f"declare the pool with sharing.mig, which brings the GPU Operator, or remove the label: {remove}"
     for key in (OPERANDS_LABEL, _DEPLOYED):
         if node.labels.get(key) == "false":
             return f"allow the operator's MIG manager on this node: kubectl label node {node.name} {key}-"
@@ -104,8 +104,8 @@ def _bring_manager(evidence: Evidence, node: NodeView) -> str:
         )
     capable = node.labels.get(_CAPABLE, "absent")
     return (
-        f"the operator runs its MIG manager on nodes that feature discovery labels {_CAPABLE}=true (here {capable}); "
-        f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={node.name} shows whether it runs"
+        f"the operator runs its MIG manager on nodes that feature discovery labels {_CAPABLE}=true (here {capable}): "
+        f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={node.name}"
     )
 
 
@@ -124,8 +124,8 @@ def _failed(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {node.name}",
             f"the MIG manager could not apply {node.labels.get(MIG_CONFIG_LABEL, '(no label)')}",
-            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager; no pod may use its GPUs (kubectl "
-            f"drain {node.name} --ignore-daemonsets), and virtual machines need WITH_REBOOT=true in migManager.env",
+            "no pod may use its GPUs, and virtual machines need WITH_REBOOT=true in migManager.env: kubectl logs "
+            f"--namespace {namespace} daemonset/nvidia-mig-manager",
             tuple(f"pod {pod} uses its devices" for pod in users[:5]),
         )
 
@@ -150,9 +150,11 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {node.name}",
             f"the change to MIG layout {layout or '(no label)'} has been {state} for {int(age // 60)} min",
-            f"kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager shows why; to start again: "
-            f"{relabel}all-disabled, then {relabel}{layout}",
-            (f"allocatable: {shown or 'none'}",),
+            f"to start again: {relabel}{_NO_LAYOUT} && {relabel}{layout}",
+            (
+                f"allocatable: {shown or 'none'}",
+                f"its log: kubectl logs --namespace {namespace} daemonset/nvidia-mig-manager",
+            ),
         )
 
 
@@ -213,8 +215,7 @@ def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 f"feature discovery counts {count} {name}, but {shown} are allocatable",
-                f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}; if it does not help, "
-                "restart the kubelet or replace the node; the plugin's log names unhealthy devices",
+                f"kubectl rollout restart daemonset/{plugin.name} --namespace {plugin.namespace}",
                 (f"product {node.labels.get(_PRODUCT, '?')}",),
                 safe_fix=Restart(plugin.namespace, plugin.name) if shown else None,  # a restart hides unhealthy devices
             )
@@ -250,6 +251,7 @@ def _stale_names(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 f"{', '.join(sorted(stale))} is still in its status, with 0 devices",
-                f"restart the kubelet of the node, or replace it: kubectl drain {node.name} --ignore-daemonsets",
+                f"restart the kubelet of the node, or replace it, emptied by: kubectl drain {node.name} "
+                "--ignore-daemonsets --delete-emptydir-data",
                 (f"advertised now: {', '.join(sorted(shown))}",),
             )

@@ -111,7 +111,7 @@ def _cordoned(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 "it is cordoned",
-                f"kubectl uncordon {node.name}, unless an upgrade or a drain of it is under way",
+                f"unless an upgrade or a drain of it is under way: kubectl uncordon {node.name}",
             )
 
 
@@ -160,8 +160,8 @@ def _untainted(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=f"node {node.name}",
             seen=f"no taint keeps pods without GPUs away; {len(guests)} of them run here",
-            fix=f"kubectl taint node {node.name} nvidia.com/gpu=present:NoSchedule, and add the same taint to its pool "
-            "for new nodes",
+            fix="add the taint to its pool for new nodes, and to this one: kubectl taint node "
+            f"{node.name} nvidia.com/gpu=present:NoSchedule",
             evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED])
             + ((f"and {len(guests) - _MOST_NAMED} more",) if len(guests) > _MOST_NAMED else ()),
         )

@@ -183,7 +183,7 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             "the cluster has no device plugin for this node, so it advertises no GPU",
-            f"{_APPLY} (it installs one)"
+            _APPLY
             if ours
             else "declare the pool in a spec with devicePlugin.owner: helm, or install "
             "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
@@ -217,11 +217,11 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             f"{item.plugin} selects labels that this node does not have",
-            f"label the node's pool {pairs} in the cloud (this node at once: kubectl label node "
-            f"{item.node.name} {pairs} --overwrite)"
+            f"label the node's pool {pairs} in the cloud; this node at once: kubectl label node "
+            f"{item.node.name} {pairs} --overwrite"
             if pairs
-            else f"kubectl get daemonset {item.plugin.name if item.plugin else ''} --output yaml shows how it selects "
-            "nodes; change that, or the node's labels",
+            else "change how it selects nodes, or the node's labels: kubectl edit daemonset "
+            + (f"{item.plugin.name} --namespace {item.plugin.namespace}" if item.plugin else ""),
             message,
         )
 
@@ -257,7 +257,7 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             f"label {OPERANDS_LABEL}=false excludes the GPU Operator's plugin, and there is no other",
-            f"kubectl label node {item.node.name} {OPERANDS_LABEL}- (and remove it from the node's pool)",
+            f"remove it from the node's pool; from this node: kubectl label node {item.node.name} {OPERANDS_LABEL}-",
             tuple(reason.message for reason in item.reasons),
         )
 
@@ -405,7 +405,7 @@ def _label_reset(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             f"the GPU Operator set {PRESENT_LABEL}=false here, because NFD found no NVIDIA device",
-            f"make NFD detect the device (kubectl get node {item.node.name} --show-labels lists {_PCI_LABEL}), or keep "
-            f"the operator off: kubectl label node {item.node.name} nvidia.com/gpu.deploy.operands=false",
+            f"make NFD detect the device (label {_PCI_LABEL}), or keep the operator off: kubectl label node "
+            f"{item.node.name} {OPERANDS_LABEL}=false",
             tuple(reason.message for reason in item.reasons),
         )

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.state.advertisers import is_ours, keep_one, node_plugin_evidence, remove_plugin
-from gpukube.core.faults import fault
+from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import text
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.doctor.check import Checks
-from gpukube.doctor.checks.components import WITHOUT, is_part_gone
+from gpukube.doctor.checks.components import WITHOUT, is_part_gone, recreate, restore_runtime_class
 from gpukube.doctor.checks.configs import config_key_of, shares_by_mps
 from gpukube.doctor.checks.mig import explains_crash, explains_zero
 from gpukube.doctor.gpu_stack import (
@@ -146,25 +147,22 @@ def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
     if failure == "image":
         operated = item.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
         value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
-        return f"kubectl describe pod {{pod}} {{place}} shows the registry's answer; to use a mirror, set {value}"
+        return f"to use a mirror, set {value}; the registry's answer: kubectl describe pod {{pod}} {{place}}"
     if failure == "crash" and part in _BESIDES:
         return _READ_BESIDES
     return _READ[failure]
 
 
 _READ: Final = {
-    "config": "kubectl logs {pod} {place} -c {container}; the node's label nvidia.com/device-plugin.config must name "
-    "an entry of the plugin's ConfigMap",
-    "crash": "kubectl logs {pod} {place} -c {container} --previous; then check the node's image and driver, and "
-    "its container runtime",
-    "mount": "kubectl describe pod {pod} {place}; a ConfigMap or a host path (nvidiaDriverRoot) is missing",
+    "config": "the node's label nvidia.com/device-plugin.config must name an entry of the plugin's ConfigMap: kubectl "
+    "logs {pod} {place} -c {container}",
+    "crash": "check the node's image, its driver and its container runtime; the last words: kubectl logs {pod} {place} "
+    "-c {container} --previous",
+    "mount": "a ConfigMap or a host path (nvidiaDriverRoot) is missing: kubectl describe pod {pod} {place}",
 }
 
 
-_READ_BESIDES: Final = (
-    "kubectl logs {pod} {place} -c {container} --previous shows why; kubectl delete pod {pod} {place} restarts it "
-    "at once"
-)
+_READ_BESIDES: Final = "kubectl logs {pod} {place} -c {container} --previous"
 _BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager")
 """Parts that need neither driver nor container runtime of NVIDIA's to start."""
 _REPOSITORIES: Final = {
@@ -266,9 +264,8 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 f"pod {pod} of {item} is Running, but the node advertises no devices",
-                f'kubectl logs {pod.view.name} --namespace {pod.view.namespace} ("No devices found" '
-                f"means no driver); if there is a driver: kubectl rollout restart daemonset/{item.name} --namespace "
-                f"{item.namespace}",
+                '"No devices found" in its log means no driver: '
+                f"kubectl logs {pod.view.name} --namespace {pod.view.namespace}",
                 (f"allocatable: {_shown(node)}", f"node image: {node.os_image}"),
             )
 
@@ -276,7 +273,7 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "plugin-pods-refused",
     title="DaemonSets of the stack whose pods are not created",
-    consequence="no pod of it runs anywhere",
+    consequence="no pod of it runs on these nodes",
     link="https://kubernetes.io/docs/concepts/policy/resource-quotas/#limit-priority-class-consumption-by-default",
     needs=("nodes", "daemonsets", "pods", "quotas"),
 )
@@ -288,16 +285,47 @@ def _not_made(evidence: Evidence) -> Iterator[Fault]:
         if not part_of(item) or not without or not item.desired or _is_rolling(evidence, item):
             continue
         there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
-        priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
+        said = evidence.refusals.get(("DaemonSet", item.namespace, item.name), "")
+        ours = item.namespace == NAMESPACE and bool(evidence.desired)
         yield fault(
             str(item),
             f"{item.desired} pods are desired, none is created"
             if not evidence.pods_of(item)
             else f"no pod is created for {', '.join(without[:_MOST_NAMED])}",
-            f"kubectl describe daemonset {item.name} --namespace {item.namespace} shows why; pods of priority class "
-            f"{priority or 'system-node-critical'} need a ResourceQuota there that allows that class",
-            tuple(f"{quota}: {_limits(quota.hard)}" for quota in there),
+            _admit(evidence, item, said, ours=ours),
+            (*((said,) if said else ()), *(f"{quota}: {_limits(quota.hard)}" for quota in there)),
+            safe_fix=Reconcile() if ours and "serviceaccount" in said else None,
         )
+
+
+def _admit(evidence: Evidence, item: WorkloadView, said: str, *, ours: bool) -> str:
+    """Return what lets the pods of a DaemonSet be created, by the words of the API server's refusal.
+
+    Source:
+        kubernetes plugin/pkg/admission/{resourcequota,runtimeclass,serviceaccount}, pod-security-admission,
+        apiserver/pkg/admission/plugin/webhook.
+    """
+    place = f"--namespace {item.namespace}"
+    if "insufficient quota to match these scopes" in said:
+        priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
+        return (
+            f"pods of priority class {priority or 'system-node-critical'} need a ResourceQuota in namespace "
+            f"{item.namespace} that allows that class"
+        )
+    if name := re.search(r"exceeded quota: ([^,\s]+)", said):
+        return f"raise its limits: kubectl edit resourcequota {name[1]} {place}"
+    if name := re.search(r'RuntimeClass "([^"]+)" not found', said):
+        return restore_runtime_class(evidence, name[1])
+    if "serviceaccount" in said and "not found" in said:
+        return _APPLY if ours else recreate(evidence, item)
+    if "violates PodSecurity" in said:
+        return f"kubectl label namespace {item.namespace} pod-security.kubernetes.io/enforce=privileged --overwrite"
+    if name := re.search(r'failed calling webhook "([^"]+)"', said):
+        return (
+            f"webhook {name[1]} does not answer; its configuration names its service: kubectl get "
+            "validatingwebhookconfigurations,mutatingwebhookconfigurations --output yaml"
+        )
+    return f"its events show why: kubectl describe daemonset {item.name} {place}"
 
 
 def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
@@ -363,8 +391,8 @@ def _gfd_alone(evidence: Evidence) -> Iterator[Fault]:
                 if not masters
                 else f"kubectl scale deployment {masters[0].name} --namespace {masters[0].namespace} --replicas=1"
                 if not masters[0].replicas
-                else f"kubectl describe deployment {masters[0].name} --namespace {masters[0].namespace}; if all "
-                "nodes have GPU taints, nfd.master.tolerations must cover them",
+                else "if all nodes have GPU taints, nfd.master.tolerations must cover them: kubectl describe "
+                f"deployment {masters[0].name} --namespace {masters[0].namespace}",
             )
 
 

@@ -58,7 +58,7 @@ def _stuck(evidence: Evidence) -> Iterator[Fault]:
                 f"revision {release.revision} failed",
                 "gpukube pool apply -f SPEC"
                 if release.namespace == NAMESPACE
-                else f"helm status {release.name} --namespace {release.namespace}, then helm rollback or upgrade",
+                else f"roll it back or upgrade it: helm history {release.name} --namespace {release.namespace}",
                 why="parts of the old and of the new revision may be running",
                 safe_fix=Reconcile() if ours else None,
             )
@@ -96,8 +96,8 @@ def _without_strategy(evidence: Evidence, plugin: WorkloadView, requested: str) 
     if {**plugin.labels, **plugin.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
         patch = json.dumps({"spec": {"mig": {"strategy": requested}}})
         return (
-            "the operator sets it from its policy, one strategy for the whole cluster: kubectl patch clusterpolicy "
-            f"{CLUSTER_POLICY} --type merge --patch '{patch}', and mig.strategy={requested} in its release's values"
+            f"set mig.strategy={requested} in its release's values, one for the whole cluster; at once: kubectl patch "
+            f"clusterpolicy {CLUSTER_POLICY} --type merge --patch '{patch}'"
         )
     name = release_of(plugin)
     release = next((item for item in evidence.releases if (item.namespace, item.name) == name), None)
@@ -159,14 +159,14 @@ _IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, st
         ("failOnInitError",),
         lambda value: isinstance(value, str),
         "is a string; only a boolean has an effect",
-        "helm upgrade ... --set failOnInitError=false (not --set-string)",
+        "set it by --set failOnInitError=false, not by --set-string",
     ),
     (
         _PLUGIN_CHART,
         ("affinity",),
         lambda value: value == {},
         "is {}, which keeps the default affinity",
-        "helm upgrade ... --set affinity=null",
+        "set it by --set affinity=null",
     ),
     (
         "gpu-operator",

@@ -243,8 +243,8 @@ def _way_out(reason: str, pod: PodFacts) -> str:
         )
     if "selector" in reason or "affinity" in reason:
         return (
-            f"compare its nodeSelector with kubectl get nodes --show-labels: kubectl get pod {pod.view.name} "
-            f"--namespace {pod.view.namespace} --output yaml"
+            f"compare its nodeSelector and affinity with the labels of nodes: kubectl get pod {pod.view.name} "
+            f"--namespace {pod.view.namespace} --output yaml && kubectl get nodes --show-labels"
         )
     return "wait until devices are free, or add nodes: gpukube pool scale POOL -f SPEC --nodes N"
 
@@ -261,8 +261,8 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"pod {pod}",
                 f"node {pod.view.node} rejected it: {pod.reason}",
-                f"request 1 where devices are shared; then kubectl delete pod {pod.view.name} --namespace "
-                f"{pod.view.namespace} (a failed pod stays until it is deleted)",
+                "request 1 where devices are shared; a failed pod stays until it is deleted: kubectl delete pod "
+                f"{pod.view.name} --namespace {pod.view.namespace}",
                 (pod.message,) if pod.message else (),
             )
 

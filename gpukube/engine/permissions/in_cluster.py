@@ -146,6 +146,12 @@ RULES: Final = (
         without="the doctor skips checks of quotas",
     ),
     KubeRule(
+        rule=RoleRule("list", "events"),
+        purpose="to say why pods of a plugin are not created, or GPU pods do not start",
+        source=_API,
+        without="the doctor does not say why",
+    ),
+    KubeRule(
         rule=RoleRule("list", "namespaces"),
         purpose="to see which namespaces pods may select: gpukube workload fit on live clusters",
         source=_API,

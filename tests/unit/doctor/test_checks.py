@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +16,11 @@ from gpukube.doctor.checks import components as parts
 from gpukube.doctor.checks import configs, mig, nodes, placement, plugins, releases, workloads
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire
-from tests.unit.doctor.cases import CASES, CONFIG, HEALTHY, UNCOUNTED
+from tests.unit.doctor.cases import CASES, CONFIG, HEALTHY, OTHERS, UNCOUNTED
 from tests.unit.doctor.patients import (
     GPU_NODE,
     NFD_WORKER,
+    NS,
     PLUGIN,
     daemonset,
     node,
@@ -75,6 +78,29 @@ def test_ailments_when_told_then_they_name_place_remedy_and_are_one_line(name: s
         assert not found.seen.startswith(("failed to", "invalid"))
 
 
+COMMAND = re.compile(r"(?:^|: )((?:kubectl|helm|gpukube) [a-z].*)$")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ailments_when_a_remedy_has_a_command_then_it_is_the_last_and_nothing_is_glued_to_it(name: str) -> None:
+    check, evidence = CASES[name]
+    for found in found_in(evidence)[check]:
+        named = re.search(r"(?<![\w/`.-])(?:kubectl|helm|gpukube) [a-z]", found.fix)
+        command = COMMAND.search(found.fix)
+        assert (named is None) == (command is None), found.fix
+        if command is None:
+            continue
+        assert command.start(1) == named.start() if named else False, found.fix
+        for one in re.split(r" && ", command[1]):
+            words = shlex.split(one)
+            assert words[0] in ("kubectl", "helm", "gpukube"), found.fix
+            assert not any(word.endswith((",", ";", ")", ":")) or word in PROSE for word in words), found.fix
+
+
+PROSE = ("shows", "then", "and", "or", "lists", "if", "restarts", "(and")
+"""Words of a sentence that goes on behind a command."""
+
+
 def test_node_when_it_boots_then_a_warning_and_when_its_kubelet_is_silent_an_error() -> None:
     def severity(name: str) -> str:
         (found,) = found_in(CASES[name][1])["node-not-ready"]
@@ -123,6 +149,56 @@ def test_two_advertisers_when_one_is_ours_then_the_other_is_removed_and_ours_res
             f"kubectl delete daemonset nvidia-device-plugin-daemonset --namespace {namespace} && "
             "kubectl rollout restart daemonset/gpukube-nvidia-device-plugin --namespace gpukube-system"
         )
+
+
+REFUSED = 'Error creating: pods "nvdp-nvidia-device-plugin-" is forbidden: '
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        (
+            "exceeded quota: gpus, requested: pods=1, used: pods=0, limited: pods=0",
+            "raise its limits: kubectl edit resourcequota gpus --namespace nvidia-device-plugin",
+        ),
+        (
+            "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical]}]",
+            (
+                "pods of priority class system-node-critical need a ResourceQuota in namespace "
+                "nvidia-device-plugin that allows that class"
+            ),
+        ),
+        (
+            'pod rejected: RuntimeClass "nvidia" not found',
+            "create RuntimeClass nvidia, with the handler of the nodes' container runtime",
+        ),
+        (
+            'error looking up service account nvidia-device-plugin/x: serviceaccount "x" not found',
+            "helm rollback nvdp 3 --namespace nvidia-device-plugin",
+        ),
+        (
+            'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false',
+            "kubectl label namespace nvidia-device-plugin pod-security.kubernetes.io/enforce=privileged --overwrite",
+        ),
+        (
+            'Internal error occurred: failed calling webhook "pods.example.com": connection refused',
+            (
+                "webhook pods.example.com does not answer; its configuration names its service: kubectl get "
+                "validatingwebhookconfigurations,mutatingwebhookconfigurations --output yaml"
+            ),
+        ),
+        (
+            "",
+            f"its events show why: kubectl describe daemonset nvdp-nvidia-device-plugin --namespace {NS}",
+        ),
+    ],
+)
+def test_pods_refused_when_the_api_server_said_why_then_its_words_and_their_remedy(said: str, fix: str) -> None:
+    key = ("DaemonSet", NS, "nvdp-nvidia-device-plugin")
+    words = f"{REFUSED}{said}" if said else ""
+    (found,) = found_in(patient(UNCOUNTED, stack_pods=OTHERS, refusals={key: words}))["plugin-pods-refused"]
+    assert (found.fix, found.evidence) == (fix, (words,) if said else ())
+    assert "anywhere" not in found.why
 
 
 def test_tolerations_when_somebody_took_them_off_then_the_taint_stays() -> None:
