@@ -169,6 +169,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "probe-permissions": "A probe lacks permissions in the cluster.",
     "kube-permissions": "The identity lacks permissions in the cluster.",
     "foreign-advertiser": "Something else in the cluster could advertise GPUs on the nodes of a pool.",
+    "nothing-scales": "Pools are autoscaled, and nothing in the cluster starts or ends their nodes.",
     "nfd-taint": "The cluster's node-feature-discovery does not tolerate the taints of a pool.",
     "reach": "Pods that the devices of a pool need cannot run on its nodes.",
     "reach-features": "The pods that write feature labels cannot run on the nodes of a pool.",

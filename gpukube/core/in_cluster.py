@@ -55,6 +55,23 @@ class NodePlugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scaler:
+    """What has to run in the clusters of a cloud that leaves scaling to them.
+
+    Attributes:
+        program: Name of its program, with which its image begins.
+        why: Why the pools do not scale without it.
+        advice: What to do.
+        install: Command that installs it; {name} is the cluster's, other words in braces are fields of the cluster.
+    """
+
+    program: str
+    why: str
+    advice: str
+    install: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KubeSubject:
     """How whoever calls the cloud is known to the RBAC of its clusters.
 
@@ -86,6 +103,7 @@ class InClusterFacts:
         plugin: Its device plugin; None where it brings none as a DaemonSet.
         driver_app: Value of the label k8s-app of its driver installer; "" where it has none.
         node_plugins: Device plugins of its nodes.
+        scaler: What must run in a cluster so that its autoscaled pools scale; None where the cloud scales them itself.
         subject: How an identity of the cloud is known to Kubernetes RBAC.
     """
 
@@ -97,4 +115,5 @@ class InClusterFacts:
     plugin: PluginDaemonSet | None = None
     driver_app: str = ""
     node_plugins: tuple[NodePlugin, ...] = ()
+    scaler: Scaler | None = None
     subject: KubeSubject = KubeSubject()

@@ -74,6 +74,14 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
 def _proof(proof: Proof, view: View) -> Iterator[Line]:
     if proof["status"] in ("proven", "empty", "unmanaged"):
         yield Hung(Text("    "), Text(proof["summary"]))
+    for finding in proof["findings"]:
+        if finding["weight"] == "note":
+            yield Hung(Text("    "), Text(f"note: {finding['seen']}"))
+            yield from (
+                Hung(Text(f"        {word}: "), Text(text))
+                for word, text in (("why", finding["means"]), ("fix", finding["fix"]))
+                if text
+            )
     for node in proof["nodes"]:
         right = all(node["allocatable"].get(name) == count for name, count in node["expected"].items())
         sign, style = ("=", "green") if right else ("!", "red")

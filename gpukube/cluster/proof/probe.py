@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.proof.outcome import missing
+from gpukube.cluster.proof.outcome import code_of_step, missing
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import shared_name
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.cluster.kube.views import NodeView, PodView
+    from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired, Taint
     from gpukube.errors import Finding
@@ -252,7 +253,7 @@ _ROWS: Final = (
     _Row(
         ("Unschedulable",),
         "no node of the pool has room for a pod that requests one device",
-        "kubectl describe nodes -l {label}={pool} shows which pods use them",
+        "see which pods use them: kubectl describe nodes -l {label}={pool}",
     ),
     _Row(
         ("DeadlineExceeded",),
@@ -269,13 +270,21 @@ _ENDED: Final = _Row(
 _NOT_ENDED: Final = _Row((), "it timed out", "kubectl -n {namespace} describe pod {pod}")
 
 
-def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding:
+_NO_NODE: Final = _Row(
+    (),
+    "the pool has no node, and its autoscaler started none for this pod",
+    "see what it says: kubectl get events --all-namespaces --field-selector reason=NotTriggerScaleUp",
+)
+
+
+def judge_attempt(desired: Desired, attempt: Attempt, namespace: str, proof: PoolProof | None = None) -> Finding:
     """Say what kept the pod from ending well.
 
     Args:
         desired: The pool.
         attempt: The last look.
         namespace: Of the pod.
+        proof: Of the pool before it; None where it has nodes.
     """
     where = attempt.node or desired.target.where.source
     if not attempt.pod:
@@ -292,6 +301,10 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str) -> Finding
         "label": POOL_LABEL,
         "pool": desired.target.pool,
     }
+    if proof is not None and not proof.nodes_seen and not attempt.node:
+        scaling = next((found for found in proof.findings if found.code == code_of_step("node")), None)
+        means, fix = (scaling.why, scaling.fix) if scaling else (_NO_NODE.means, _NO_NODE.fix)
+        return missing(where, "probe", "error", text, means, fix)
     row = next((row for row in _ROWS if attempt.reason in row.reasons), _ENDED if ended else _NOT_ENDED)
     return missing(where, "probe", "error", text, row.means.format(**words), row.fix.format(**words))
 

@@ -25,6 +25,7 @@ from gpukube.cluster.proof.pods import pod_findings
 from gpukube.cluster.proof.rivals import rival_findings
 from gpukube.cluster.state.components import role_of, title_of
 from gpukube.cluster.state.reach import live_place, needed_roles, unreached
+from gpukube.cluster.state.scaling import scaler_warnings
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -64,7 +65,11 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
     nodes = nodes_of(desired, seen.nodes)
     requested = desired.promise.nodes
     promised = desired.promise.per_node if desired.managed else {}
-    pool_findings = (*_cluster_findings(desired, seen, len(nodes)), *_number_findings(desired, len(nodes)))
+    pool_findings = (
+        *_cluster_findings(desired, seen, len(nodes)),
+        *_number_findings(desired, len(nodes)),
+        *_scaler_findings(desired, seen),
+    )
     per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
     total: dict[str, int] = dict.fromkeys(promised, 0)
     for proof in per_node:
@@ -104,6 +109,14 @@ def _number_findings(desired: Desired, present: int) -> list[Finding]:
         seen = f"{present} nodes are in the cluster, at most {expected.maximum} expected"
         return [missing(where, "node", "hint", seen, "a surge node of an upgrade, or the pool was scaled by hand")]
     return []
+
+
+def _scaler_findings(desired: Desired, seen: Snapshot) -> list[Finding]:
+    """Find that nothing starts the nodes of an autoscaled pool; those that are there serve all the same."""
+    return [
+        missing(found.where.source, "node", "hint", found.seen, found.why, found.fix)
+        for found in scaler_warnings(seen, [desired])
+    ]
 
 
 def _cluster_findings(desired: Desired, seen: Snapshot, nodes: int) -> list[Finding]:

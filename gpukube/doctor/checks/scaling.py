@@ -10,6 +10,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.state.node_drift import nodes_of_pool
+from gpukube.cluster.state.reach import may_appear
+from gpukube.cluster.state.scaling import NOTHING_SCALES, install_command, missing_scaler
+from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.autoscaler_template import compare, devices_text
 from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.faults import Fault
     from gpukube.core.values import Observed, Taint
-    from gpukube.doctor.evidence import Evidence
+    from gpukube.doctor.evidence import Evidence, PodFacts
 
 _GPU: Final = "nvidia.com/gpu"
 _HARD: Final = ("NoSchedule", "NoExecute")
@@ -31,6 +34,23 @@ _SYSTEM: Final = "kube-system"
 _MOST_NAMED: Final = 5
 
 CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
+
+
+def _is_scaled(pool: Observed) -> bool:
+    return MOST in pool.fields and pool.fields.get(LEAST) != pool.fields[MOST]
+
+
+def kept_by_scaler(evidence: Evidence) -> list[PodFacts]:
+    """List the GPU pods that wait for a node of an autoscaled pool, which nothing in the cluster starts."""
+    if missing_scaler(evidence.cluster, evidence.seen) is None:
+        return []
+    pools = [pool for _view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(pool)]
+    return [
+        pod
+        for pod in evidence.pods
+        if pod.view.devices and pod.view.phase == "Pending" and not pod.view.scheduled and not pod.view.terminating
+        if any(not misfits(pod.placement, pool.labels, pool.effective_taints, unknown=may_appear) for pool in pools)
+    ]
 
 
 @CHECKS.add(
@@ -67,6 +87,27 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
         return {name: count for name, count in commonest.items() if count}
     expected = [(pool.owner, pool.pool) == (d.target.owner, d.target.pool) for d in evidence.desired]
     return evidence.desired[expected.index(True)].promise.per_node if any(expected) else {}
+
+
+@CHECKS.add(
+    NOTHING_SCALES,
+    title="autoscaled pools in a cluster where nothing starts or ends nodes",
+    consequence="the pools keep the number of nodes that they have; from zero, the first pod stays Pending",
+    link="https://docs.aws.amazon.com/eks/latest/userguide/autoscaling.html",
+    severity="warning",
+    needs=("cloud", "pools", "deployments"),
+)
+def _nothing_scales(evidence: Evidence) -> Iterator[Fault]:
+    scaled = [(view, pool) for view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(pool)]
+    scaler = missing_scaler(evidence.cluster, evidence.seen)
+    if scaled and scaler:
+        yield fault(
+            where=f"cluster {evidence.cluster.key}",
+            seen="nothing here starts or ends the nodes of " + ", ".join(view.name_of(pool) for view, pool in scaled),
+            fix=f"{scaler.advice}: {install_command(scaler, evidence.cluster)}",
+            evidence=tuple(f"pod {pod} waits for one" for pod in kept_by_scaler(evidence)[:_MOST_NAMED]),
+            why=scaler.why,
+        )
 
 
 @CHECKS.add(

@@ -15,6 +15,7 @@ from gpukube.core.faults import fault
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.configs import entry_of
+from gpukube.doctor.checks.scaling import kept_by_scaler
 from gpukube.doctor.gpu_stack import gpu_nodes
 from gpukube.rule_ids import ALIASES, rule_label
 from gpukube.spec.source.files import Source
@@ -198,8 +199,9 @@ def _too_large(evidence: Evidence) -> Iterator[Fault]:
     severity="warning",
 )
 def _pending(evidence: Evidence) -> Iterator[Fault]:
+    stuck = kept_by_scaler(evidence)  # nothing-scales reports those
     for pod in _waiting(evidence):
-        if any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
+        if pod in stuck or any(_reason(evidence, pod, name, count) for name, count in pod.view.devices.items()):
             continue
         reason = pod.view.unschedulable
         if _is_kept_by_cordon(evidence, pod):  # node-cordoned reports that

@@ -121,7 +121,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
     with _running(task) as job:
         attempt = _follow(task, job)
         output = task.kube.pod_log(task.namespace, attempt.pod, _LINES) if attempt.exit_code is not None else ()
-    probe = _judge(task, attempt, output)
+    probe = _judge(task, attempt, output, proof)
     return replace(proof, probe=probe, status=proof.status if probe.status == "passed" else "broken")
 
 
@@ -226,13 +226,13 @@ def _look(task: _Task, job: str) -> Attempt | GpukubeError:
         return error
 
 
-def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> Probe:
+def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...], proof: PoolProof) -> Probe:
     resource = probed_resource(task.desired)
     listed = parse_listing(output)
     if attempt.phase == "Succeeded":
         findings = judge_output(task.desired, attempt.node, listed)
     else:
-        findings = (judge_attempt(task.desired, attempt, task.namespace),)
+        findings = (judge_attempt(task.desired, attempt, task.namespace, proof),)
     if findings:
         return Probe(
             status="failed",

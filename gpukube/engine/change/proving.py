@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof.logs import explain_by_log, log_sources
-from gpukube.cluster.proof.outcome import NOT_MANAGED
+from gpukube.cluster.proof.outcome import NOT_MANAGED, code_of_step
 from gpukube.cluster.proof.verify import nodes_of, prove_pool
 from gpukube.cluster.state.node_drift import without_nodes_of
 from gpukube.cluster.state.snapshot import look
@@ -220,7 +220,8 @@ def summarise(proof: PoolProof) -> str:
         seen = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
         return f"not managed: a plugin of yours advertises {seen} on {nodes}" if seen else f"{NOT_MANAGED} ({nodes})"
     if proof.status == "empty":
-        return "no nodes now (autoscaling allows 0); the cluster is ready for them"
+        stuck = next((finding.seen for finding in proof.findings if code_of_step("node") == finding.code), "")
+        return f"no nodes now (autoscaling allows 0); {stuck or 'the cluster is ready for them'}"
     step = proof.missing_step
     return f"{step.where}: {step.seen}" if step else f"{nodes}, no devices yet"
 

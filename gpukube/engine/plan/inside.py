@@ -19,6 +19,7 @@ from gpukube.cluster.release.reach import check_reach
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
+from gpukube.cluster.state.scaling import scaler_warnings
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.plan import keep_living
 from gpukube.engine.plan.blocked import with_blockers
@@ -71,6 +72,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         *_foreign(staying, outside.desired, release),
         *_features(seen, outside.desired),
         *check_reach(release, outside.desired),
+        *scaler_warnings(seen, outside.desired),
     )
     suffering = with_leaving(with_costs(pools, seen, kube), session, kube, run.clock.now())
     return replace(

@@ -1,13 +1,14 @@
 """What EKS puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
 
-Sources: docs: eks/managed-node-groups; bottlerocket-os/bottlerocket#4309 (the plugin of its NVIDIA variants).
+Sources: docs: eks/managed-node-groups, eks/autoscaling; kubernetes/autoscaler charts/cluster-autoscaler/README.md;
+bottlerocket-os/bottlerocket#4309 (the plugin of its NVIDIA variants).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from gpukube.core.in_cluster import InClusterFacts, KubeSubject, NodePlugin
+from gpukube.core.in_cluster import InClusterFacts, KubeSubject, NodePlugin, Scaler
 
 _ENTRY: Final = (
     "aws eks create-access-entry --cluster-name {name} --region {region} --principal-arn IDENTITY "
@@ -24,6 +25,15 @@ IN_CLUSTER: Final = InClusterFacts(
             keep="let Bottlerocket advertise: write devicePlugin.owner: cloud",
             remove="create a new pool with another node image",
         ),
+    ),
+    scaler=Scaler(
+        program="cluster-autoscaler",
+        why="EKS does not scale node groups by itself, and Karpenter does not scale them: from zero nodes, the first "
+        "pod stays Pending",
+        advice="install the Cluster Autoscaler, with an IAM role as docs/eks.md says",
+        install="helm upgrade --install cluster-autoscaler cluster-autoscaler --repo "
+        "https://kubernetes.github.io/autoscaler --namespace kube-system --set autoDiscovery.clusterName={name} "
+        "--set awsRegion={region} --set rbac.serviceAccount.name=cluster-autoscaler",
     ),
     subject=KubeSubject(
         kind="Group",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.kube.views import workload_view
 from gpukube.core.values import ClusterFacts, ClusterRef
 from gpukube.doctor.evidence import Evidence
 from gpukube.provider import load_provider
@@ -105,8 +106,32 @@ def gke_pool(accelerator: Mapping[str, object] | None = None, **config: object) 
     return observe_gke(native)
 
 
-def evidence_of(provider: str, *pools: Observed, **changes: object) -> Evidence:
-    """Make what was read of a cluster with these pools and nothing else; `changes` are fields of Evidence."""
+SCALER = workload_view(
+    {
+        "metadata": {"name": "autoscaler-aws-cluster-autoscaler", "namespace": "kube-system"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "aws-cluster-autoscaler",
+                            "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.1",
+                            "command": ["./cluster-autoscaler"],
+                        }
+                    ]
+                }
+            }
+        },
+    },
+    "Deployment",
+)
+"""As its chart makes it (kubernetes/autoscaler charts/cluster-autoscaler)."""
+
+
+def evidence_of(provider: str, *pools: Observed, scaled: bool = True, **changes: object) -> Evidence:
+    """Make what was read of a cluster with these pools and an autoscaler; `changes` are fields of Evidence."""
     facts = ClusterFacts("here", "1.34.2", ready=True, status="fine")
     made = Evidence(CLUSTERS[provider], load_provider(provider), facts=facts, live=pools, version="1.34.2")
-    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+    made = replace(made, **changes)  # type: ignore[arg-type]  # test data
+    deployments = (*made.seen.deployments, SCALER) if scaled else made.seen.deployments
+    return replace(made, seen=replace(made.seen, deployments=deployments))

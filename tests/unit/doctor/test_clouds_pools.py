@@ -17,7 +17,7 @@ from gpukube.doctor.checks import machines, pool_marks, pool_states, scaling
 from gpukube.doctor.evidence import PodFacts
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.unit.cluster.builders import daemonset
-from tests.unit.doctor.live_pools import LABELS, aks_pool, eks_pool, evidence_of, gke_pool
+from tests.unit.doctor.live_pools import LABELS, SCALER, aks_pool, eks_pool, evidence_of, gke_pool
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 if TYPE_CHECKING:
@@ -211,6 +211,11 @@ ILL: dict[str, tuple[str, Evidence]] = {
     "a canceled operation": ("pool-ill", evidence_of("aks", aks_pool(provisioningState="Canceled"))),
     "an update": ("pool-busy", evidence_of("eks", eks_pool(status="UPDATING"))),
     "a deletion": ("pool-deleting", evidence_of("gke", gke_pool({"pool": {"status": "STOPPING"}}))),
+    "groups that nothing scales": ("nothing-scales", evidence_of("eks", eks_pool(), scaled=False)),
+    "an autoscaler that is stopped": (
+        "nothing-scales",
+        evidence_of("eks", eks_pool(), scaled=False, seen=seen(deployments=(replace(SCALER, replicas=0),))),
+    ),
     "a machine that did not join": ("pool-nodes-missing", evidence_of("eks", EKS)),
     "two with one mark": ("marks-twice", evidence_of("eks", eks_pool(), eks_pool(nodegroupName="t4b"))),
     "an owner without a pool": ("marks-half", evidence_of("eks", eks_pool(labels={"gpukube.io/owner": "x"}))),

@@ -56,9 +56,12 @@ def should_run(pod_spec: JsonObject, node: JsonObject) -> tuple[bool, bool]:
 
 
 class DaemonSets:
-    """Keeps one pod of each DaemonSet on every node that its template fits."""
+    """Keeps one pod of each DaemonSet on every node that its template fits.
 
-    watches = ("daemonsets", "pods", "nodes")
+    A refused pod is tried again when what may have refused it changes; a real controller tries again by itself.
+    """
+
+    watches = ("daemonsets", "pods", "nodes", "serviceaccounts", "resourcequotas", "runtimeclasses")
     stands_for = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:

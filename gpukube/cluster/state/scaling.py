@@ -1,0 +1,62 @@
+"""Whether anything in a cluster starts and ends the nodes of its autoscaled pools.
+
+Lives here: a sighting x pools -> what is missing; pure. Must not live here: what an autoscaler expects of a pool
+(core.autoscaler_template), and which clouds scale by themselves (Provider.in_cluster).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.errors import Finding
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube.cluster.kube.views import WorkloadView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.in_cluster import Scaler
+    from gpukube.core.values import ClusterRef, Desired
+
+NOTHING_SCALES: Final = "nothing-scales"
+
+
+def missing_scaler(cluster: ClusterRef, seen: Snapshot) -> Scaler | None:
+    """Return the program that a cluster lacks so that its pools scale; None where it runs, or the cloud scales them."""
+    scaler = load_provider(cluster.provider).in_cluster.scaler
+    if scaler is None or any(_runs(scaler.program, item) for item in seen.deployments):
+        return None
+    return scaler
+
+
+def _runs(program: str, item: WorkloadView) -> bool:
+    """Tell a program by its image or its command, as charts and people name its Deployment in many ways."""
+    images = (image.rpartition("/")[2] for image in item.images)
+    commands = (container.command[0].rpartition("/")[2] for container in item.containers if container.command)
+    return item.replicas > 0 and (program in commands or any(image.startswith(program) for image in images))
+
+
+def install_command(scaler: Scaler, cluster: ClusterRef) -> str:
+    """Return the command that installs it."""
+    return scaler.install.format(**{**cluster.identity, "name": cluster.name})
+
+
+def scaler_warnings(seen: Snapshot, pools: Sequence[Desired]) -> list[Finding]:
+    """Warn of a cluster in which nothing scales the declared pools: once, with all their names."""
+    scaled = [pool for pool in pools if pool.promise.nodes.autoscaled]
+    scaler = missing_scaler(scaled[0].target.cluster, seen) if scaled else None
+    if scaler is None:
+        return []
+    target = scaled[0].target
+    names = ", ".join(pool.target.pool for pool in scaled)
+    return [
+        Finding(
+            NOTHING_SCALES,
+            target.where,
+            f"nothing in cluster {target.cluster.key} starts or ends the nodes of {names}",
+            f"{scaler.advice}: {install_command(scaler, target.cluster)}",
+            scaler.why,
+            "warning",
+        )
+    ]
