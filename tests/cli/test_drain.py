@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import signal
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -97,16 +98,17 @@ def keep_for_ever(kube: Client, pool: str) -> None:
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
     }
     template = {"metadata": {"labels": labels}, "spec": spec}
-    rules = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    selector = {"matchLabels": labels}
+    rules = {"replicas": 1, "selector": selector, "template": template}
     meta = {"name": "kept", "namespace": "default"}
-    kube.create(Deployment.from_dict({"metadata": meta, "spec": rules}))  # type: ignore[arg-type]  # typed as its mixin
-    budget = {"minAvailable": 1, "selector": {"matchLabels": labels}}
-    kube.create(PodDisruptionBudget.from_dict({"metadata": meta, "spec": budget}))  # type: ignore[arg-type]  # likewise
-    wait_for(
-        lambda: any(
-            p.status and p.status.phase == "Running" for p in kube.list(Pod, namespace="default", labels=labels)
-        )
-    )
+    made = Deployment.from_dict({"metadata": meta, "spec": rules})
+    budget = PodDisruptionBudget.from_dict({"metadata": meta, "spec": {"minAvailable": 1, "selector": selector}})
+    assert isinstance(made, Deployment)
+    assert isinstance(budget, PodDisruptionBudget)
+    kube.create(made)
+    kube.create(budget)
+    pods = partial(kube.list, Pod, namespace="default", labels={**labels})
+    wait_for(lambda: any(pod.status and pod.status.phase == "Running" for pod in pods()))
 
 
 def way_back(said: str) -> list[str]:

@@ -208,7 +208,7 @@ def drain(choices: Choices, *, undo: bool) -> None:
     consent = DrainConsent(choices.allow_disruption, choices.drain_timeout * 60)
 
     def ask(job: Job, found: PoolDrain, sessions: Mapping[str, Session]) -> None:
-        endless = []
+        endless: list[str] = []
         with job.progress.paused():
             for pool in found.pools():
                 session = sessions[pool.cluster.key]

@@ -117,7 +117,7 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     drain = _Drain(plan, plan.observed, session, run, consent, beside)
     try:
         return drain.work()
-    except Stopped:
+    except (Stopped, WaitTimeout):
         run.standing[plan.cluster.key, plan.name] = drain.standing()
         raise
 

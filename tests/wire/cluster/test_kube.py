@@ -49,6 +49,31 @@ def test_version_when_asked_then_without_the_v(kube: LightKube, live: Live) -> N
     assert kube.server == live.url
 
 
+def test_time_when_asked_then_the_clusters_own_however_fast_it_runs(kube: LightKube, live: Live) -> None:
+    before = live.cluster.clock.now()
+    told = kube.time()
+    assert told is not None
+    assert int(before) <= told <= live.cluster.clock.now()
+
+
+def test_pods_when_listed_by_node_then_from_the_store_and_never_from_a_cache(
+    kube: LightKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[httpx2.URL] = []
+    transport = kube._client._client._client
+    send = transport.send
+
+    def noted(request: httpx2.Request, *, stream: bool = False) -> httpx2.Response:
+        sent.append(request.url)
+        return send(request, stream=stream)
+
+    monkeypatch.setattr(transport, "send", noted)
+    assert kube.all_pods_on(["n1"]) == ()
+    (url,) = sent
+    assert url.params["fieldSelector"] == "spec.nodeName=n1"
+    assert "resourceVersion" not in url.params
+
+
 def test_nodes_when_one_joined_then_read_with_labels_and_taints(kube: LightKube, live: Live) -> None:
     taint = SandboxTaint("dedicated", "vision", "NoSchedule")
     join(live, kube, NodeShape(name="n1", labels={"a": "b"}, taints=(taint,), boot_s=1.0))

@@ -181,7 +181,9 @@ class Pool:
             if plural == "replicationcontrollers":
                 obj["spec"]["selector"] = {"app": name}
             if guarded:
-                rule = random.choice([{"maxUnavailable": 1}, {"minAvailable": 0}, {"maxUnavailable": "50%"}])
+                rule: JsonObject = random.choice(
+                    [{"maxUnavailable": 1}, {"minAvailable": 0}, {"maxUnavailable": "50%"}]
+                )
                 kube.create_object(BUDGETS, {
                     "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", **budget(name, **rule),
                 } | {"metadata": {"name": name, "namespace": "default"}})  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from email.utils import formatdate
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -65,8 +66,10 @@ class _Api:
 
     async def serve(self, request: Request) -> Response:
         response = await self._answered(request)
-        # Not moved back: who compares two of them learns how much of the sandbox's time has passed.
-        response.headers["date"] = formatdate(self._cluster.clock.now(), usegmt=True)
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            # Not moved back: who compares two of them learns how much of the sandbox's time has passed. A refusal has
+            # the wall's date, by which clients find out that it is their clock which is wrong.
+            response.headers["date"] = formatdate(self._cluster.clock.now(), usegmt=True)
         return response
 
     async def _answered(self, request: Request) -> Response:
