@@ -18,7 +18,9 @@ _LEAST_WIDTH: Final = 40
 _LABEL: Final = "    fix: "
 """Further rows of a message stand below its text, not below its label."""
 _COMMAND: Final = re.compile(r"(?:^|[ :])(?:gpukube|kubectl|helm|aws|az|gcloud|pip) \S")
-"""A command is left to the terminal to break: copied from two rows of ours it would be half of one, and run."""
+"""A command goes on in the next row behind a backslash: copied from both it is whole, and from one it is not run."""
+_WORDS: Final = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+|['\"]")
+"""Words as a shell takes them: a quoted one is broken nowhere."""
 
 
 def tell(text: str) -> None:
@@ -32,11 +34,25 @@ def tell(text: str) -> None:
 
 
 def _wrapped(line: str, width: int) -> str:
-    if len(line) <= width or _COMMAND.search(line):
+    if len(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()))
     hanging = " " * len(_LABEL) if indent else "    "
+    if command := _COMMAND.search(line):
+        return _continued(line, width, hanging, command.start())
     # Paths and options are broken nowhere: half of one is another one.
     return textwrap.fill(
         line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )
+
+
+def _continued(line: str, width: int, hanging: str, begin: int) -> str:
+    """Break a line with a command in it at words."""
+    room, rows, row = width - len(" \\"), list[str](), line[: len(line) - len(line.lstrip())]
+    for word in _WORDS.finditer(line):
+        lead = "" if not row.strip() else " "
+        if row.strip() and len(row) + len(lead) + len(word[0]) > room:
+            rows.append(row + (" \\" if word.start() > begin + 1 else ""))
+            row, lead = hanging, ""
+        row += lead + word[0]
+    return "\n".join([*rows, row])

@@ -44,6 +44,10 @@ def render_report(document: ReportDocument, view: View) -> Iterator[Line]:
             yield Hung(Text(f"{cluster['cluster']}  "), Text(cluster["release"], style="dim"))
         for pool in cluster["pools"]:
             yield from _pool(cluster["cluster"], pool, view)
+    # Mostly one command takes up all of them.
+    for command in dict.fromkeys(pool["resume"] for cluster in document["clusters"] for pool in cluster["pools"]):
+        if command:
+            yield Hung(Text("to resume: "), Text(command))
     if sum(document["summary"].values()) > 1:
         yield Hung(Text(""), Text(f"{document['kind'].lower()}: {outcome_words(document)}", style="bold"))
 
@@ -67,8 +71,6 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
         yield from (Hung(Text("      "), Text(line)) for line in toleration_lines(pool["tolerations"]))
     if pool["error"]:
         yield from finding_lines(pool["error"], indent="    ")
-    if pool["resume"]:
-        yield Hung(Text("    to resume: "), Text(pool["resume"]))
 
 
 def _proof(proof: Proof, view: View) -> Iterator[Line]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +44,17 @@ def test_message_when_longer_than_the_terminal_then_broken_at_words(monkeypatch:
     assert " ".join(" ".join(rows).split()) == MESSAGE.strip()
 
 
-def test_message_when_it_holds_a_command_then_one_row_to_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(FIX, monkeypatch) == FIX
+def test_message_when_it_holds_a_command_then_broken_at_its_words_and_a_shell_takes_it_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = "to run it again: gpukube pool apply -f 'my pools.yaml' --yes --cluster train-aks --pool t4slices --adopt\n"
+    for text in (FIX, line):
+        rows = told(text, monkeypatch).splitlines()
+        assert len(rows) > 1
+        assert max(map(len, rows)) <= 60
+        assert shlex.split("\n".join(rows).replace("\\\n", "")) == shlex.split(
+            text
+        )  # as a shell takes a line that goes on
 
 
 PROMPTS = {"stderr.py", "ending.py", "bodies/init.py", "app.py"}
