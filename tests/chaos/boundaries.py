@@ -15,6 +15,9 @@ LOOK = 18
 BEFORE_PROOF = OURS - LOOK
 """Requests of our own until the pool's proof is looked for; the last of them asks for the pool's config entry."""
 
+BEFORE_POLLS = 5
+"""Requests to ARM up to the creation of the pool."""
+
 
 @dataclass(frozen=True)
 class PoolCall:

@@ -66,7 +66,7 @@ class Call:
         nth: Number among the cloud's requests, from 1.
         method: HTTP method.
         path: Its path.
-        name: Action of EC2 and STS; else method and last part of the path.
+        name: Action of EC2, STS and Service Quotas; else method and last part of the path.
     """
 
     nth: int
@@ -129,6 +129,10 @@ def calls_since(info: SandboxInfo, service: str, after: int = 0) -> tuple[Call, 
 def _call(nth: int, logged: Json) -> Call:
     method, path, body = str(logged["method"]), str(logged["path"]), logged["body"]
     action = body.get("Action") if isinstance(body, dict) else None
+    headers = logged["headers"]
+    assert isinstance(headers, dict)
+    target = next((value for name, value in headers.items() if name.lower() == "x-amz-target"), "")
+    action = action or str(target).rpartition(".")[2]  # of Service Quotas
     return Call(nth, method, path, str(action or f"{method} {path.rpartition('/')[2]}"))
 
 

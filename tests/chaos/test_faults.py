@@ -50,7 +50,7 @@ def disturb(stage: Stage, undisturbed: Undisturbed, where: Mapping[str, object],
 
 
 @pytest.mark.turns(3)
-@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("at", range(4))
 def test_create_when_a_read_of_the_cloud_fails_then_converges(stage: Stage, undisturbed: Undisturbed, at: int) -> None:
     assert disturb(stage, undisturbed, {"service": "arm", "nth": at + 1}, KINDS[at])
 

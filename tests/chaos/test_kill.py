@@ -18,6 +18,7 @@ import pytest
 from gpukube.sandbox import daemon
 from tests.chaos.boundaries import (
     BEFORE_HELM,
+    BEFORE_POLLS,
     BEFORE_PROOF,
     FIRST_LOOK,
     HELM_CALLS,
@@ -76,8 +77,14 @@ def test_boundaries_when_compared_with_an_undisturbed_run_then_none_is_left_out(
     assert {undisturbed.kube[at - 1][0] for at in looks} == {"GET"}
     assert undisturbed.kube[undisturbed.ours[FIRST_LOOK] - 1][0] == "POST"
     assert len(undisturbed.helm) <= MOST_HELM
-    assert [method for method, _ in undisturbed.arm[:4]] == ["GET", "GET", "POST", "PUT"]
-    assert all("/operations/" in path for _, path in undisturbed.arm[4:-2])
+    cluster, pools, *beside, put = undisturbed.arm[:BEFORE_POLLS]
+    assert [cluster[0], pools[0], put[0]] == ["GET", "GET", "PUT"]
+    # Access to the cluster and its cloud's quotas, side by side.
+    assert sorted((method, path.rpartition("/")[2]) for method, path in beside) == [
+        ("GET", "usages"),
+        ("POST", "listClusterUserCredential"),
+    ]
+    assert all("/operations/" in path for _, path in undisturbed.arm[BEFORE_POLLS:-2])
     assert [path.rpartition("/")[2] for _, path in undisturbed.arm[-2:]] == ["a100mig", "a100mig"]
 
 
@@ -86,7 +93,7 @@ def test_boundaries_when_compared_with_an_undisturbed_run_then_none_is_left_out(
 def test_create_when_killed_at_every_third_call_before_the_first_change_in_a_row_then_converges(
     stage: Stage, undisturbed: Undisturbed, part: int
 ) -> None:
-    boundaries = [("arm", at) for at in (1, 2, 3)] + [("kube", at) for at in range(1, BEFORE_HELM + 1)]
+    boundaries = [("arm", at) for at in range(1, BEFORE_POLLS)] + [("kube", at) for at in range(1, BEFORE_HELM + 1)]
     for service, nth in boundaries[part::3]:
         daemon.add_fault(stage.info, "hang", service=service, nth=nth)
         assert stage.kill_at_fault(stage.start_create(), with_children=True), (service, nth)
