@@ -27,9 +27,27 @@ def meant(arguments: Sequence[str], pool_commands: Collection[str]) -> str:
     first = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
     if first is not None and words[first] in pool_commands:  # gpukube create, as eksctl and terraform have it
         words.insert(first, "pool")
+    if first is not None and words[first:] == ["version"]:  # kubectl's and terraform's
+        return shlex.join(["gpukube", *words[:first], "--version"])
+    _adapt(words, first)
     if _DRY_RUN in words:  # kubectl's; here that is a command of its own
         words = ["plan" if word in _PLANNED else word for word in words if word != _DRY_RUN]
     for place in reversed(range(1, len(words))):  # terraform plan FILE
         if words[place].endswith(_SPECS) and not words[place - 1].startswith("-"):
             words.insert(place, "-f")
     return "" if words == list(arguments) else shlex.join(["gpukube", *words])
+
+
+def _adapt(words: list[str], first: int | None) -> None:
+    """Write what eksctl, az and gcloud have as commands or words of their own as our options."""
+    for place, long in ((first, ["upgrade"]), (first, ["pool", "upgrade"])):
+        if place is not None and words[place : place + len(long)] == long:
+            words[place : place + len(long)] = ["pool", "apply", "--upgrade"]
+    if "scale" not in words:
+        return
+    scale = words.index("scale")
+    words[scale:] = ["--nodes" if word == "--count" else word for word in words[scale:]]
+    for place in range(scale + 2, len(words)):
+        if words[place].isdecimal() and not words[place - 1].startswith("-"):
+            words.insert(place, "--nodes")
+            break

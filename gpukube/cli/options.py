@@ -46,6 +46,7 @@ class Choices:
     Attributes:
         command: The whole line, to be run again.
         given: Names of those that are given, on the command line or in the environment.
+        by_address: Whether the command takes addresses of clusters instead of a spec.
     """
 
     files: tuple[str, ...] = option(
@@ -180,6 +181,7 @@ class Choices:
 
     command: str = ""
     given: frozenset[str] = frozenset()
+    by_address: bool = False
 
 
 ADDRESSES: Final[tuple[str, ...]] = option(
@@ -259,4 +261,6 @@ def _choices(context: typer.Context) -> Choices:
             found[source.name if source else "DEFAULT"][name] = _value(each.params[name])
     given = {**found["ENVIRONMENT"], **found["COMMANDLINE"]}
     command = line[0].obj if isinstance(line[0].obj, str) else "gpukube"
-    return Choices(**{**found["DEFAULT"], **given}, command=command, given=frozenset(given))
+    by_address = any("ADDRESS" in str(item.make_metavar(context)) for item in context.command.params)
+    values = {**found["DEFAULT"], **given}
+    return Choices(**values, command=command, given=frozenset(given), by_address=by_address)

@@ -101,7 +101,10 @@ def prepare_choices(choices: Choices, saved: SavedPlan | None = None) -> tuple[t
     if saved is None and not choices.files:
         addresses = [text for text in choices.clusters if is_address(text)]
         if not addresses or len(addresses) < len(choices.clusters):
-            raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
+            fix = "add -f pools.yaml"
+            if choices.by_address:
+                fix += ", or the cluster's address: --cluster eks:ACCOUNT/REGION/NAME, aks:... or gke:... (see --help)"
+            raise SpecError("no spec given", where=Where("--file"), fix=fix, code="no-file")
         if "shard" in choices.given:
             raise SpecError(
                 "--shard needs a spec",

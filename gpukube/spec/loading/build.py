@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from gpukube.errors import Finding
 from gpukube.spec.loading.merge import merge_defaults
 from gpukube.spec.loading.messages import AtPath, empty_value, explain, intended, not_a_mapping, unnamed_provider
 from gpukube.spec.loading.salvage import salvage
@@ -34,7 +35,7 @@ from gpukube.spec.source.positions import Data, Path, PositionedDict, Positioned
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpukube.errors import Finding, Where
+    from gpukube.errors import Where
     from gpukube.spec.model import ProviderName
     from gpukube.spec.source.document import Document
 
@@ -64,6 +65,8 @@ class _Frame(_Head):
 _IN_DEFAULTS: Final = keys_of(PoolSettings)
 _FREE: Final = frozenset({*((provider,) for provider in PROVIDERS), ("devicePlugin", "values")})
 """Fields of a pool, or of the defaults, below which nothing is ours."""
+_WORKLOAD: Final = re.compile(r"v1$|apps/|batch/|ray\.io/|jobset\.x-k8s\.io/")
+"""API groups of workloads: such files are for `workload lint`."""
 _NOBODY: Final = Metadata(name="unknown")
 """Owner of what is right in a spec that does not say whose it is."""
 
@@ -138,7 +141,12 @@ def build_spec(document: Document) -> Built:
     # A document of another kind altogether: more complaints would be noise.
     kind = root.get("kind")
     if isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root:
-        built.validate(_Head, root, built.positions)
+        if not _WORKLOAD.match(str(root.get("apiVersion"))):
+            built.validate(_Head, root, built.positions)
+        else:
+            fix = f"check it with: gpukube workload lint {document.origin.names[0]}"
+            found = Finding("choice", built.positions.at("kind"), f"a {kind} is no spec of node pools", fix=fix)
+            built.problems.append(found)
         return built
     built.frame = built.validate(_Frame, root, built.positions)
     built.add(_check_empty(root, built.positions, (), set()))

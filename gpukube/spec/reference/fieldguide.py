@@ -113,11 +113,24 @@ def _by_ending(steps: list[str]) -> FieldPage:
     found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-len(expected) :] == expected]
     if len(found) == 1:
         return found[0]
+    if not found and (parent := _longest(expected)):
+        page, known = parent
+        raise _no_field(page, steps[known])
     if not found:
         raise _no_field(_guide(), steps[0], [name.rpartition(".")[2] for name in field_names()])
     names = ", ".join(_plain(page.path) for page in found)
     message = f"{quoted('.'.join(steps))} matches {len(found)} fields"
     raise SpecError(message, where=Where("FIELD"), fix=f"choose one of {names}", code="no-field")
+
+
+def _longest(expected: list[str]) -> tuple[FieldPage, int] | None:
+    """Find the one field whose path ends with the first of these steps, and how many they are."""
+    for known in range(len(expected) - 1, 0, -1):
+        ends = expected[:known]
+        found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-known:] == ends]
+        if len(found) == 1:
+            return found[0], known
+    return None
 
 
 def _no_field(page: FieldPage, step: str, also: Iterable[str] = ()) -> SpecError:

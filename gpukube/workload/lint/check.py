@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube.workload.lint.edits import Edit
     from gpukube.workload.lint.ignores import Ignore, Ignored
     from gpukube.workload.lint.rule import Hit, Rule
-    from gpukube.workload.lint.views import Pod
+    from gpukube.workload.lint.views import Loose, Pod
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.offers import PoolOffer
 
@@ -110,7 +110,8 @@ def lint(
 
 
 def _hits(world: World) -> Iterator[tuple[Rule[Any], Hit, Manifest | None]]:
-    for holder in (*world.pods, *world.loose):
+    holders: tuple[Pod | Loose, ...] = (*world.pods, *world.loose)
+    for holder in holders:
         for of_containers in CONTAINER_RULES:
             for hit in of_containers.find(holder, world):
                 yield of_containers, hit, holder.manifest

@@ -181,7 +181,7 @@ def _misplaced(pod: Pod, _: World) -> Iterator[Hit]:
             )
 
 
-def _again(key: Where, seen: str, value: Data, counted: Data, place: str) -> Hit:
+def _again(key: Where, seen: str, value: object, counted: object, place: str) -> Hit:
     """Tell of what also stands where it counts; nothing is lost by removing it where both are equal."""
     if value == counted:
         why = f"kubectl refuses the unknown field; {place} counts, and says the same"

@@ -9,7 +9,7 @@ import pytest
 from gpukube.cli.advice import meant
 from gpukube.cli.app import run
 
-POOL = {"create", "apply", "plan", "list"}
+POOL = {"create", "apply", "plan", "list", "scale"}
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,12 @@ POOL = {"create", "apply", "plan", "list"}
         ("pool create a.yaml b.yml", "gpukube pool create -f a.yaml -f b.yml"),
         ("pool create -f a.yaml --dry-run", "gpukube pool plan -f a.yaml"),
         ("validate 'my pools.yaml'", "gpukube validate -f 'my pools.yaml'"),
+        ("version", "gpukube --version"),
+        ("pool upgrade -f a.yaml", "gpukube pool apply --upgrade -f a.yaml"),
+        ("--sandbox upgrade", "gpukube --sandbox pool apply --upgrade"),
+        ("pool scale t4 3", "gpukube pool scale t4 --nodes 3"),
+        ("pool scale t4 --count 3 -f a.yaml", "gpukube pool scale t4 --nodes 3 -f a.yaml"),
+        ("scale t4 3", "gpukube pool scale t4 --nodes 3"),
         ("pool lst", ""),
         ("pool create -f a.yaml --frobnicate", ""),
         ("", ""),

@@ -48,6 +48,7 @@ WRONG = {
     "colour": ('the spec has no field "colour"', "choose one of"),
     "pools.sharing.migs": ('pools[].sharing has no field "migs"', "did you mean mig?"),
     "gpu.model.name": ('pools[].gpu.model has no field "name"', "use pools.gpu.model: it has no fields"),
+    "mig.profil": ('pools[].sharing.mig has no field "profil"', "did you mean profile?"),
     "profil": ('no field "profil"', "did you mean profile?"),
 }
 

@@ -81,7 +81,7 @@ class FittedPart(TypedDict):
     """Worker group, or replicated job; empty where there is none."""
     namespace: str
     """As written; empty for that of the context."""
-    role: Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray-submitter"]
+    role: Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray-submitter", "embedded"]
     """What the pods are to the object."""
     position: Position | None
     """Where the template begins."""
