@@ -249,7 +249,8 @@ class Provider(Protocol):
         Sent before a second pool with the same marks is made: the copies tell the two from pools that others copied.
 
         Returns:
-            None where the copy is there, or where the cloud writes it at creation only, or not at all.
+            None where the copy is there, where it is that of another pool, and where the cloud writes it at creation
+            only, or not at all.
         """
 
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:

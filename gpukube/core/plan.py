@@ -21,6 +21,7 @@ from gpukube.core.replacing import (
     renamed,
     requests_left,
     successor_name,
+    surge_doubt,
     tell_apart,
 )
 from gpukube.core.values import (
@@ -87,22 +88,30 @@ class PoolCalls(Protocol):
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """As Provider.freeze_request."""
 
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        """As Provider.copy_request."""
 
-def match_live(desired: Desired, live: Sequence[Observed]) -> tuple[Observed, ...]:
+
+def match_live(desired: Desired, live: Sequence[Observed], taken: Collection[str] = ()) -> tuple[Observed, ...]:
     """Find the live pools that are this one: by (owner, pool) mark, else by the copy of the marks, else by cloud name.
 
-    A released pool of this name in its spec is found under both its names, any other by the declared one alone.
+    A released pool of this name in its spec is found under both its names, any other by the declared one alone. No name
+    that another pool of the spec has (`taken`) is this one's.
 
     Returns:
         None, one, or several: two pools with one mark are a replacement under way. Pools whose labels lost the marks
-        are no part of one: of several, the one of the declared name is meant.
+        are no part of one: of several, the one of the declared name is meant. Beside one that has the marks and no copy
+        they stay among the matches.
     """
     target = desired.target
     named = tuple(o for o in live if o.name == target.name)
     lost = tuple(o for o in live if has_lost_marks(desired, o))
     marked = tuple(o for o in live if (o.owner, o.pool) == (target.owner, target.pool))
-    names = (target.name, alternate_name(target.name))
-    released = [o for o in live if o.name in names and o.released in (target.pool, RELEASED_BEFORE)]
+    names = {target.name, alternate_name(target.name)} - {*taken}
+    known = (target.pool, RELEASED_BEFORE) if desired.copy_is_fixed else (target.pool,)
+    released = [o for o in live if o.name in names and o.released in known]
+    if lost and any(o.copy is None and o.fields for o in marked):
+        return (*marked, *lost)
     return marked or tuple(o for o in lost if o in named) or lost or named or tuple(released[:1])
 
 
@@ -131,7 +140,7 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     """
     declared = desired.target.name
     form = form or partial(renamed, provider.desired, desired)
-    matches = match_live(desired, live)
+    matches = match_live(desired, live, taken)
     if not matches:
         desired = form(declared)
         other = next((o for o in live if o.name == alternate_name(declared) and not o.owner), None)
@@ -161,35 +170,40 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     if observed.name != declared:  # deleted first, it is made again under the name that the spec gives it
         anew = form(declared)
         plan = replace(plan, desired=anew, requests=(*plan.requests[:-1], anew.create))
-    return _with_successor(provider, form, declared, plan)
+    return _with_successor(provider, form, declared, plan, taken)
 
 
-def _with_successor(provider: PoolCalls, form: Callable[[str], Desired], declared: str, plan: PoolPlan) -> PoolPlan:
+def _with_successor(
+    provider: PoolCalls, form: Callable[[str], Desired], declared: str, plan: PoolPlan, taken: Collection[str]
+) -> PoolPlan:
     """Add to a replace what a second pool beside the live one would take."""
     name = successor_name(declared, plan.name)
-    names = (declared, alternate_name(declared))
-    if plan.name not in names:
-        problem = Finding(
-            "surge-impossible",
-            plan.where,
-            f"{plan.name} is live under another name than {' and '.join(names)}, which take turns: the two pools could "
-            "not be told from copies",
-        )
-        return replace(plan, replacement=Replacement(name, None, obstacles=(problem,)))
+    assert plan.observed is not None  # noqa: S101 - what is replaced is there
+    copy = None
+    if doubt := surge_doubt(declared, plan.observed, form, taken):
+        is_named = plan.name in (declared, alternate_name(declared)) and alternate_name(declared) not in taken
+        copy = provider.copy_request(plan.cluster, plan.observed) if is_named else None
+        if copy is None:
+            why = "while two pools have one mark, names and tags tell them from pools with copied labels"
+            problem = Finding("surge-impossible", plan.where, doubt, why=why)
+            return replace(plan, replacement=Replacement(name, None, obstacles=(problem,)))
     try:
         successor = form(name)
     except GpukubeError as error:  # the cloud cannot place a pool of this name: the live one can still be made again
         return replace(plan, replacement=Replacement(name, None, obstacles=tuple(error.diagnostics)))
-    assert plan.observed is not None  # noqa: S101 - what is replaced is there
-    calls = _calls_left(provider, (successor.create,), plan.cluster, plan.observed)
+    calls = _calls_left(provider, (successor.create,), plan.cluster, plan.observed, copy)
     return replace(plan, replacement=Replacement(name, successor, requests=calls))
 
 
 def _calls_left(
-    provider: PoolCalls, create: Sequence[Request], cluster: ClusterRef, old: Observed
+    provider: PoolCalls,
+    create: Sequence[Request],
+    cluster: ClusterRef,
+    old: Observed,
+    copy: Request | None = None,
 ) -> tuple[Request, ...]:
     freeze, delete = provider.freeze_request(cluster, old), provider.delete_request(cluster, old)
-    return requests_left(create, freeze, delete, old)
+    return requests_left(create, freeze, delete, old, copy)
 
 
 def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
@@ -284,10 +298,7 @@ def half_marked(cluster: ClusterRef, observed: Observed) -> Finding:
 
 def _take_labels_off(cluster: ClusterRef, name: str) -> str:
     """Give the command that makes a live pool nobody's, which changes nothing else of it."""
-    return (
-        f"take the labels off the pool that gpukube did not make: gpukube pool release {name} -f FILE "
-        f"--cluster {cluster.key}"
-    )
+    return f"take the labels off the pool that gpukube did not make: gpukube pool release {cluster.key}/{name} -f FILE"
 
 
 def _alternate_taken(desired: Desired, other: Observed) -> Finding:
@@ -538,6 +549,9 @@ def _refused_adoption(
     desired: Desired, observed: Observed, *, asked: bool, adopt_from: Collection[str]
 ) -> PoolPlan | None:
     """Leave a pool alone that is not ours and may not be adopted; None where it may."""
+    if observed.owner and not observed.pool:
+        problem = half_marked(desired.target.cluster, observed)
+        return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
     if observed.owner:
         return _conflict(desired, observed)
     if names_another(desired, observed):
@@ -692,7 +706,7 @@ def _two_pools(
         )
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
-    if doubt := doubt_among(declared, matches, form, taken):
+    if doubt := _of_lost(desired, matches) or doubt_among(declared, matches, form, taken):
         problem = strange_pools(target.cluster, target.pool, matches, doubt)
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
@@ -715,6 +729,12 @@ def _two_pools(
         why="while a pool is replaced, the new one is the one that matches the spec",
     )
     return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
+
+
+def _of_lost(desired: Desired, matches: Sequence[Observed]) -> tuple[str, str] | None:
+    """Tell of a pool that lost its labels beside one that has them and no copy: the one may be copied from the other."""
+    lost = next((pool.name for pool in matches if has_lost_marks(desired, pool)), "")
+    return (matches[0].name, f"{lost} has lost them: its tags name this pool") if lost else None
 
 
 def _under_way(provider: PoolCalls, desired: Desired, pair: Pair) -> PoolPlan:

@@ -47,8 +47,9 @@ def doubt_among(
 ) -> tuple[str, str] | None:
     """Say why several live pools of one mark are no unfinished replacement, so that none of them is changed.
 
-    They are one only if one has the declared name and the other its alternate, the one under the alternate has a copy
-    of the marks that was written for it, and the one under the declared name such a copy or none.
+    They are one only if one has the declared name and the other its alternate, and each has a copy of the marks that
+    was written for it, with which a replacement begins. Where copies are written at creation only, a pool that was
+    adopted under the declared name may have none: there it cannot be told from one with copied labels.
 
     Args:
         declared: Name of the pool in the cloud, by the spec.
@@ -65,7 +66,8 @@ def doubt_among(
         return stranger, f"only one is expected, or two while {declared} is replaced by {alternate}"
     for pool in live:
         desired = forms(pool.name) if forms else None
-        if why := doubt_of(pool, required=pool.name == alternate, desired=desired):
+        required = pool.name == alternate or desired is None or not desired.copy_is_fixed
+        if why := doubt_of(pool, required=required, desired=desired):
             return pool.name, why
     return None
 
@@ -93,6 +95,24 @@ def tell_apart(live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pa
     return "both match the spec" if fitting else "neither matches the spec"
 
 
+def surge_doubt(declared: str, old: Observed, form: Callable[[str], Desired], taken: Collection[str] = ()) -> str:
+    """Say why the live pool could not be told from its replacement; "" where it can.
+
+    Args:
+        declared: Name of the pool in the cloud, by the spec.
+        old: The live pool.
+        form: Gives the declared pool under another name.
+        taken: As for `doubt_among`.
+    """
+    alternate = alternate_name(declared)
+    if alternate in taken:
+        return f'another pool of the spec has the cloud name "{alternate}"'
+    if old.name not in (declared, alternate):
+        return f"{old.name} is live under another name than {declared} and {alternate}, which take turns"
+    desired = form(old.name)
+    return doubt_of(old, required=old.name == alternate or not desired.copy_is_fixed, desired=desired)
+
+
 def next_step(old: Observed, new: Observed | None) -> SurgeStep:
     """Tell by what the cloud reports of both how far a replacement is; whether nodes are cordoned it does not know."""
     if new is None or new.state != "ready" or not new.fields:
@@ -101,9 +121,13 @@ def next_step(old: Observed, new: Observed | None) -> SurgeStep:
 
 
 def requests_left(
-    create: Sequence[Request], freeze: Request | None, delete: Request, old: Observed
+    create: Sequence[Request], freeze: Request | None, delete: Request, old: Observed, copy: Request | None = None
 ) -> tuple[Request, ...]:
-    """Put together the calls that are left: the new pool's, the one that stops the old one's autoscaler, its end."""
+    """Put together the calls that are left.
+
+    The one that writes the old pool's copy, those of the new pool, the one that stops the old one's autoscaler, its
+    end.
+    """
     if old.state == "deleting":
         return tuple(create)
-    return (*create, *([freeze] if freeze and old.fields else []), delete)
+    return (*([copy] if copy else []), *create, *([freeze] if freeze and old.fields else []), delete)

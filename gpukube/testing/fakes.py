@@ -258,10 +258,10 @@ class FakeProvider:
 
     def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
         """Write the copy."""
-        if observed.copy or not observed.owner:
+        copy = {"owner": observed.owner, "pool": observed.pool, "protected": observed.protected}
+        if not observed.owner or observed.copied or (observed.copy and asdict(observed.copy) == copy):
             return None
         request = _update(cluster, observed, {})
-        copy = {"owner": observed.owner, "pool": observed.pool, "protected": observed.protected}
         return replace(request, params={**request.params, "copy": copy, "written": ()})
 
     def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:

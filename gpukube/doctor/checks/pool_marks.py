@@ -81,7 +81,8 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
                 yield fault(
                     where=f"pool {expected.target.where}",
                     seen=f'"{pool.name}" lost its gpukube.io labels; the copy in its tags still has them',
-                    fix=f"gpukube pool apply -f SPEC --pool {expected.target.pool}",
+                    fix=f"gpukube pool apply -f SPEC --pool {expected.target.pool}"
+                    + (" --adopt" if expected.copy_is_fixed else ""),
                     evidence=(f"{pool.name}: {pool.instance_type}, {pool.status}",),
                 )
 
@@ -157,8 +158,8 @@ def _adopting(desired: Desired, other: Observed) -> str:
     """Return how a pool of the declared name can be adopted; "" where it cannot."""
     option = "--adopt"
     if names_another(desired, other) and other.copy:
-        option = "" if desired.copy_is_fixed else f"--adopt-from {other.copy.owner}"
-    if other.owner or not option:
+        option = f"--adopt-from {other.copy.owner}"
+    if other.owner:
         return ""
     option += " --adopt-managed" if load_provider(desired.target.cluster.provider).managers(other) else ""
     return f"to adopt it: gpukube pool create -f SPEC --pool {desired.target.pool} {option}; or "

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.plan import plan_releasing
+from gpukube.core.values import MARKS
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, release_pool, started
-from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named, no_such_pool
+from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named, no_such_pool, released_pools
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict
 
@@ -83,7 +84,8 @@ def release_pools(releasing: Releasing, sessions: Mapping[str, Session], run: Ru
 
 def _unowned(plan: ClusterPlan, names: Sequence[str]) -> Iterator[Observed]:
     """List the live pools without any mark that a name means: their name in the cloud, or that of a declared pool."""
-    declared = {wanted.target.name for name in names if (wanted := declared_as(plan, name))}
+    wanted = [found for name in names if (found := declared_as(plan, name))]
+    declared = {one.target.name for one in wanted} | {o.name for one in wanted for o in released_pools(plan, one)}
     for pool in plan.live:
         meant = pool.name in declared or any(is_named(name, plan.cluster.key, pool) for name in names)
         if meant and not pool.owner and not pool.pool and pool.copy is None:
@@ -110,4 +112,13 @@ def _release_one(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
         parts.append("remove it from the spec")
     if observed.labels.get(ADVERTISER_LABEL):
         parts.append(f"{ADVERTISER_LABEL} stays: gpukube's device plugin serves its nodes as before")
+    if theirs := sorted(key for key in _given_by_cloud(cluster, plan) if key in observed.labels):
+        parts.append(f"{', '.join(theirs)} {'stays' if len(theirs) == 1 else 'stay'}: nothing tells who wrote it")
     return PoolReport(plan.pool, plan.name, "done", "; ".join(parts), plan.changes)
+
+
+def _given_by_cloud(cluster: ClusterPlan, plan: PoolPlan) -> set[str]:
+    """List the labels that a provider gives to a declared pool for its cloud's sake; adopting it has added them."""
+    desired = next((one for one in cluster.desired if one.target.pool == plan.pool), None)
+    ours = desired.labels.keys() - desired.target.labels.keys() - desired.ownership.labels.keys() if desired else set()
+    return {*ours} - {*MARKS}

@@ -148,7 +148,9 @@ def plan_totals(clusters: Sequence[ClusterPart], gpus: GpuSum, prices: PriceBook
 
 def _gpu_sum(plans: Sequence[ClusterPlan]) -> GpuSum:
     pools = [pool for plan in plans for pool in plan.pools if pool.action != "conflict"]
-    live = [_live_gpus(pool.cluster.provider, pool.observed) for pool in pools if pool.observed]
+    beside = [(pool, pool.replacement.beside) for pool in pools if pool.replacement]
+    there = [*((pool, pool.observed) for pool in pools), *beside]
+    live = [_live_gpus(pool.cluster.provider, observed) for pool, observed in there if observed]
     known = [gpus for gpus in live if gpus is not None]
     expected = [pool.desired.target for pool in pools if pool.desired]
     all_read = all(plan.error is None for plan in plans)
@@ -280,7 +282,7 @@ def _needs(plan: PoolPlan) -> list[str]:
         if plan.obstacle == "foreign-copy":
             return _adopt_from(plan)
         adoptable = plan.observed is not None and not plan.observed.owner and plan.observed.state == "ready"
-        return ["--adopt"] if adoptable and plan.obstacle == "foreign" else []
+        return ["--adopt"] if adoptable and plan.obstacle in ("foreign", "marks-lost") else []
     if plan.action == "adopt":
         managed = ["--adopt-managed"] if any(d.code == "managed-pool" for d in plan.diagnostics) else []
         return [*_adopt_from(plan), *managed] or ["--adopt"]
@@ -290,7 +292,7 @@ def _needs(plan: PoolPlan) -> list[str]:
 def _adopt_from(plan: PoolPlan) -> list[str]:
     """Name the owner in the copy of the marks, where the pool is another's by it and can be adopted at all."""
     desired, observed = plan.desired, plan.observed
-    if desired is None or observed is None or observed.copy is None or desired.copy_is_fixed:
+    if desired is None or observed is None or observed.copy is None:
         return []
     return [f"--adopt-from {observed.copy.owner}"] if names_another(desired, observed) else []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.core.marks import has_lost_marks
-from gpukube.core.plan import doubtful
+from gpukube.core.plan import doubtful, match_live
 from gpukube.errors import Conflict, SpecError, Where
 
 if TYPE_CHECKING:
@@ -54,11 +54,16 @@ def find_pools(  # noqa: PLR0913 - what makes a name mean something else
             if any(is_named(name, plan.cluster.key, expected.target) for name in names) and (
                 lost := _lost(plan, expected)
             ):
-                raise _unmarked(expected.target, lost[0])
+                raise _unmarked(expected, lost[0])
+            if any(is_named(name, plan.cluster.key, expected.target) for name in names):
+                for pool in released_pools(plan, expected):
+                    _require_ours(plan.cluster, pool, owners)
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
             if not releasing and (doubt := doubtful(plan.cluster, pool, plan.live)):
                 raise Conflict.of([doubt])
+        if releasing:
+            found |= {plan.cluster.key: _strangers_alone(plan, found[plan.cluster.key], names)}
         if not one_of_two:
             _require_plain(plan, found[plan.cluster.key], names)
     for name in names:
@@ -74,6 +79,8 @@ def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence
         both = sorted(o.name for o in found if (o.owner, o.pool) == (pool.owner, pool.pool))
         named = {name.removeprefix(f"{plan.cluster.key}/") for name in names}
         if len(both) > 1 and not named >= set(both):
+            if doubt := doubtful(plan.cluster, pool, plan.live):
+                raise Conflict.of([doubt])
             alone = next((name for name in both if name != pool.pool), both[-1])
             raise Conflict(
                 f"{' and '.join(both)} both have the labels of pool {pool.pool}: a replacement is under way",
@@ -82,6 +89,22 @@ def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence
                 f"{' '.join(both)}, or {alone} alone",
                 code="replacement-under-way",
             )
+
+
+def _strangers_alone(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> tuple[Observed, ...]:
+    """Take "cluster/name" for the name in the cloud where pools with the same labels are no replacement."""
+    named = {name.removeprefix(f"{plan.cluster.key}/") for name in names if "/" in name}
+    meant = {
+        (pool.owner, pool.pool) for pool in found
+        if pool.name in named and (doubt := doubtful(plan.cluster, pool, plan.live)) and doubt.code == "two-pools"
+    }  # fmt: skip
+    return tuple(pool for pool in found if (pool.owner, pool.pool) not in meant or pool.name in named)
+
+
+def released_pools(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
+    """Find the live pools that were a declared one until they were released."""
+    found = match_live(desired, [pool for pool in plan.live if not pool.owner])
+    return tuple(pool for pool in found if pool.released)
 
 
 def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
@@ -122,12 +145,13 @@ def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
     return next((d for d in plan.desired if is_named(name, plan.cluster.key, d.target)), None)
 
 
-def _unmarked(target: Target, pool: Observed) -> Conflict:
+def _unmarked(desired: Desired, pool: Observed) -> Conflict:
+    target, adopt = desired.target, " --adopt" if desired.copy_is_fixed else ""
     return Conflict(
         f'the labels of the pool "{pool.name}" were replaced: they have no gpukube.io/owner',
         where=target.where,
         why="a pool with the owner in its tags only is neither scaled, released nor deleted",
-        fix=f"gpukube pool apply -f FILE --pool {target.pool} restores them; then run this again",
+        fix=f"gpukube pool apply -f FILE --pool {target.pool}{adopt} restores them; then run this again",
         code="lost-marks",
     )
 

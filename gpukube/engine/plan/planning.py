@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.marks import has_lost_marks
 from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.replacing import renamed
@@ -149,7 +150,7 @@ def with_pools(
         adopt_from=scope.adopt_from,
         adopt_managed=scope.adopt_managed,
     )
-    names = {expected.target.name for expected in settled.desired}
+    names = prepared.names.get(session.cluster.key, frozenset())
     pools = tuple(
         plan_it(expected, form=forms(expected, session, newer), taken=names - {expected.target.name})
         for expected in settled.desired
@@ -188,10 +189,8 @@ def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Findi
 def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:
     declared = {(expected.target.owner, expected.target.pool) for expected in desired}
     return tuple(
-        o for o in live if o.owner in prepared.owners and (o.owner, o.pool) not in declared and not _half_lost(o)
-    )
-
-
-def _half_lost(pool: Observed) -> bool:
-    """Whether the labels lost the name of the pool, which the copy of the marks still has: it may be a declared one."""
-    return not pool.pool and pool.copy is not None
+        o for o in live
+        if o.owner in prepared.owners
+        and (o.owner, o.pool) not in declared
+        and not any(has_lost_marks(expected, o) for expected in desired)
+    )  # fmt: skip

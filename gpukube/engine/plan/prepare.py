@@ -72,6 +72,7 @@ class Prepared:
         addressed: Whether the clusters were given by address, so that nothing can be declared on them.
         places: By key, the places from 1 of the clusters among those of all shards; empty without a shard.
         of: How many those are.
+        names: By key, the names in the cloud of all declared pools, those included that the filters leave out.
     """
 
     owners: tuple[str, ...]
@@ -84,6 +85,7 @@ class Prepared:
     addressed: bool = False
     places: Mapping[str, int] = field(default_factory=dict)
     of: int = 0
+    names: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def unused(self) -> tuple[str, ...]:
@@ -209,6 +211,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         silenced=judged.silenced,
         places=places,
         of=of,
+        names={key: frozenset(pool.target.name for pool in pools) for key, pools in desired.items()},
     )
 
 

@@ -124,7 +124,8 @@ def _sized(found: Replacement, successor: Desired, old: Observed, session: Sessi
     if sized is successor:
         return found
     sized = session.cloud.complete(sized)
-    return replace(found, successor=sized, requests=(sized.create, *found.requests[1:]))
+    calls = tuple(sized.create if request == successor.create else request for request in found.requests)
+    return replace(found, successor=sized, requests=calls)
 
 
 def impossible(pool: PoolPlan, obstacle: Finding) -> Finding:

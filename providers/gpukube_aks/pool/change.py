@@ -90,10 +90,10 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
 
 
 def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """PUT the pool with the copy of its marks; None where it has one, or its tags have no room for it."""
+    """PUT the pool with the copy of its marks; None where it has this one, or its tags have no room for it."""
     request = _put(cluster, observed, _as_read(observed))
-    sent = tree(tree(request.params, "body"), "properties")
-    return None if observed.copy or tree(sent, "tags") == tree(_as_read(observed), "tags") else request
+    sent = tree(request.params, "body", "properties", "tags")
+    return None if observed.copied or sent == tree(_as_read(observed), "tags") else request
 
 
 def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:

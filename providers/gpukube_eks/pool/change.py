@@ -112,9 +112,9 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
 
 
 def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Make the call that tags a group with the copy of its marks; None where it has one."""
+    """Make the call that tags a group with the copy of its marks; None where it has this one."""
     given, _ = scaled_copy(cluster, observed, texts(observed.native, "tags"))
-    if observed.copy or not given:
+    if observed.copied or not given:
         return None
     return next(_tag_requests(cluster, observed, [Change(tag(key), None, value) for key, value in given.items()]))
 

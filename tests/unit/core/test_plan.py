@@ -97,8 +97,12 @@ def test_plan_when_only_the_copy_names_it_then_ours_under_any_name() -> None:
 
 
 def test_plan_when_another_pool_has_the_marks_then_the_copy_is_no_second_half_of_a_replacement() -> None:
-    plan = plan_pool(PROVIDER, WANTED, (replace(LOST, name="a100migb"), make_observed(WANTED)))
+    second = replace(LOST, name="a100migb")
+    plan = plan_pool(PROVIDER, WANTED, (second, make_observed(WANTED, copy=WANTED.copy)))
     assert (plan.action, plan.name) == ("no-op", WANTED.target.name)
+    for live in ((second, make_observed(WANTED)), (LOST, make_observed(WANTED, name="victim"))):
+        plan = plan_pool(PROVIDER, WANTED, live)
+        assert (plan.action, [d.code for d in plan.diagnostics]) == ("conflict", ["two-pools"])
 
 
 def test_plan_when_two_pools_have_the_copy_alone_then_the_declared_name_or_a_conflict() -> None:

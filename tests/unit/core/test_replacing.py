@@ -17,7 +17,7 @@ from tests.builders import make_observed, make_target
 from tests.unit.core.test_plan import WANTED, desire
 
 if TYPE_CHECKING:
-    from gpukube.core.values import Desired, Observed, SurgeStep
+    from gpukube.core.values import ClusterRef, Desired, Observed, Request, SurgeStep
 
 PROVIDER = FakeProvider()
 NAME = WANTED.target.name
@@ -58,7 +58,8 @@ def test_plan_when_the_pool_lives_under_its_alternate_name_then_it_is_the_pool()
 
 
 def test_plan_when_a_replaced_pool_is_autoscaled_then_its_autoscaler_is_stopped_before_it_goes() -> None:
-    old = make_observed(AUTOSCALED, fields={**AUTOSCALED.fields, INSTANCE_TYPE: "other"})
+    fields = {**AUTOSCALED.fields, INSTANCE_TYPE: "other"}
+    old = make_observed(AUTOSCALED, fields=fields, copy=AUTOSCALED.copy)
     plan = plan_pool(PROVIDER, AUTOSCALED, (old,))
     assert plan.replacement is not None
     assert [r.operation for r in plan.replacement.requests] == ["create", "update", "delete"]
@@ -129,6 +130,7 @@ THEIRS = MarksCopy("others", "theirs")
         ((live(ALTERNATE), live("victim", fits=False)), "victim", ()),
         ((live(NAME, fits=False), live(ALTERNATE), live("third", copy=None)), "third", ()),
         ((live(NAME, fits=False), live(ALTERNATE, copy=None)), ALTERNATE, ()),
+        ((live(NAME, fits=False, copy=None), live(ALTERNATE)), NAME, ()),  # surge would have written it
         ((live(NAME, fits=False), live(ALTERNATE, copy=None, copied=True)), ALTERNATE, ()),
         ((live(NAME, copy=None, copied=True, fits=False), live(ALTERNATE)), NAME, ()),
         ((live(NAME, copy=THEIRS, fits=False), live(ALTERNATE)), NAME, ()),
@@ -144,24 +146,73 @@ def test_plan_when_marks_may_be_copied_then_two_pools_and_the_command_that_takes
         (found,) = plan.diagnostics
         assert (plan.action, plan.requests, plan.replacement, found.code) == ("conflict", (), None, "two-pools")
         assert all(pool.name in found.seen for pool in pools)
-        assert f"gpukube pool release {strange} " in found.fix
+        assert f"gpukube pool release {plan.cluster.key}/{strange} " in str(found.fix)
         removals = [plan_removal(PROVIDER, WANTED.target.cluster, pool, order) for pool in pools]
         if not taken and THEIRS not in {pool.copy for pool in pools}:  # no spec says any more whose it was
             assert {(one.action, one.requests) for one in removals} == {("conflict", ())}
 
 
-@pytest.mark.parametrize("copy", [None, THEIRS])
-def test_plan_when_the_declared_pool_has_no_copy_or_where_copies_are_fixed_another_then_a_replacement(
-    copy: MarksCopy | None,
+def form_of(name: str) -> Desired:
+    return replace(FIXED, target=replace(FIXED.target, name=name))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_pair"),
+    [
+        ({"copy": None}, {}, True),  # adopted under the declared name, or a clone of labels alone: docs/replace.md
+        ({"copy": THEIRS}, {"copy": THEIRS}, True),
+        ({}, {"copy": None}, False),
+        ({"copy": None, "copied": True}, {}, False),
+        ({}, {"copy": None, "copied": True}, False),
+    ],
+)
+def test_plan_when_copies_are_fixed_then_the_place_in_them_alone_counts(
+    first: dict[str, object], second: dict[str, object], *, is_pair: bool
 ) -> None:
-    pair = (live(NAME, fits=False, copy=copy), live(ALTERNATE))
-    plan = plan_pool(PROVIDER, WANTED if copy is None else FIXED, pair, form=lambda name: renamed_form(name, copy))
-    assert (plan.action, plan.name) == ("replace", NAME)
+    pair = (live(NAME, fits=False, **first), live(ALTERNATE, **second))
+    plan = plan_pool(PROVIDER, FIXED, pair, form=form_of)
+    assert plan.action == ("replace" if is_pair else "conflict")
 
 
-def renamed_form(name: str, copy: MarksCopy | None) -> Desired:
-    desired = WANTED if copy is None else FIXED
-    return replace(desired, target=replace(desired.target, name=name))
+@pytest.mark.parametrize(
+    ("pool", "taken", "obstacle"),
+    [
+        (live(NAME, fits=False), (), ""),
+        (live(NAME, fits=False, copy=None), (), "writes"),
+        (live(ALTERNATE, fits=False, copy=None), (), "writes"),
+        (live(ALTERNATE, fits=False, copy=THEIRS), (), "writes"),
+        (live("older", fits=False), (), "older is live under another name"),
+        (live(NAME, fits=False), (ALTERNATE,), "another pool of the spec has the cloud name"),
+        (live(ALTERNATE, fits=False), (ALTERNATE,), "another pool of the spec has the cloud name"),
+    ],
+)
+def test_plan_when_it_is_to_be_replaced_then_its_copy_is_written_first_or_surge_is_refused(
+    pool: Observed, taken: tuple[str, ...], obstacle: str
+) -> None:
+    plan = plan_pool(PROVIDER, WANTED, (pool,), taken=taken)
+    assert plan.replacement is not None
+    if obstacle in ("", "writes"):
+        writes = [request.operation for request in plan.replacement.requests] == ["update", "create", "delete"]
+        assert (plan.replacement.obstacles, writes) == ((), bool(obstacle))
+        return
+    (found,) = plan.replacement.obstacles
+    assert (found.code, obstacle in found.seen, plan.replacement.requests) == ("surge-impossible", True, ())
+
+
+class Fixed(FakeProvider):
+    """A cloud that writes copies at creation only."""
+
+    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
+        del cluster, observed
+
+
+@pytest.mark.parametrize(("name", "possible"), [(NAME, True), (ALTERNATE, False)])
+def test_plan_when_a_missing_copy_cannot_be_written_then_surge_is_refused_where_it_is_needed(
+    name: str, *, possible: bool
+) -> None:
+    plan = plan_pool(Fixed(), FIXED, (live(name, fits=False, copy=None),), form=form_of)
+    assert plan.replacement is not None
+    assert (plan.replacement.successor is not None) == possible
 
 
 def test_plan_when_the_only_pool_was_made_from_another_then_a_conflict() -> None:
@@ -179,7 +230,7 @@ def test_removal_when_a_pool_has_an_owner_and_no_pool_then_a_conflict() -> None:
     [
         (NAME, WANTED.target.pool, "conflict"),
         (ALTERNATE, WANTED.target.pool, "conflict"),
-        (ALTERNATE, "true", "conflict"),
+        (ALTERNATE, "true", "create"),  # GKE's label of earlier releases: below
         (ALTERNATE, "another", "create"),
         ("elsewhere", WANTED.target.pool, "create"),
         (ALTERNATE, "", "create"),
@@ -205,6 +256,21 @@ def test_plan_when_a_pool_was_released_then_found_under_both_names_and_adopted_w
     assert (adopted.action, adopted.name) == ("adopt", name)
     assert (label(RELEASED_LABEL) in changed) == bool(released)
     assert changed.get(label(RELEASED_LABEL)) is None
+
+
+@pytest.mark.parametrize(("taken", "action"), [((), "conflict"), ((ALTERNATE,), "create")])
+def test_plan_when_an_earlier_release_left_true_then_found_where_copies_are_fixed_unless_the_name_is_anothers(
+    taken: tuple[str, ...], action: str
+) -> None:
+    stranger = live(ALTERNATE, owner="", pool="", copy=None, labels={RELEASED_LABEL: "true"}, fields={})
+    assert plan_pool(PROVIDER, FIXED, (stranger,), form=form_of, taken=taken).action == action
+
+
+@pytest.mark.parametrize("adopt", [False, True])
+def test_plan_when_the_declared_name_has_half_the_marks_then_a_conflict_that_no_option_resolves(*, adopt: bool) -> None:
+    half = live(NAME, pool="", copy=None)
+    plan = plan_pool(PROVIDER, WANTED, (half,), adopt=adopt, adopt_from=(half.owner,), adopt_managed=adopt)
+    assert (plan.action, plan.requests, [d.code for d in plan.diagnostics]) == ("conflict", (), ["half-marks"])
 
 
 @pytest.mark.parametrize(("adopt", "expected"), [(False, "marks-lost"), (True, "adopt")])

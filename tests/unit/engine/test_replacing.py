@@ -50,7 +50,8 @@ def judge(
 
 
 def differing(desired: Desired, **changes: object) -> Observed:
-    return make_observed(desired, fields={**desired.fields, INSTANCE_TYPE: "other"}, **changes)
+    fields = {**desired.fields, INSTANCE_TYPE: "other"}
+    return make_observed(desired, **{"fields": fields, "copy": desired.copy, **changes})
 
 
 def found(plan: PoolPlan) -> Replacement:
