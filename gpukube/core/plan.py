@@ -367,7 +367,12 @@ def doubtful(cluster: ClusterRef, observed: Observed, live: Sequence[Observed]) 
         return half_marked(cluster, observed)
     if observed.copied:
         return copied_pool(cluster, observed)
-    group = [one for one in live if (one.owner, one.pool) == (observed.owner, observed.pool)]
+    mark = (observed.owner, observed.pool)
+    group = [one for one in live if (one.owner, one.pool) == mark]
+    lost = next((o for o in live if not o.owner and o.copy and (o.copy.owner, o.copy.pool) == mark), None)
+    if lost and observed.copy is None:
+        why = f"{lost.name} has lost them: its tags name this pool"
+        return strange_pools(cluster, observed.pool, (observed, lost), (observed.name, why))
     if len(group) <= 1:
         return None
     names = [one.name for one in group]
@@ -732,7 +737,7 @@ def _two_pools(
 
 
 def _of_lost(desired: Desired, matches: Sequence[Observed]) -> tuple[str, str] | None:
-    """Tell of a pool that lost its labels beside one that has them and no copy: the one may be copied from the other."""
+    """Tell of a pool that lost its labels beside one that has them and no copy: a copy of the first, perhaps."""
     lost = next((pool.name for pool in matches if has_lost_marks(desired, pool)), "")
     return (matches[0].name, f"{lost} has lost them: its tags name this pool") if lost else None
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import PoolPlan
     from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube.spec.loading.load import LoadedSpec
 
 Document = dict[str, Any]  # a spec as its user writes it
 Pool = dict[str, Any]
@@ -63,8 +64,13 @@ def spec(owner: str, clusters: Mapping[str, Document], pools: Iterable[Pool], **
 
 def prepare(*documents: Document) -> api.Prepared:
     """Load and check specs, as JSON, which is YAML too."""
+    return api.prepare(loaded(*documents))
+
+
+def loaded(*documents: Document) -> tuple[LoadedSpec, ...]:
+    """Load specs."""
     text = "\n---\n".join(json.dumps(document) for document in documents)
-    return api.prepare(load_specs(["-"], stdin=io.StringIO(text), environ={}))
+    return load_specs(["-"], stdin=io.StringIO(text), environ={})
 
 
 def differences(plans: Sequence[api.ClusterPlan]) -> list[str]:

@@ -60,7 +60,8 @@ def find_pools(  # noqa: PLR0913 - what makes a name mean something else
                     _require_ours(plan.cluster, pool, owners)
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
-            if not releasing and (doubt := doubtful(plan.cluster, pool, plan.live)):
+            doubt = doubtful(plan.cluster, pool, plan.live)
+            if doubt and (doubt.code == "half-marks" or not releasing):
                 raise Conflict.of([doubt])
         if releasing:
             found |= {plan.cluster.key: _strangers_alone(plan, found[plan.cluster.key], names)}
