@@ -257,7 +257,9 @@ def test_pool_released_under_its_second_name_when_declared_then_found_there_and_
 
 def test_clone_when_the_printed_command_took_its_labels_off_then_ours_goes_on(cloud: str, world: World) -> None:
     document = written(cloud, "ml", pool(cloud, "t4"))
-    made(world, written(cloud, "ml", pool(cloud, "t4", names={cloud: "t4b"})), written(cloud, "they", pool(cloud, "t4")))
+    made(
+        world, written(cloud, "ml", pool(cloud, "t4", names={cloud: "t4b"})), written(cloud, "they", pool(cloud, "t4"))
+    )
     copied = {OWNER: "ml", POOL: "t4"}
     world.disown(cloud, "train", "t4", copied)
     if cloud == "gke":  # under the declared name nothing would tell it: docs/replace.md
