@@ -9,13 +9,17 @@ import pytest
 
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins
 from gpukube.cluster.drain.pods import Gang, node_pod
+from gpukube.cluster.kube.api_types import REPLICA_SETS
 from gpukube.core.leaving import PoolPin
 from gpukube.engine.plan.leaving import foresee, read_owners
+from gpukube.errors import AccessError
 from gpukube.testing.fakes import FakeProvider
 from tests.draining import NEW, OLD, PLAN, Stage, budget, deployment, pod_spec
 from tests.unit.cluster.builders import desire
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
     from gpukube.core.jsontree import Tree
@@ -62,6 +66,36 @@ def test_foresee_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_poo
         PoolPin("Deployment default/pinned", "nodeSelector", label),
         PoolPin("DaemonSet default/agent", "nodeSelector", label),
     }
+
+
+def test_foresee_when_a_workload_ignores_the_cordon_then_named_and_templates_that_may_not_be_read_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpukube.engine.plan.leaving.load_provider", lambda _name: FakeProvider())
+    with Stage() as stage:
+        stage.join("old-1")
+        stage.put("deployments", deployment("named", 1, nodeName="old-1"))
+        stage.put("deployments", deployment("all", 2, tolerations=[{"operator": "Exists"}]))
+        stage.pass_time(60)
+        found = foreseen(stage)
+        whys = {pod.why.partition(":")[0] for pod in found.needing}
+        assert whys == {
+            "Deployment default/all ignores the cordon (tolerations",
+            "Deployment default/named ignores the cordon (nodeName",
+        }
+        read = stage.kube.objects
+
+        def denied(
+            kind: ApiType, namespace: str = "", labels: Mapping[str, str] | None = None
+        ) -> tuple[Tree, ...] | None:
+            if kind is REPLICA_SETS:
+                raise AccessError("not allowed: list replicasets.apps")
+            return read(kind, namespace, labels)
+
+        monkeypatch.setattr(stage.kube, "objects", denied)
+        less = foreseen(stage)
+    assert (len(found.needing), len(less.needing)) == (3, 2)
+    assert any(line.startswith("templates that name a node: ") and "replicasets" in line for line in less.unread)
 
 
 def test_foresee_when_nothing_must_leave_then_next_to_nothing_is_read() -> None:
