@@ -66,9 +66,11 @@ BY_HAND = {
 BY_HELM_4 = """
 import json, sys
 import helm_python
+from helm_python import _native
 path, chart, namespace = sys.argv[1:]
+options = {"namespace": namespace, "create_namespace": True, "disable_openapi_validation": True}
 with helm_python.Config(kubeconfig_path=path, namespace=namespace, storage_driver="secret") as config:
-    config.install(chart, "nvdp", json.load(sys.stdin), namespace=namespace, create_namespace=True)
+    _native.call_string("helm_install", config._raw(), 0, 0, chart, "nvdp", sys.stdin.read(), json.dumps(options))
 """
 Helm = Literal["3", "4"]
 NO_PLANE = "KUBEBUILDER_ASSETS names no directory with etcd and kube-apiserver"
