@@ -120,7 +120,7 @@ class Gpu(SpecModel):
         ),
     )
     count: int = Field(
-        ge=1, le=64, examples=[8], description="GPUs per node; each cloud of the pool must have such a machine."
+        ge=1, le=64, examples=[1, 8], description="GPUs per node; each cloud of the pool must have such a machine."
     )
 
 
@@ -244,7 +244,8 @@ class DevicePlugin(SpecModel):
         default="auto",
         description=(
             "auto chooses by cloud, image and sharing; helm: gpukube's release of the device-plugin chart; operator: "
-            "its release of the GPU Operator; cloud: the cloud's own plugin; none: somebody else runs one."
+            "its release of the GPU Operator; cloud: the cloud's own plugin; none: somebody else runs one; dra is "
+            "refused so far (GPK304)."
         ),
     )
     version: Text | None = Field(

@@ -333,6 +333,9 @@ def _number(c: _Context) -> Finding:
         return c.say("type", message, f"write {c.assign(c.value.strip())} without quotes")
     if isinstance(c.value, float) and c.value.is_integer():
         return c.say("type", message, f"write {c.assign(str(int(c.value)))}")
+    if isinstance(c.value, float) and c.key == "count" and 0 < c.value < 1:
+        fix = "write the instanceType that has a part of a GPU, such as g6f.large, in place of gpu"
+        return c.say("type", message, fix, "a node has whole GPUs; to share one, see sharing")
     return c.say("type", message, f"write for example {c.assign(c.example or '1')}")
 
 

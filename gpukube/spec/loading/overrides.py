@@ -195,7 +195,9 @@ class _Assignment:
         step = self.path[depth]
         if isinstance(step, str) and (node is None or isinstance(node, PositionedDict)):
             return self._into_mapping(node, step, depth)
-        raise _PathError(f"{render_path(self.path[:depth])} has no {render_path((step,))}", "shorten the path")
+        above = render_path(self.path[:depth])
+        fix = f"set the whole list: --set '{above}=[...]'" if node is None else "shorten the path"
+        raise _PathError(f"{above} has no {render_path((step,))}", fix)
 
     def _into_list(self, node: PositionedList, depth: int) -> PositionedList:
         items = node.clone()

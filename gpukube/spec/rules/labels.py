@@ -6,6 +6,7 @@ Lives here: what holds on every cloud. Must not live here: keys that one cloud r
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
@@ -79,7 +80,8 @@ def check_taints(s: Subject) -> Iterator[Finding]:
 
 def _bad_value(s: Subject, code: str, path: Path, value: str, expected: str) -> Finding:
     """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
-    near = re.sub("[^A-Za-z0-9_.-]+", "-", value)[:MOST_NAME].strip("-_.")
+    plain = unicodedata.normalize("NFKD", value.replace("ß", "ss")).encode("ascii", "ignore").decode()
+    near = re.sub("[^A-Za-z0-9_.-]+", "-", plain)[:MOST_NAME].strip("-_.")
     fix = (
         "set the variable to a value in this format"
         if s.at.origin.spellings.get(s.at.mark_at(path))

@@ -51,7 +51,7 @@ def _labels(target: Target) -> Iterator[Finding]:
             yield Finding("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
         elif _within(key, *_KUBELETS_OWN):
             yield _once_refused("eks-label", where, f'the label "{key}"')
-        if not value:
+        if not value and not reason:
             message, fix = f'the label "{key}" has no value', 'add a value, such as "true"'
             yield Finding(
                 "eks-label-value",
