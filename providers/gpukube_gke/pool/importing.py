@@ -87,8 +87,10 @@ def _with_form(found: dict[FieldPath, object]) -> dict[FieldPath, object]:
         return kept | {FieldPath(*FORM_FIELD, form): name}
     kept = {path: value for path, value in kept.items() if not path.is_below("upgrade")}
     forms = ("flexStart", "queued") if form == "flexStartQueued" else (form,)
-    duration = {"maxRunDuration": run} if run else {}
-    return kept | {FieldPath(*FORM_FIELD, one): dict(duration) for one in forms}
+    written: dict[FieldPath, object] = {FieldPath(*FORM_FIELD, one): {} for one in forms}
+    if run:  # of two forms the first has it for both
+        written[FieldPath(*FORM_FIELD, forms[0])] = {"maxRunDuration": run}
+    return kept | written
 
 
 def _per_zone(found: dict[FieldPath, object], observed: Observed) -> None:

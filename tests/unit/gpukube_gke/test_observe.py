@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.core.diff import diff_fields
-from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE
+from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE, FieldPath
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
+from gpukube_gke.pool.importing import chosen_fields
 from gpukube_gke.pool.observe import observe_pool
+from gpukube_gke.pool.purchase import FORM_FIELD, RUN_FIELD
+from tests.builders import make_observed
 from tests.unit.gpukube_gke.targets import ZONAL, desire, gke_target, reserved
 
 if TYPE_CHECKING:
@@ -217,3 +220,10 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["config", "autoscaling", "locations", "conditions", "status"]), JSON))
 def test_observe_when_the_answer_is_strange_does_not_break(native: dict[str, object]) -> None:
     assert observe_pool(native).fields
+
+
+def test_pool_when_it_is_flex_and_queued_then_imported_with_one_duration() -> None:
+    fields = {FORM_FIELD: "flexStartQueued", RUN_FIELD: "86400s"}
+    found = chosen_fields(make_observed(desire(gke_target()), fields=fields))
+    assert found[FieldPath(*FORM_FIELD, "flexStart")] == {"maxRunDuration": "86400s"}
+    assert found[FieldPath(*FORM_FIELD, "queued")] == {}
