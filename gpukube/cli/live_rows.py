@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STYLES: Final = {"done": "green", "failed": "red", "wait": "yellow", "verify": "cyan"}
 LEAST_ROWS: Final = 2
+_HANGING: Final = " " * 4
 
 
 class LiveRows:
@@ -70,9 +71,21 @@ class LiveRows:
         lines = [self._line(row, now, width) for row in shown]
         if hidden:
             lines.append(Text(_counted(hidden), style="dim"))
+        return Text("\n").join(self._fitted(lines))
+
+    def _fitted(self, lines: Sequence[Text]) -> Iterator[Text]:
+        """Break long lines at words as long as the screen has room for their further rows; cut the others."""
+        room = self._console.height - 1 - len(lines)
         for line in lines:
-            line.truncate(self._console.width, overflow="ellipsis")
-        return Text("\n").join(lines)
+            rows = line.wrap(self._console, self._console.width - len(_HANGING))
+            if line.cell_len > self._console.width and len(rows) - 1 <= room:
+                room -= len(rows) - 1
+                for row in rows:
+                    row.rstrip()
+                yield Text(f"\n{_HANGING}").join(rows)
+            else:
+                line.truncate(self._console.width, overflow="ellipsis")
+                yield line
 
     def _line(self, row: _Row, now: float, width: int) -> Text:
         event = row.event

@@ -333,8 +333,10 @@ def _lines(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> Iterator
 
 
 def _comment(text: str) -> Iterator[str]:
-    for line in wrap(text, _WIDTH):
-        yield f"  # {line}"
+    # An option stays beside its value, and whole: what stands in a comment is copied too.
+    glued = re.sub(r"(--[\w-]+) (?=[^-\s])", "\\1\0", text)
+    for line in wrap(glued, _WIDTH, break_on_hyphens=False, break_long_words=False):
+        yield "  # " + line.replace("\0", " ")
 
 
 def _pool_lines(data: SpecData) -> Iterator[str]:

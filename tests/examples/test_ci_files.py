@@ -139,3 +139,10 @@ def test_page_when_its_commands_are_run_in_order_then_all_succeed(shop: Shop, tm
     assert ended.code == 0, ended.log
     assert (tmp_path / "comment.md").read_text().startswith("<!-- gpukube:aks-timeslicing -->\n")
     assert all(any((tmp_path / "permissions" / part).iterdir()) for part in ("plan", "apply"))
+
+
+def test_action_when_it_runs_python_then_never_files_of_the_checkout() -> None:
+    """Without -I the checked-out pip.py or venv.py would be run, with the credentials of the sign-in step."""
+    lines = [line for line in ACTION.read_text().splitlines() if re.search(r'(PYTHON|/python)" ', line)]
+    assert lines
+    assert not [line for line in lines if not re.search(r'(PYTHON|/python)" -I ', line)]

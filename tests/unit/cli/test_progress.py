@@ -74,10 +74,22 @@ def test_rows_when_there_are_several_then_aligned_and_the_latest_word_of_each() 
     ]
 
 
-def test_rows_when_a_message_is_long_then_cut_to_the_width() -> None:
-    (row,) = screen(rows_of(event("x" * 200, phase="failed"), width=60), width=60)
-    assert len(row) == 60
-    assert row.endswith("…")
+WAIT = "node aks-t4-001: 1 pod left; waiting for budget ml/web: minAvailable 2 needs 2 of its 2 pods (since 5 min)"
+
+
+def test_rows_when_a_message_is_long_then_shown_whole_as_long_as_there_is_room() -> None:
+    shown = screen(rows_of(event(WAIT, phase="wait"), event("asks", pool="other")))
+    assert WAIT in " ".join(" ".join(shown).split())
+    assert max(map(len, shown)) <= 80
+    assert shown[1].startswith("    ")
+    assert shown[-1].startswith("train-aks/other")
+
+
+def test_rows_when_there_is_no_room_then_long_ones_are_cut_to_the_width() -> None:
+    rows = rows_of(*(event("x" * 200, phase="failed", pool=f"p{number}") for number in range(24)), width=60)
+    shown = screen(rows, width=60)
+    assert (len(shown), max(map(len, shown))) == (24, 60)
+    assert shown[-1].endswith("…")
 
 
 class Terminal(io.StringIO):
