@@ -281,7 +281,7 @@ CLASSES: Final[dict[str, str]] = {
     "quota": "The account's quota does not allow more of these machines.",
     "timeout": "The deadline passed; the cloud keeps working, and the same command resumes.",
     "conflict": "Something has another owner, is busy, or changed at the same time.",
-    "cloud-answer": "A cloud returned an empty answer about a cluster.",
+    "cloud-answer": "A cloud's answer is empty, or not one of its API.",
     "cloud": "A cloud's API, or the sandbox, refused or failed.",
     "cluster": "Anything else that went wrong with the Kubernetes API of a cluster.",
     "helm": "Anything else that Helm refuses.",

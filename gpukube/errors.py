@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "MISREAD",
     "SEVERITIES",
     "AccessError",
     "Busy",
@@ -80,6 +81,12 @@ Severity = Literal["error", "warning", "hint"]
 """Gravest first. An error cannot work, a warning probably won't, a hint works and costs more than it has to."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+MISREAD = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError)
+"""What SDKs and readers raise at an answer that is not the API's: a proxy's page, or values of another type.
+
+Caught only where answers are read; anywhere else these are defects.
+"""
 
 SHOWN_AT_MOST = 50
 """Findings printed in one run; the rest is counted."""

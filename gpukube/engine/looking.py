@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpukube.engine.documents.usage import used_devices
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.planning import ClusterPlan, Scope, plan_outside
+from gpukube.engine.run.calls import answers_of
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
@@ -119,12 +120,14 @@ def plan_clusters(
 def _plan_cluster(
     session: Session, prepared: Prepared, run: Run, scope: Scope, outside_known: OutsideKnown
 ) -> ClusterPlan:
-    plan = _look_at_cluster(session, prepared, run, scope, outside_known)
-    if not any(pool.replacement for pool in plan.pools):
-        return plan
-    from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - looks at nodes and quotas
+    # Values of an answer are read long after it came: whatever is wrong with them stays at this cluster.
+    with answers_of(session.provider.spec.title, session.cluster.key, "reading its pools"):
+        plan = _look_at_cluster(session, prepared, run, scope, outside_known)
+        if not any(pool.replacement for pool in plan.pools):
+            return plan
+        from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - looks at nodes and quotas
 
-    return with_replacements(plan, session, scope)
+        return with_replacements(plan, session, scope)
 
 
 def _look_at_cluster(

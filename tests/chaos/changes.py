@@ -174,11 +174,12 @@ def _written(stage: Stage, name: str, spec: Json) -> Path:
     return path
 
 
-def prepare(stage: Stage, cloud: Cloud, change: Change) -> None:
+def prepare(stage: Stage, cloud: Cloud, change: Change, *, made: bool = True) -> None:
     """Make what is declared before; write both specs."""
     before = _written(stage, "before.yaml", _spec(cloud, change, after=False))
     _written(stage, "after.yaml", _spec(cloud, change, after=True))
-    stage.made(before)
+    if made:
+        stage.made(before)
     if change.plane:
         daemon.upgrade_cluster(stage.info, "train", kubernetes_version=change.plane)
 

@@ -10,9 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import httpx2
-import msgspec
 from lightkube import ApiError
-from lightkube.core.exceptions import ConfigError
 from lightkube.generic_resource import (
     GenericGlobalResource,
     GenericNamespacedResource,
@@ -22,7 +20,7 @@ from lightkube.generic_resource import (
 from lightkube.types import CascadeType, PatchType
 
 from gpukube.cluster.kube.api_types import ApiType
-from gpukube.cluster.kube.failures import explain
+from gpukube.cluster.kube.failures import FAILURES, explain
 from gpukube.cluster.kube.lightkube_types import prepare_type
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.cluster.names import FIELD_MANAGER
@@ -166,7 +164,7 @@ class KubeCalls:
             if isinstance(error, ApiError) and error.response.status_code in _JUDGED:
                 return error.status.message or f"refused with code {error.response.status_code}"
             raise self._explained(doing, error) from error
-        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+        except FAILURES as error:
             raise self._explained(doing, error) from error
         return ""
 
@@ -248,7 +246,7 @@ class KubeCalls:
             if error.response.status_code == _NOT_FOUND:
                 return None
             raise self._explained(doing, error) from error
-        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+        except FAILURES as error:
             raise self._explained(doing, error) from error
 
     def _guarded(self, doing: str, call: Callable[[], object]) -> bool:
@@ -259,14 +257,14 @@ class KubeCalls:
             if error.response.status_code in (_NOT_FOUND, _CONFLICT):
                 return False
             raise self._explained(doing, error) from error
-        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+        except FAILURES as error:
             raise self._explained(doing, error) from error
         return True
 
     def _call(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T:
         try:
             return self._calls(self._server, doing, lambda: self._renewing(lambda: _once_more(call)), changes=changes)
-        except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+        except FAILURES as error:
             raise self._explained(doing, error) from error
 
     def _renewing(self, call: Callable[[], _T]) -> _T:

@@ -11,9 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import httpx2
-import msgspec
 from lightkube import ApiError
-from lightkube.core.exceptions import ConfigError
 from lightkube.models.authorization_v1 import ResourceAttributes, SelfSubjectAccessReviewSpec
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.operators import not_equal
@@ -25,6 +23,7 @@ from lightkube.types import PatchType
 from gpukube.cluster.kube.calls import UNAUTHORIZED, KubeCalls
 from gpukube.cluster.kube.connection import Connection
 from gpukube.cluster.kube.evictions import EvictionAnswer, eviction_answer
+from gpukube.cluster.kube.failures import FAILURES
 from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.cluster.kube.releases import HELM_OWNER, SUPERSEDED
@@ -317,7 +316,7 @@ class LightKube(KubeCalls):
                 if error.response.status_code != _CONFLICT:
                     raise self._explained(doing, error) from error
                 present = self.namespace_labels(name) or {}
-            except (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError) as error:
+            except FAILURES as error:
                 raise self._explained(doing, error) from error
         if present is not None and (missing := {k: v for k, v in labels.items() if present.get(k) != v}):
             patch = {"metadata": {"labels": missing}}

@@ -16,11 +16,13 @@ from lightkube.core.exceptions import ConfigError
 
 from gpukube.core.clocks import SET_CLOCK, wrong_clock
 from gpukube.core.permissions import PRINT_POLICY
-from gpukube.errors import AccessError, ClusterError
+from gpukube.errors import MISREAD, AccessError, ClusterError
 
 if TYPE_CHECKING:
     from gpukube.errors import Where
 
+FAILURES: Final = (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError, *MISREAD)
+"""What a call may raise: refusals, lost connections, and answers that are no Kubernetes API's."""
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _RIGHT: Final = re.compile(
@@ -70,7 +72,7 @@ def explain(where: Where, doing: str, error: Exception) -> AccessError | Cluster
             fix="run the kubeconfig's exec command by hand, or remove kubeconfig from the spec",
             code="kube-credentials",
         )
-    if isinstance(error, msgspec.MsgspecError):
+    if isinstance(error, (msgspec.MsgspecError, *MISREAD)) and not isinstance(error, OSError):
         return ClusterError(
             f"the answer is not from a Kubernetes API while {doing}",
             where=where,

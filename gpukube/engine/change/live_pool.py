@@ -18,6 +18,7 @@ from gpukube.core.marks import has_lost_marks
 from gpukube.core.plan import adopting_changes, find_changes, plan_pool
 from gpukube.core.values import Operation
 from gpukube.engine.change.proving import summarise
+from gpukube.engine.run.calls import answers_of
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import PoolReport
@@ -70,7 +71,12 @@ def attempt(plan: PoolPlan, session: Session, run: Run, work: Work) -> PoolRepor
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
     if run.clock.stopped:  # pools that queue: a call made now would not be waited for
         return _cut_short(plan, run)
-    return _guarded(plan, run, partial(work, plan, session, run))
+    return _guarded(plan, run, partial(_read_rightly, plan, session, partial(work, plan, session, run)))
+
+
+def _read_rightly(plan: PoolPlan, session: Session, step: Callable[[], PoolReport | Proof]) -> PoolReport | Proof:
+    with answers_of(session.provider.spec.title, str(plan.where), f"{plan.action} of the pool"):
+        return step()
 
 
 def _guarded(plan: PoolPlan, run: Run, step: Callable[[], PoolReport | Proof]) -> PoolReport | Proof:

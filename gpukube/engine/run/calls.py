@@ -16,14 +16,15 @@ import math
 import threading
 import time
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpukube.engine.run.clock import Stopped
-from gpukube.errors import WaitTimeout
+from gpukube.errors import MISREAD, CloudError, WaitTimeout
 from gpukube.patience import GIVEN_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.upgrades import NodeOffer
@@ -145,19 +146,49 @@ def are_left() -> bool:
     return any(thread.name == _THREAD for thread in threading.enumerate())
 
 
+@contextmanager
+def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
+    """Tell an answer that cannot be read from a defect: it comes from outside, whatever it is.
+
+    Args:
+        title: Name of the cloud.
+        where: Cluster or pool.
+        doing: What the answer was asked for.
+
+    Raises:
+        CloudError: The answer is not one of the API: a proxy's page, or values of another type.
+    """
+    try:
+        yield
+    except MISREAD as error:
+        raise CloudError(
+            f"the answer is not that of {title}: {doing}",
+            where=where,
+            fix="is a proxy in the way? check it and the endpoint; if there is none, report it with the trace of -v",
+            why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
+            code="cloud-answer",
+        ) from error
+
+
 class BoundedCloud:
-    """A cloud whose calls end with the run; otherwise as it is.
+    """A cloud whose calls end with the run, and whose answers are its own; otherwise as it is.
 
     Args:
         cloud: Who is called.
         cluster: Key of the cluster, for messages.
+        title: Name of the cloud, for messages.
         calls: Makes the calls.
     """
 
-    def __init__(self, cloud: Cloud, cluster: str, calls: Calls) -> None:
+    def __init__(self, cloud: Cloud, cluster: str, title: str, calls: Calls) -> None:
         self._cloud = cloud
         self._cluster = cluster
-        self._calls = calls
+        self._title = title
+        self._bounded = calls
+
+    def _calls(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
+        with answers_of(self._title, where, doing):
+            return self._bounded(where, doing, work, changes=changes)
 
     def identify(self) -> ClusterFacts:
         """See Cloud."""

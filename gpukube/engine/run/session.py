@@ -117,7 +117,7 @@ def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str
     try:
         for cluster in clusters:
             provider = load_provider(cluster.provider)
-            cloud = BoundedCloud(provider.connect(cluster, run.settings), cluster.key, run.calls)
+            cloud = BoundedCloud(provider.connect(cluster, run.settings), cluster.key, provider.spec.title, run.calls)
             sessions[cluster.key] = Session(cluster, provider, cloud, run.settings, calls=run.calls)
         with servers.kept():
             yield sessions

@@ -1,0 +1,163 @@
+"""One lost answer at any call of any command: the command, or the next one, brings its change about.
+
+Which calls there are is taken from the log of a run that nothing disturbs. Each that changes something in the cloud or
+in the cluster is struck in a run of its own, after it was done: once, and for the cloud also each time the SDK sends it
+again. Reads are struck all in one run, each once. All of it: `pytest tests/chaos/test_lost_answers.py -m ""`; -rP shows
+the counts.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube.sandbox import daemon
+from tests.chaos.changes import CHANGES, CLOUDS, POOL, Change, prepare, require_changed, start_change
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.chaos.stage import Ended, Stage
+
+NEVER = 9
+"""More than an SDK sends a call again."""
+PARTS = ("reads", "cloud once", "cloud each time", *(f"cluster {number}" for number in range(6)))
+"""Of the calls of a story, so that a run has a few of them."""
+READS = r"^/\\\?$|Action=(Get|Describe|List)|listCluster|accessreviews|accesstoken|/token"
+"""Posts that change nothing; those of AWS to / without an action are Service Quotas'."""
+COMMANDS = {
+    "create": Change({}, words=("create",)),
+    "release": Change({}, words=("release", POOL, "--yes")),
+    "drain": Change({}, words=("drain", POOL, "--yes")),
+    "adopt": Change({}, words=("create", "--adopt")),
+}
+"""What is not a change of a declared pool: by its name; `create` starts with nothing, `adopt` with a released pool."""
+STORIES = {
+    **{(name, what): COMMANDS[what] for name in CLOUDS for what in COMMANDS},
+    **{key: change for key, change in CHANGES.items() if key[1] != "prune"},
+}
+
+
+@dataclass(frozen=True, order=True)
+class Call:
+    """A call of a command: of which service, its method, a pattern of its path, and which of those."""
+
+    service: str
+    method: str
+    path: str
+    nth: int = 1
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing."""
+        return self.method in ("GET", "HEAD") or bool(re.search(READS, self.path))
+
+
+def part_of(calls: Sequence[Call], part: str) -> list[tuple[list[Call], int]]:
+    """Choose what is lost in each run of a part: some calls, each so often."""
+    changes = [call for call in calls if not call.is_read]
+    match part.split():
+        case ["reads"]:
+            return [(list(dict.fromkeys(replace(call, nth=1) for call in calls if call.is_read)), 1)]
+        case ["cloud", *how]:
+            times = 1 if how == ["once"] else NEVER
+            return [([call], times) for call in changes if call.service != "kube"]
+        case _:
+            inside = [([call], 1) for call in changes if call.service == "kube"]
+            return inside[int(part.split()[1]) :: 6]
+
+
+def calls_since(stage: Stage, mark: int, service: str) -> list[Call]:
+    """List the calls of a run; names that are made up each time are left out of the paths."""
+    counts: dict[Call, int] = {}
+    calls = []
+    for one in daemon.requests_since(stage.info, mark):
+        if one["service"] not in (service, "kube") or one["path"] == "/token":
+            continue
+        body = one["body"]
+        action = body.get("Action") if isinstance(body, dict) else None
+        path = str(one["path"])
+        pattern = (
+            f"Action={action}$" if action else r"/eviction\?" if path.endswith("/eviction") else re.escape(path) + r"\?"
+        )
+        call = Call(str(one["service"]), str(one["method"]), pattern)
+        counts[call] = counts.get(call, 0) + 1
+        calls.append(replace(call, nth=counts[call]))
+    return calls
+
+
+def begin(stage: Stage, name: str, what: str) -> None:
+    """Bring an empty sandbox to where the story begins."""
+    cloud, change = CLOUDS[name], STORIES[name, what]
+    daemon.reset(stage.info)
+    prepare(stage, cloud, change, made=what != "create")
+    if what == "drain":
+        stage.occupy(cloud.pool)
+    if what == "adopt":
+        ended = start_change(stage, cloud, COMMANDS["release"]).wait()
+        assert ended.code == 0, ended.said
+
+
+def require_done(stage: Stage, name: str, what: str, ended: Ended) -> None:
+    """What the command is for is so, and the spec says nothing else."""
+    cloud, change = CLOUDS[name], STORIES[name, what]
+    if what not in ("release", "drain"):
+        return require_changed(stage, cloud, change, ended)
+    assert ended.code == 0, ended.said
+    stage.require_polite(ended)
+    assert stage.pools() == {**cloud.others, cloud.pool: 2}
+    owned = [node for node in stage.nodes() if "gpukube.io/owner" in node.labels]
+    cordoned = [node for node in stage.nodes() if "node.kubernetes.io/unschedulable=:NoSchedule" in node.taints]
+    assert (len(owned), len(cordoned)) == ((0, 0) if what == "release" else (2, 2))
+    same = stage.run("pool", "plan", "diff", "-f", str(stage.home / "before.yaml"))
+    assert (same.code, "foreign-pool" in same.said) == ((1, True) if what == "release" else (0, False)), same.said
+    return None
+
+
+def strike(stage: Stage, name: str, what: str, calls: Sequence[Call], times: int) -> int:
+    """Run the story with these answers lost; again when it does not get over that itself. The code of the first run."""
+    cloud, change = CLOUDS[name], STORIES[name, what]
+    begin(stage, name, what)
+    for call in calls:
+        daemon.add_fault(
+            stage.info,
+            "drop-after",
+            service=call.service,
+            method=call.method,
+            path=call.path,
+            nth=call.nth,
+            times=times,
+        )
+    ended = first = start_change(stage, cloud, change).wait()
+    stage.require_polite(first)
+    assert stage.struck(), (calls, first.said)
+    daemon.clear_faults(stage.info)
+    if first.code != 0:
+        ended = start_change(stage, cloud, change).wait()
+    require_done(stage, name, what, ended)
+    return first.code
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.turns(len(PARTS) * len(STORIES))
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(("name", "what"), STORIES)
+def test_command_when_an_answer_is_lost_then_its_change_is_there_and_said(
+    stage: Stage, name: str, what: str, part: str
+) -> None:
+    begin(stage, name, what)
+    mark = len(daemon.requests_since(stage.info))
+    ended = start_change(stage, CLOUDS[name], STORIES[name, what]).wait()
+    lost = part_of(calls_since(stage, mark, CLOUDS[name].service), part)
+    require_done(stage, name, what, ended)
+    codes = [strike(stage, name, what, calls, times) for calls, times in lost]
+    struck = sum(len(calls) for calls, _ in lost)
+    sys.stdout.write(
+        f"lost answers: {name} {what}, {part}: {struck} calls, {sum(map(bool, codes))} left to the next run\n"
+    )
+    if part == "cloud once":  # the run itself looks after its changes
+        assert not any(codes), list(zip(lost, codes, strict=True))
