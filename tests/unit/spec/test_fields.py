@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN: dict[str, tuple[Path, str | None]] = {
     "text": (("image",), "bottlerocket"),
     "text that looks like a number": (("kubernetesVersion",), '"1.34"'),
-    "number": (("gpu", "count"), "8"),
+    "number": (("gpu", "count"), "1"),
     "list": (("zones",), "[us-east-1a, us-east-1b]"),
     "mapping of texts": (("tags",), "{cost-center: ml}"),
     "deep mapping with a boolean": (("gke",), "{config: {gvnic: {enabled: true}}}"),
