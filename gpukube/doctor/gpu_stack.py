@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 Failure = Literal["config", "crash", "image", "mount"]
-Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master"]
+Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master", "validator", "dcgm"]
 
 NFD_LABELS: Final = tuple(
     f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
@@ -49,6 +49,8 @@ _PARTS: Final[Mapping[Role, Part]] = {
     "mps": "mps",
     "mig-manager": "mig-manager",
     "nfd-worker": "nfd-worker",
+    "validator": "validator",
+    "dcgm": "dcgm",
 }
 """Roles of DaemonSets, whoever created them, in the words of the checks."""
 _DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (

@@ -8,8 +8,11 @@ from tests.cli.harness import EXAMPLES, Gpukube
 from tests.waiting import wait_for
 
 
-@pytest.mark.turns(4)
-@pytest.mark.parametrize("example", ["three-clouds", "gke-mps", "eks-bottlerocket-mig", "aks-mig-mixed"])
+@pytest.mark.turns(6)
+@pytest.mark.parametrize(
+    "example",
+    ["three-clouds", "gke-mps", "eks-bottlerocket-mig", "aks-mig-mixed", "aks-operator-driver", "gke-operator"],
+)
 def test_doctor_when_pools_were_just_created_then_nothing_is_found(example: str, gpukube: Gpukube) -> None:
     spec = EXAMPLES / f"{example}.yaml"
     gpukube.made("-f", spec)

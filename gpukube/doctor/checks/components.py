@@ -51,6 +51,8 @@ WITHOUT: Final = {
     "operator": "new nodes get no plugin, and changes of its ClusterPolicy have no effect",
     "nfd-worker": "nothing labels this node as a GPU node, so DaemonSets that select that label do not run on it",
     "nfd-master": "node features do not become labels, so new GPU nodes are not recognized",
+    "validator": "the operator's other parts wait on this node until driver, runtime and plugin pass its tests",
+    "dcgm": "the GPUs of this node have no metrics; they can be used all the same",
 }
 """Part -> what its absence means, where that is another thing than a node without a plugin."""
 _ZERO: Final = "the plugin does not run on the node, so the node advertises no GPU"

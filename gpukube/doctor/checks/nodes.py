@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.kube.views import ConditionView
+from gpukube.cluster.kube.views import ConditionView, devices_of
 from gpukube.cluster.proof.checks import HINDERING
 from gpukube.core.faults import fault
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.mig import explains_crash
-from gpukube.doctor.gpu_stack import gpu_nodes, unhealthy_devices
+from gpukube.doctor.gpu_stack import advertisers_on, gpu_nodes, unhealthy_devices
+from gpukube.gpu.catalog import find_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,10 @@ _HINDERED: Final = {
     "DiskPressure": "the kubelet evicts pods and takes no new ones: free its disk, or give the pool a larger one",
     "NetworkUnavailable": "the node has no route to the pod network, so no new pod starts there",
 }
+_TYPE: Final = "node.kubernetes.io/instance-type"
+_PRODUCT: Final = "nvidia.com/gpu.product"
+_REPLICAS: Final = "nvidia.com/gpu.replicas"
+_GPU: Final = "nvidia.com/gpu"
 _HARD: Final = ("NoSchedule", "NoExecute")
 _MOST_NAMED: Final = 5
 
@@ -141,6 +147,48 @@ def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
                 f"{node.name} --ignore-daemonsets --delete-emptydir-data",
                 (f"capacity {there}, allocatable {healthy}",),
             )
+
+
+@CHECKS.add(
+    "devices-missing",
+    title="nodes with fewer devices than their machine or their pool has",
+    consequence="the driver, or the MIG manager, does not see all GPUs: their share of the machine's price is lost",
+    link="https://docs.nvidia.com/deploy/xid-errors/index.html",
+    needs=("nodes", "daemonsets"),
+)
+def _missing(evidence: Evidence) -> Iterator[Fault]:
+    """Find GPUs that a plugin no longer lists at all; those that it lists as unhealthy are in the capacity."""
+    for node in gpu_nodes(evidence):
+        there = devices_of(node.capacity)
+        for name, due in _due(evidence, node).items():
+            if node.ready and 0 < there.get(name, 0) < due:
+                yield fault(
+                    f"node {node.name}",
+                    f"{there[name]} {name}, and its machine has {due}",
+                    "reboot or replace the node, emptied by: kubectl drain "
+                    f"{node.name} --ignore-daemonsets --delete-emptydir-data",
+                    (f"instance type {node.labels.get(_TYPE, '?')}",),
+                )
+
+
+def _due(evidence: Evidence, node: NodeView) -> dict[str, int]:
+    """Return the devices that a node should list: whole GPUs by its machine, MIG devices by the spec's promise.
+
+    Nothing where GPUs are shared, or a former layout may still be in force (as many devices as GPUs): other checks
+    tell about config entries and layouts.
+    """
+    marks = (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL))
+    pool = next((item for item in evidence.desired if (item.target.owner, item.target.pool) == marks), None)
+    machine = pool.target.machine if pool else find_machine(evidence.cluster.provider, node.labels.get(_TYPE, ""))
+    shown = devices_of(node.capacity)
+    if machine is None or machine.is_fractional or explains_crash(node) or len(advertisers_on(evidence, node)) > 1:
+        return {}
+    if pool is not None and pool.target.sharing.slicing is None and pool.target.sharing.mig is not None:
+        due = pool.promise.per_node
+        return {name: count for name, count in due.items() if shown.get(name, 0) != machine.devices}
+    whole = node.labels.get("nvidia.com/mig.strategy", "none") == "none" and "MIG" not in node.labels.get(_PRODUCT, "")
+    unshared = pool.target.sharing.slicing is None if pool else node.labels.get(_REPLICAS, "") == "1"
+    return {_GPU: machine.devices} if whole and unshared else {}
 
 
 @CHECKS.add(

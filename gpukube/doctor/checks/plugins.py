@@ -123,9 +123,13 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
         if part is None:
             continue
         for state in pod.view.containers:
-            if failure_of(state) != failure:
+            # Only the plugin's parts choose a config entry before they start.
+            seen = failure_of(state)
+            if ("crash" if seen == "config" and part not in _CONFIGURED else seen) != failure:
                 continue
-            if node is not None and part in ("plugin", "gfd", "mps"):
+            if part == "validator" and _is_explained(evidence, pod.view.node):
+                continue
+            if node is not None and part in _CONFIGURED:
                 # The label names an entry that is not there (configs), or the cut is under way or failed (mig).
                 if failure == "config" and config_key_of(evidence, node, item).wrong:
                     continue
@@ -139,7 +143,14 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
                 ),
                 (f"message: {state.message.splitlines()[0]}",) if state.message else (),
                 why=WITHOUT.get(part, ""),
+                severity="warning" if part == "dcgm" else "error",
             )
+
+
+def _is_explained(evidence: Evidence, node: str) -> bool:
+    """Return whether a plugin on a node fails, or is refused there: its validator waits for it."""
+    served = [pod for item in plugins(evidence) for pod in evidence.pods_on(node, item)]
+    return any(is_failing(state) for pod in served for state in pod.view.containers)
 
 
 def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
@@ -163,7 +174,9 @@ _READ: Final = {
 
 
 _READ_BESIDES: Final = "kubectl logs {pod} {place} -c {container} --previous"
-_BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager")
+_CONFIGURED: Final = ("plugin", "gfd", "mps")
+"""Parts that read the plugin's config entries."""
+_BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager", "dcgm", "validator")
 """Parts that need neither driver nor container runtime of NVIDIA's to start."""
 _REPOSITORIES: Final = {
     "nfd-worker": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
@@ -175,6 +188,8 @@ _OPERANDS: Final = {
     "gfd": "gfd.repository",
     "mps": "devicePlugin.repository",
     "mig-manager": "migManager.repository",
+    "validator": "validator.repository",
+    "dcgm": "dcgmExporter.repository",
 }
 """Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
 

@@ -35,6 +35,8 @@ _SHARED: Final = ".shared"
 _MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
 """mig1g.5gb, as a page of Azure's writes it in one sentence; a profile's + becomes a dot (docs: aks/gpu-multi-instance;
 NVIDIA/k8s-device-plugin internal/rm)."""
+_SLOW_S: Final = 600.0
+"""Large images over a slow line take minutes, in ContainerCreating too."""
 _ADMISSION: Final = "UnexpectedAdmissionError"
 _OUT_OF: Final = f"OutOf{_GPU.partition('/')[0]}"
 
@@ -211,9 +213,19 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"pod {pod}",
             f"it waits for {requests}: {reason or 'not seen by the scheduler yet'}",
-            mistakes[0].fix if mistakes else _way_out(reason, pod),
+            _apart(evidence, pod) or (mistakes[0].fix if mistakes else _way_out(reason, pod)),
             (*_names(evidence, pod), *(f"{rule_label(one.code)}: {one.seen}" for one in mistakes)),
         )
+
+
+def _apart(evidence: Evidence, pod: PodFacts) -> str:
+    """Return what to do about a pod that asks for names which no node has together; "" where one has."""
+    names = set(pod.view.devices)
+    if len(names) == 1 or any(
+        names <= {name for name, count in node.devices.items() if count} for node in evidence.nodes
+    ):
+        return ""
+    return f"request one name: no node has {' and '.join(sorted(names))} together, so free devices do not help"
 
 
 def _is_kept_by_cordon(evidence: Evidence, pod: PodFacts) -> bool:
@@ -267,6 +279,33 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
                 f"{pod.view.name} --namespace {pod.view.namespace}",
                 (pod.message,) if pod.message else (),
             )
+
+
+@CHECKS.add(
+    "pods-not-starting",
+    title="pods that have their GPUs and stay in ContainerCreating",
+    consequence="the GPUs are allocated and idle, and cost money",
+    link="https://kubernetes.io/docs/concepts/containers/runtime-class/#usage",
+)
+def _not_starting(evidence: Evidence) -> Iterator[Fault]:
+    for pod in evidence.pods:
+        view, age = pod.view, evidence.age_s(pod.created)
+        waits = view.devices and view.scheduled and view.phase == "Pending" and not view.terminating
+        creating = any(state.waiting == "ContainerCreating" for state in view.containers)
+        if not waits or not creating or age is None or age < _SLOW_S:
+            continue
+        said = evidence.refusals.get(("Pod", view.namespace, view.name), "")
+        handler = re.search(r'no runtime for "([^"]+)" is configured', said)
+        describe = f"kubectl describe pod {view.name} --namespace {view.namespace}"
+        yield fault(
+            f"pod {pod}",
+            f"it has not started on node {view.node} after {int(age // 60)} min",
+            f"its RuntimeClass has handler {handler[1]}, which the node's container runtime does not know: remove "
+            f"runtimeClassName from the pod's template, or use a node image with NVIDIA's container toolkit: {describe}"
+            if handler
+            else f"its events show what is missing: {describe}",
+            (said,) if said else (),
+        )
 
 
 @CHECKS.add(

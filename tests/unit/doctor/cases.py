@@ -670,6 +670,90 @@ CASES |= {
     ),
 }
 
+VALIDATOR = daemonset(
+    "nvidia-operator-validator",
+    "sh",
+    "gpu-operator",
+    {"app": "nvidia-operator-validator"},
+    image="gpu-operator:v26.7.0",
+)
+EXPORTER = daemonset(
+    "nvidia-dcgm-exporter", "dcgm-exporter", "gpu-operator", {"app": "nvidia-dcgm-exporter"}, image="x"
+)
+TYPE = "node.kubernetes.io/instance-type"
+STARTING = container(ready=False, waiting="ContainerCreating")
+CASES |= {
+    "validator crashes before it starts": (
+        "plugin-crashing",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, VALIDATOR, NFD_WORKER),
+            **OPERATING,
+            stack_pods=(
+                pod_of(OPERATED),
+                pod_of(NFD_WORKER),
+                failing(VALIDATOR, "CrashLoopBackOff", init=True),
+                pod_of_deployment(OPERATOR),
+            ),
+        ),
+    ),
+    "exporter crashes": (
+        "plugin-crashing",
+        patient(
+            TAKEN_UP,
+            daemonsets=(OPERATED, EXPORTER, NFD_WORKER),
+            **OPERATING,
+            stack_pods=(
+                pod_of(OPERATED),
+                pod_of(NFD_WORKER),
+                failing(EXPORTER, "CrashLoopBackOff"),
+                pod_of_deployment(OPERATOR),
+            ),
+        ),
+    ),
+    "pod of a runtime class without a handler": (
+        "pods-not-starting",
+        patient(
+            pods=(
+                replace(
+                    pod("job", devices={"nvidia.com/gpu": 1}, phase="Pending", ready=False, containers=(STARTING,)),
+                    created="2026-11-01T09:00:00Z",
+                ),
+            ),
+            refusals={("Pod", "team", "job"): 'failed: no runtime for "crun-vm" is configured'},
+            now=NOON,
+        ),
+    ),
+    "one GPU is gone": (
+        "devices-missing",
+        patient(
+            relabelled(
+                replace(GPU_NODE, capacity={"nvidia.com/gpu": "7"}, allocatable={"nvidia.com/gpu": "7"}),
+                **{TYPE: "Standard_ND96asr_v4", "nvidia.com/gpu.count": "7"},
+            )
+        ),
+    ),
+    "a name of each strategy": (
+        "pods-pending",
+        patient(
+            GPU_NODE,
+            replace(MIXED, name="gpu-2"),
+            stack_pods=(*RUNNING, *ON_TWO, pod_of(PLUGIN, "gpu-2")),
+            pods=(
+                pod(
+                    "w",
+                    devices={"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1},
+                    phase="Pending",
+                    node="",
+                    scheduled=False,
+                    ready=False,
+                    unschedulable="0/2 nodes are available: 1 Insufficient nvidia.com/gpu",
+                ),
+            ),
+        ),
+    ),
+}
+
 HEALTHY: dict[str, Evidence] = {
     "operator gone, its label left": patient(relabelled(GPU_NODE, **{"nvidia.com/mig.config": "all-disabled"})),
     "whole GPUs before the first cut": patient(

@@ -21,7 +21,7 @@ PARTS = {
     "NFD": (daemonset("nfd-worker", "nfd-worker"), "nfd-worker"),
     "operator's validator": (
         daemonset("nvidia-operator-validator", "sh", labels={"app": "nvidia-operator-validator"}),
-        None,
+        "validator",
     ),
     "another vendor's plugin": (daemonset("rdma-device-plugin", "k8s-rdma", image="rdma:1"), None),
     "a workload": (daemonset("fluent-bit", "fluent-bit", image="fluent-bit:3"), None),
