@@ -18,6 +18,7 @@ from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
 from gpukube.doctor.check import Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
+from gpukube.gpu.catalog import find_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,15 +37,17 @@ _MOST_NAMED: Final = 5
 CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
 
 
-def _is_scaled(pool: Observed) -> bool:
-    return MOST in pool.fields and pool.fields.get(LEAST) != pool.fields[MOST]
+def _is_scaled(evidence: Evidence, pool: Observed) -> bool:
+    """Return whether a pool with GPUs has bounds within which its number of nodes changes."""
+    has_gpus = bool(pool.owner) or find_machine(evidence.cluster.provider, pool.instance_type) is not None
+    return has_gpus and MOST in pool.fields and pool.fields.get(LEAST) != pool.fields[MOST]
 
 
 def kept_by_scaler(evidence: Evidence) -> list[PodFacts]:
     """List the GPU pods that wait for a node of an autoscaled pool, which nothing in the cluster starts."""
     if missing_scaler(evidence.cluster, evidence.seen) is None:
         return []
-    pools = [pool for _view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(pool)]
+    pools = [pool for _view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(evidence, pool)]
     return [
         pod
         for pod in evidence.pods
@@ -98,7 +101,7 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
     needs=("cloud", "pools", "deployments"),
 )
 def _nothing_scales(evidence: Evidence) -> Iterator[Fault]:
-    scaled = [(view, pool) for view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(pool)]
+    scaled = [(view, pool) for view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(evidence, pool)]
     scaler = missing_scaler(evidence.cluster, evidence.seen)
     if scaled and scaler:
         yield fault(

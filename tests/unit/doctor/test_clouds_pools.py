@@ -129,6 +129,9 @@ OLD = {**LABELS, "gpukube.io/pool": "old"}
 HEALTHY: dict[str, Evidence] = {
     "no pools": evidence_of("eks"),
     "an empty group": evidence_of("eks", eks_pool()),
+    "a group without GPUs that nothing scales": evidence_of(
+        "eks", eks_pool(instanceTypes=["m6i.large"], labels={}, taints=[]), scaled=False
+    ),
     "a group and its node": evidence_of("eks", EKS, seen=seen(CPU, node("eks"))),
     "an AKS pool": evidence_of("aks", aks_pool(count=1), seen=seen(CPU, node("aks"))),
     "a GKE pool": evidence_of("gke", gke_pool({"pool": {"initialNodeCount": 1}}), seen=seen(CPU, node("gke"))),
