@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.core_v1 import ConfigMap, Secret
 
+from gpukube.core.jsontree import text
 from tests.cli.harness import EXAMPLES, NAMESPACE
 
 if TYPE_CHECKING:
@@ -20,9 +22,10 @@ REMOVE = ("release", "remove", "-f", SLICED)
 
 def left(cluster: Cluster) -> list[str]:
     """Name what is in gpukube's namespace, but for what every namespace has."""
-    kinds = (DaemonSet, Deployment, ConfigMap, Secret)
-    found = [item.metadata for kind in kinds for item in cluster.client.list(kind, namespace=NAMESPACE)]
-    return sorted(str(meta.name) for meta in found if meta and meta.name != "kube-root-ca.crt")
+    kinds: tuple[type[Any], ...] = (DaemonSet, Deployment, ConfigMap, Secret)
+    found = [item.to_dict() for kind in kinds for item in cluster.client.list(kind, namespace=NAMESPACE)]
+    names = [text(item, "metadata", "name") for item in found]
+    return sorted(name for name in names if name != "kube-root-ca.crt")
 
 
 def test_remove_when_a_pool_needs_the_release_then_refused_by_name_and_it_stays(
@@ -40,8 +43,7 @@ def test_remove_when_the_last_pool_is_deleted_then_its_line_does_it_and_only_our
     gpukube: Gpukube, cluster: Cluster
 ) -> None:
     gpukube.made("-f", SLICED, "-f", CUSTOM)
-    theirs = ConfigMap.from_dict({"metadata": {"name": "theirs", "namespace": NAMESPACE}, "data": {"a": "b"}})
-    cluster.client.create(theirs)
+    cluster.client.create(ConfigMap(metadata=ObjectMeta(name="theirs", namespace=NAMESPACE), data={"a": "b"}))
     first = gpukube("pool", "delete", "t4shared", "-f", SLICED, "--yes")
     assert (first.code, "gpukube release remove" in first.out) == (0, False)
     last = gpukube("pool", "delete", "t4custom", "-f", CUSTOM, "--yes")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.helm.chart import ChartSource
 from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.releases import release_history
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
@@ -215,7 +214,7 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
 
 def _other_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
     """Say that types stay as they are, and how they become the chart's."""
-    source = replace(run.chart or ChartSource(), version=release.version, chart=release.chart)
+    source = replace(run.chart, version=release.version, chart=release.chart)
     return (
         f"{', '.join(names)}: not as in this chart, and left alone as others may use them; to renew: "
         f"helm show crds {source.show_words} | kubectl apply --server-side --force-conflicts -f -"

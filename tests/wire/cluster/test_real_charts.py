@@ -58,7 +58,7 @@ pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"{SWITCH} names no directory with {', '.join(MISSING)}"),
 ]
 THEIRS = "nvidia-device-plugin"
-BY_HAND = {
+BY_HAND: dict[str, dict[str, object]] = {
     "0.15.0": {"migStrategy": "single", "gfd": {"enabled": True}},  # as AKS's how-to for MIG pools does it
     "0.17.4": {"gfd": {"enabled": True}},
     "0.19.3": {"gfd": {"enabled": True}, "podAnnotations": {"team": "vision"}},
