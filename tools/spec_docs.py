@@ -36,6 +36,9 @@ with dots is written in brackets (`--set 'pools.a100mig.labels["example.com/team
 every pool: maps are merged, lists replaced, and a pool with an alternative (autoscaling instead of count, another
 kind of sharing) drops the default one.
 
+A file may have 5 MiB, 64 levels and 1,000 documents, and a mapping 20,000 keys (`yaml-limit`). A named pipe is refused,
+as nobody may ever write to it; `-` and `<(COMMAND)` are read.
+
 An unknown key is an error that suggests the nearest known one; [diagnostics](diagnostics/README.md) has every error,
 warning and hint. Native fields under `eks`, `aks` and `gke` are merged into the request last; a field whose change
 gpukube cannot classify is refused.

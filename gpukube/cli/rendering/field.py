@@ -83,7 +83,9 @@ def _faiths(found: Sequence[Faith]) -> Iterator[Line]:
     for feature in dict.fromkeys(faith["feature"] for faith in found):
         each = [faith for faith in found if faith["feature"] == feature]
         exact = [faith["provider"] for faith in each if faith["fidelity"] == "exact"]
-        yield Hung(Text(f"{_INDENT}{feature}: "), Text(f"exact on {', '.join(exact)}" if exact else "exact nowhere"))
+        yield Hung(
+            Text(f"{_INDENT}{feature}: "), Text(f"exact on {', '.join(exact)}" if exact else "native on no cloud")
+        )
         for faith in each:
             if faith["fidelity"] != "exact":
                 why = f" ({faith['reason']})" if faith["reason"] else ""
