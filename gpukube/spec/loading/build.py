@@ -65,8 +65,11 @@ class _Frame(_Head):
 _IN_DEFAULTS: Final = keys_of(PoolSettings)
 _FREE: Final = frozenset({*((provider,) for provider in PROVIDERS), ("devicePlugin", "values")})
 """Fields of a pool, or of the defaults, below which nothing is ours."""
-_WORKLOAD: Final = re.compile(r"v1$|apps/|batch/|ray\.io/|jobset\.x-k8s\.io/")
-"""API groups of workloads: such files are for `workload lint`."""
+_WORKLOAD: Final = re.compile(
+    r"(v1|apps/\S+|batch/\S+|ray\.io/\S+|jobset\.x-k8s\.io/\S+) "
+    r"(Pod|PodTemplate|\w*Set|Deployment|ReplicationController|(Cron)?Job|Ray\w+)"
+)
+"""API version and kind of what `workload lint` is for."""
 _NOBODY: Final = Metadata(name="unknown")
 """Owner of what is right in a spec that does not say whose it is."""
 
@@ -141,7 +144,7 @@ def build_spec(document: Document) -> Built:
     # A document of another kind altogether: more complaints would be noise.
     kind = root.get("kind")
     if isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root:
-        if not _WORKLOAD.match(str(root.get("apiVersion"))):
+        if not _WORKLOAD.fullmatch(f"{root.get('apiVersion')} {kind}"):
             built.validate(_Head, root, built.positions)
         else:
             fix = f"check it with: gpukube workload lint {document.origin.names[0]}"
