@@ -299,8 +299,8 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
 
 def _taints_of_pools(evidence: Evidence) -> set[Taint]:
     """Return the taints that the spec or a live pool of ours gives to nodes: the release is to tolerate them."""
-    pools = (*evidence.desired, *(pool for pool in evidence.live if pool.owner))
-    return {taint for pool in pools for taint in pool.effective_taints}
+    declared = {taint for pool in evidence.desired for taint in pool.effective_taints}
+    return declared | {taint for pool in evidence.live if pool.owner for taint in pool.effective_taints}
 
 
 @CHECKS.add(

@@ -207,7 +207,7 @@ def test_tolerations_when_somebody_took_them_off_then_the_taint_stays() -> None:
     bare = {**PLUGIN, "spec": {"template": {"spec": {**PLUGIN["spec"]["template"]["spec"], "tolerations": []}}}}
     made = replace(node("gpu-1", {**GPU_NODE.labels, **pool.labels}, {}), taints=pool.effective_taints)
     for changes in ({"live": (live,)}, {"live": (live,), "desired": (pool,)}, {"desired": (pool,)}):
-        seen = patient(made, daemonsets=(bare, NFD_WORKER), stack_pods=(), **changes)  # type: ignore[arg-type]  # test data
+        seen = patient(made, daemonsets=(bare, NFD_WORKER), stack_pods=(), **changes)
         (found,) = found_in(seen)["plugin-not-tolerating"]
         assert (found.fix, found.safe_fix) == ("gpukube pool apply -f SPEC", Reconcile())
 
