@@ -400,7 +400,7 @@ def pair_of(folder: Path, name: str) -> dict[str, str]:
     return {"client-certificate-data": certificate, "client-key-data": key}
 
 
-PAIRS = {
+PAIRS: dict[str, tuple[Callable[[dict[str, str], dict[str, str]], dict[str, str]], str]] = {
     "a pair": (lambda one, _: one, ""),
     "keys of two pairs": (
         lambda one, two: {**one, "client-key-data": two["client-key-data"]},
