@@ -13,7 +13,7 @@ from gpukube.engine.change.apply import Consent, apply_pools, require_consent
 from gpukube.engine.change.clusters import nothing_begun
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
-from gpukube.engine.change.holding import NOTHING_HELD, QuotaReads
+from gpukube.engine.change.holding import GROWING, NOTHING_HELD, STARTING, QuotaReads
 from gpukube.engine.change.pool_drain import drain_pools, plan_drain, undo_drains
 from gpukube.engine.change.proving import verify_pools
 from gpukube.engine.change.releasing import plan_release, release_pools
@@ -69,7 +69,7 @@ def create(  # noqa: PLR0913 - what a creation is made of
     prepared = prepared.narrowed()
     adopting = Scope(adopt=adopt, adopt_from=tuple(adopt_from), adopt_managed=adopt_managed)
     scope = replace(adopting, retire=False)  # the dry run fetches the chart
-    reads = None if ignore_quota else QuotaReads(("create",))
+    reads = None if ignore_quota else QuotaReads(STARTING)
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
         return create_pools(plans, sessions, run, _held(reads, plans, sessions, note))
@@ -136,8 +136,7 @@ def apply(  # noqa: PLR0913 - what an apply is made of
     scope = replace(scope, replace=consent.replace)  # the plan is made for the way that is consented to
     if saved is not None:
         require_place(saved, provenance(run))
-    actions = ("create", "update", "replace")
-    reads = None if scope.ignore_quota else QuotaReads(actions, beside=consent.replace == "surge")
+    reads = None if scope.ignore_quota else QuotaReads(GROWING, beside=consent.replace == "surge")
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
         if saved is not None:

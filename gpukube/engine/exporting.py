@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gpukube import __version__
 from gpukube.cluster.names import kind_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.core.exporting import Exporter
-    from gpukube.core.values import ClusterRef, Desired, Observed
+    from gpukube.core.values import Advertiser, ClusterRef, Desired, Observed
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.session import Session
     from gpukube.provider import Provider
@@ -103,7 +103,8 @@ def _as_marked(provider: Provider, desired: Desired, live: Observed) -> Desired:
     protect = live.labels.get(PROTECT_LABEL) == "true"
     target = replace(desired.target, owner=live.owner, pool=live.pool, protect=protect)
     there = {key: value for key, value in desired.ownership.labels.items() if live.labels.get(key) == value}
-    ownership = replace(desired.ownership, labels=there, advertiser=live.labels.get(ADVERTISER_LABEL, ""))
+    advertiser = cast("Advertiser", live.labels.get(ADVERTISER_LABEL) or "none")
+    ownership = replace(desired.ownership, labels=there, advertiser=advertiser)
     return provider.desired(target, ownership, desired.promise)
 
 

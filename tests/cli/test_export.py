@@ -103,7 +103,7 @@ def test_pool_when_it_is_live_and_owned_then_with_its_marks(gpukube: Gpukube) ->
 
 
 def test_pool_when_it_is_live_then_what_is_not_written_is_named() -> None:
-    pools = {
+    pools: dict[str, tuple[Target, dict[str, object]]] = {
         "gke": (gke_target(), {"config": {"confidentialNodes": {"enabled": True}, "machineType": "a2-highgpu-1g"}}),
         "aks": (make_target(), {"properties": {"messageOfTheDay": "aGk=", "networkProfile": {"allowedHostPorts": []}}}),
         "eks": (eks_target(), {"remoteAccess": {"ec2SshKey": "ops"}, "status": "ACTIVE"}),

@@ -37,6 +37,10 @@ Held: TypeAlias = Mapping[tuple[str, str], QuotaError]
 NOTHING_HELD: Final[Held] = MappingProxyType({})
 _Answer: TypeAlias = Mapping["CloudQuota", QuotaReading]
 
+STARTING: Final[tuple[Action, ...]] = ("create",)
+"""What `create` does that takes nodes."""
+GROWING: Final[tuple[Action, ...]] = ("create", "update", "replace")
+"""Likewise `apply`."""
 _PATIENCE_S: Final = 15.0
 """After everything else was read; a cloud that has not answered by then is not waited for."""
 _MOST_NAMED: Final = 3

@@ -62,7 +62,7 @@ def test_release_when_only_the_command_is_there_then_installed_upgraded_and_roll
     assert keeper.install_or_upgrade(second, second.revision).revision == 2
     assert plan_release([CUT], look(kube)).action == "none"
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(keeper._cluster.access.kubeconfig)
+    kubeconfig.write_text(keeper._cluster.access().kubeconfig)
     engine.rollback(kubeconfig, RELEASE_NAME, NAMESPACE, 1)
     back = look(kube).release_of(DEVICE_PLUGIN)
     assert back is not None
