@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpukube.catalog.prices import known_prices
+from gpukube.cli.stderr import tell
+from gpukube.core.prices import OLD_DAYS, old_days
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gpukube.cli.options import Choices
     from gpukube.cli.stage import Job
     from gpukube.core.prices import PriceBook
+    from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.plan.planning import ClusterPlan
 
 
@@ -24,3 +28,16 @@ def plan_prices(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> Pri
     from gpukube.catalog.live_prices import ask_clouds, wanted_of  # for this option alone
 
     return ask_clouds(known, wanted_of(plans), job.run.settings, job.run.clock)
+
+
+def tell_old_prices(choices: Choices, days: Iterable[str]) -> None:
+    """Say that prices of these days are old; in the sandbox nothing costs anything."""
+    today = datetime.now(UTC).date().isoformat()
+    if not choices.sandbox and (old := old_days(days, today)):
+        tell(f"note: prices of {old[0]} are older than {OLD_DAYS} days; newer ones: gpukube catalog refresh")
+
+
+def days_of(document: PlanDocument) -> list[str]:
+    """List the days of the prices of a plan's pools."""
+    pools = (pool for cluster in document["clusters"] for pool in cluster["pools"])
+    return [price["asOf"] for pool in pools if (price := pool["price"])]

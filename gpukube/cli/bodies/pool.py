@@ -15,7 +15,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import tell_first_pods
-from gpukube.cli.bodies.plan_prices import plan_prices
+from gpukube.cli.bodies.plan_prices import days_of, plan_prices, tell_old_prices
 from gpukube.cli.options import Choices
 from gpukube.cli.rendering.leaving import endless_words, leaving_lines
 from gpukube.cli.rendering.plan import endless_drains
@@ -66,6 +66,7 @@ def plan(choices: Choices) -> None:
     code = looking.plan_exit_code(plans)
     note_run(document, job, code)
     out.show(_as_shown(document, plans, choices.output), choices.output, verbose=choices.verbose)
+    tell_old_prices(choices, days_of(document))
     if choices.out:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.bodies.plan_prices import plan_prices
+from gpukube.cli.bodies.plan_prices import days_of, plan_prices, tell_old_prices
 from gpukube.cli.stage import note_run, open_job
 from gpukube.engine import looking
 from gpukube.engine.documents.listing import list_document, pool_document
@@ -35,6 +35,7 @@ def diff(choices: Choices) -> None:
     code = looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster)
     note_run(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
+    tell_old_prices(choices, days_of(document))
     raise typer.Exit(code)
 
 

@@ -10,6 +10,7 @@ import typer
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.catalog.prices import known_prices
 from gpukube.cli import output as out
+from gpukube.cli.bodies.plan_prices import tell_old_prices
 from gpukube.cli.stderr import tell
 from gpukube.core.prices import target_side
 from gpukube.engine import offline
@@ -64,7 +65,9 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         specs = offline.load(choices.files, sets=choices.sets)
         views = declared_clusters(prepare(specs, Filters(tuple(choices.clusters))))
     found = find_fit([with_prices(view, prices) for view in views], demands, unplaced)
-    out.show(fit_document(found, live=live, prices=prices), choices.output, verbose=choices.verbose)
+    document = fit_document(found, live=live, prices=prices)
+    out.show(document, choices.output, verbose=choices.verbose)
+    tell_old_prices(choices, (part["asOf"] for part in document["prices"]))
     for pool, what in dict.fromkeys(
         (use.node.offer.name, use.node.offer.on_request) for use in found.nodes if use.node.new and use.node.offer
     ):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.core.cloud_catalog import LivePrice
-from gpukube.core.prices import EMBEDDED, NOTHING, NodePrice, PriceBook, Side, Usd
+from gpukube.core.prices import EMBEDDED, NOTHING, NodePrice, PriceBook, Side, Usd, old_days
 from gpukube.engine.documents.prices import Prices, add_prices
 from gpukube.gpu.machines import require_machine
 from gpukube.gpu.models import parse_model
@@ -117,3 +117,10 @@ def test_side_when_of_any_size_then_price_times_nodes(usd: float, least: int, mo
     assert total is not None
     assert total.least == pytest.approx(usd * least, abs=1e-3)
     assert total.most == pytest.approx(usd * (least + more), abs=1e-3)
+
+
+def test_days_when_older_than_three_months_then_old() -> None:
+    assert old_days(["2026-06-18", "2026-08-25", "2026-08-24", "", "soon"], "2026-11-23") == (
+        "2026-06-18",
+        "2026-08-24",
+    )
