@@ -10,14 +10,13 @@ region says nothing. What is not known is unknown and never zero.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.fields import CAPACITY_TYPE, ZONES
 from gpukube.core.live import live_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from gpukube.core.cloud_catalog import LivePrice
     from gpukube.core.values import Desired, Observed, PoolPlan, Target
@@ -242,21 +241,3 @@ def target_side(desired: Desired) -> Side:
         least=target.nodes.minimum,
         most=target.nodes.maximum,
     )
-
-
-OLD_DAYS: Final = 90
-"""After so many days prices of a table are called old: clouds change them a few times a year."""
-
-
-def old_days(days: Iterable[str], today: str) -> tuple[str, ...]:
-    """Return those of some days, YYYY-MM-DD, that are older than OLD_DAYS; what is no day is passed over."""
-    now = date.fromisoformat(today)
-    found = []
-    for day in sorted(set(days)):
-        try:
-            age = now - date.fromisoformat(day)
-        except ValueError:
-            continue
-        if age.days > OLD_DAYS:
-            found.append(day)
-    return tuple(found)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
 
 from gpukube.catalog.prices import known_prices
 from gpukube.cli.stderr import tell
-from gpukube.core.prices import OLD_DAYS, old_days
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,3 +40,21 @@ def days_of(document: PlanDocument) -> list[str]:
     """List the days of the prices of a plan's pools."""
     pools = (pool for cluster in document["clusters"] for pool in cluster["pools"])
     return [price["asOf"] for pool in pools if (price := pool["price"])]
+
+
+OLD_DAYS: Final = 90
+"""After so many days prices of a table are called old: clouds change them a few times a year."""
+
+
+def old_days(days: Iterable[str], today: str) -> tuple[str, ...]:
+    """Return those of some days, YYYY-MM-DD, that are older than OLD_DAYS; what is no day is passed over."""
+    now = date.fromisoformat(today)
+    found = []
+    for day in sorted(set(days)):
+        try:
+            age = now - date.fromisoformat(day)
+        except ValueError:
+            continue
+        if age.days > OLD_DAYS:
+            found.append(day)
+    return tuple(found)

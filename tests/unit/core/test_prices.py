@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpukube.cli.bodies.plan_prices import old_days
 from gpukube.core.cloud_catalog import LivePrice
-from gpukube.core.prices import EMBEDDED, NOTHING, NodePrice, PriceBook, Side, Usd, old_days
+from gpukube.core.prices import EMBEDDED, NOTHING, NodePrice, PriceBook, Side, Usd
 from gpukube.engine.documents.prices import Prices, add_prices
 from gpukube.gpu.machines import require_machine
 from gpukube.gpu.models import parse_model
