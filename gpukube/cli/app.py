@@ -23,7 +23,6 @@ from gpukube.cli.completion import VARIABLE, quiet_and_short
 from gpukube.cli.lazy import lazy_group
 from gpukube.cli.stderr import tell
 from gpukube.errors import ExitCode, GpukubeError
-from gpukube.masking import shown_words, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     verbose = "-v" in arguments or "--verbose" in arguments
     try:
-        line = shlex.join(["gpukube", *shown_words(arguments)])
+        line = shlex.join(["gpukube", *_shown(arguments)])
         result = command_line().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
         return _usage(error, arguments)
@@ -118,6 +117,15 @@ def _run(arguments: Sequence[str]) -> int:
         _drop_unwritten()
         return ExitCode.ERROR
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _shown(arguments: Sequence[str]) -> Sequence[str]:
+    """Give the words of the command line without secrets; only an address can hold one."""
+    if not any(":" in word for word in arguments):
+        return arguments
+    from gpukube.masking import shown_words
+
+    return shown_words(arguments)
 
 
 @cache
@@ -142,9 +150,11 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
     group = command_line().commands["pool"]
-    if line := meant(shown_words(arguments), group.commands if isinstance(group, TyperGroup) else ()):
+    if line := meant(_shown(arguments), group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
+    from gpukube.masking import without_secrets  # a mistyped command line alone
+
     tell(without_secrets(message))
     return ExitCode.BAD_INPUT
 
