@@ -156,6 +156,7 @@ FIT: Final[Mapping[str, object]] = {
         }
         for group, line, never in (("", 7, 2), ("small", 30, 0))
     ],
+    "notPlaced": [],
     "nodes": [],
     "usdPerHour": None,
     "prices": [],

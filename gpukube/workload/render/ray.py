@@ -35,7 +35,7 @@ _SAMPLES: Final = (
     "https://github.com/ray-project/serve_config_examples/archive/b8af221bc0e5d6cc7daa0dd071295fd9e456e671.zip"
 )
 _STABLE_DIFFUSION: Final = "stable_diffusion.stable_diffusion:entrypoint"
-_REMOTE: Final = re.compile(r"(https|s3|gs|azure|abfss|hdfs|file)://\S+\.(zip|jar)")
+_REMOTE: Final = re.compile(r"[a-z][a-z0-9]*://\S+\.(zip|jar)")
 """Docs: docs.ray.io, ray-core/handling-dependencies (Remote URIs); file:// is a path in the image."""
 _UNBROKEN: Final = 1 << 30
 _ENTRYPOINT: Final = (

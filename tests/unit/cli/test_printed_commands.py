@@ -64,7 +64,7 @@ def what_is_wrong(words: list[str]) -> str:
         command = below
         words = words[1:]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    unknown = [word for word in words if word.startswith("-") and word.partition("=")[0] not in known]
+    unknown = [word for word in words if word.startswith("-") and word != "-" and word.partition("=")[0] not in known]
     return f"no option {', '.join(unknown)}" if unknown else ""
 
 

@@ -53,7 +53,7 @@ def screen(rows: LiveRows, width: int = 80) -> list[str]:
 
 
 def rows_of(*events: Event, width: int = 80) -> LiveRows:
-    rows = LiveRows(Console(file=io.StringIO(), width=width))
+    rows = LiveRows(Console(file=io.StringIO(), width=width, height=25))
     for one in events:
         rows(one)
     return rows

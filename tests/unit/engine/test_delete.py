@@ -83,7 +83,7 @@ LEFT: dict[str, tuple[Snapshot, str, str]] = {
     "its entry": (installed([CUT]), "failed", NOT_TIDIED),
     "its entry in the record alone": (replace(installed([CUT]), config_map={}), "failed", NOT_TIDIED),
     "a change that was cut off": (half_done([], "pending-upgrade"), "failed", NOT_TIDIED),
-    "nothing": (installed([]), "unchanged", ""),
+    "nothing": (installed([]), "unchanged", "to remove it: gpukube release remove"),
 }
 
 
