@@ -10,6 +10,7 @@ from gpukube.sandbox.clock import ManualClock
 from gpukube.sandbox.kube.store.kinds import CORE
 from gpukube.sandbox.kube.store.rbac import SANDBOX_ADMIN, Access, User, is_allowed, user_named
 from gpukube.sandbox.kube.store.store import Store
+from gpukube.sandbox.permits import PermitBook
 
 from .test_tables import ask, cluster
 
@@ -101,3 +102,19 @@ def test_impersonation_when_the_user_may_not_then_403() -> None:
 
     assert answer.status_code == 403
     assert 'cannot impersonate resource "users"' in answer.json()["message"]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_used_when_a_role_is_only_tried_then_what_it_grants_is_not_among_it(*, dry_run: bool) -> None:
+    book = PermitBook()
+    rules = [{"verbs": ["watch"], "apiGroups": [""], "resources": ["services/finalizers"]}]
+    role = {"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": "trial"}, "rules": rules}
+    query, agent = {"dryRun": "All"} if dry_run else {}, {"user-agent": "gpukube/1.0"}
+
+    said = ask(
+        cluster(), f"/apis/{GROUP}/v1/clusterroles", method="POST", json=role, params=query, headers=agent, permits=book
+    )
+
+    assert said.is_success
+    granted = set() if dry_run else {"watch services/finalizers"}
+    assert book.used == {f"create clusterroles.{GROUP}", *granted}

@@ -30,7 +30,7 @@ POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image":
 def ask(cluster: KubeCluster, path: str, **more: Any) -> httpx.Response:  # noqa: ANN401 -- as httpx has them
     async def send() -> httpx.Response:
         headers = {"authorization": f"Bearer {TOKEN}"} | more.pop("headers", {})
-        transport = httpx.ASGITransport(make_app(cluster))
+        transport = httpx.ASGITransport(make_app(cluster, more.pop("permits", None)))
         async with httpx.AsyncClient(transport=transport, base_url="http://kube", headers=headers) as client:
             return await client.request(more.pop("method", "GET"), path, **more)
 

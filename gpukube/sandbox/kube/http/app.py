@@ -243,12 +243,16 @@ class _Api:
     def _check_grant(
         self, user: User, target: Target, new: JsonObject, old: JsonObject | None, request: Request
     ) -> None:
-        """Refuse what grants more than its writer holds; what it grants is needed as if its writer did it."""
+        """Refuse what grants more than its writer holds; what it grants is needed as if its writer did it.
+
+        A dry run grants nothing: what it asks for is noted when the object is written, where it is written.
+        """
         grant = grant_of(self._store, target.kind, new, old)
         if grant is None:
             return
-        needed = (access_name(a.verb, a.resource, a.group, a.namespace) for a in grant.accesses() if a.resource)
-        self._permits.note(needed, request.scope["headers"])
+        if not read_options(request).dry_run:
+            needed = (access_name(a.verb, a.resource, a.group, a.namespace) for a in grant.accesses() if a.resource)
+            self._permits.note(needed, request.scope["headers"])
         check_grant(self._store, user, target.kind, new["metadata"]["name"], grant)
 
     async def _create(self, request: Request, target: Target, user: User) -> Response:
