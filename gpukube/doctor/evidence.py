@@ -34,6 +34,7 @@ Reading = Literal[
     "deployments",
     "pods",
     "releases",
+    "roles",
     "config-maps",
     "quotas",
     "policies",
@@ -106,6 +107,7 @@ class Evidence:
         refusals: (kind, namespace, name) -> the API server's last words, of DaemonSets whose pods are not created, and
             the kubelet's, of GPU pods that do not start.
         releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
+        roles_gone: (release, kind and name) of the roles and bindings that a release of ours made and that are gone.
         config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
         denied: Rights that the declared pools need and that we lack.
         tools: What this machine has; None when it was not checked.
@@ -126,6 +128,7 @@ class Evidence:
     limits: tuple[QuotaUse, ...] = ()
     refusals: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     releases: tuple[Release, ...] = ()
+    roles_gone: tuple[tuple[str, str], ...] = ()
     config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     denied: tuple[Right, ...] = ()
     tools: Tools | None = None

@@ -11,9 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cluster.kube.api_types import EVENTS, RELEASE_TYPES, ApiType
-from gpukube.cluster.kube.releases import newest, release_history
+from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
 from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.state.release_drift import find_drift, manifest_objects
+from gpukube.cluster.state.release_objects import live_objects
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, number, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
@@ -47,6 +49,7 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "deployments",
     "pods",
     "releases",
+    "roles",
     "config-maps",
     "quotas",
     "policies",
@@ -54,6 +57,7 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "events",
     "rights",
 )
+_ROLES: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _NOT_CREATED: Final = "FailedCreate"
 _NOT_STARTED: Final = "FailedCreatePodSandBox"
 """Reasons of events (kubernetes pkg/controller/daemon, pkg/kubelet/events)."""
@@ -89,6 +93,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         limits=_limits(session, desired, live, facts, inside["seen"]) if live is not None and facts else (),
         refusals=inside.get("events") or {},
         releases=inside.get("releases") or (),
+        roles_gone=inside.get("roles") or (),
         config_maps=inside.get("config-maps") or {},
         denied=inside.get("rights") or (),
         tools=tools,
@@ -153,8 +158,9 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
         troubles,
     )
     histories: Mapping[tuple[str, str], tuple[Release, ...]] = found.get("releases") or {}
-    latest = (newest(history) for _key, history in sorted(histories.items()))
-    return {**found, "releases": tuple(release for release in latest if release), "seen": _snapshot(found, views)}
+    latest = tuple(filter(None, (newest(history) for _key, history in sorted(histories.items()))))
+    found |= _read({"roles": partial(_roles_gone, kube, latest)}, troubles)
+    return {**found, "releases": latest, "seen": _snapshot(found, views)}
 
 
 def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
@@ -172,6 +178,17 @@ def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str,
         if name and namespace != NAMESPACE:
             found[namespace, name] = list(release_history(kube, name, namespace))
     return {key: tuple(history) for key, history in found.items()}
+
+
+def _roles_gone(kube: Kube, releases: Iterable[Release]) -> tuple[tuple[str, str], ...]:
+    """Find the roles and bindings that a release of ours made and that are gone: what is left runs, and may nothing."""
+    found: list[tuple[str, str]] = []
+    for release in releases:
+        if release.namespace == NAMESPACE and release.status == DEPLOYED:
+            made = [obj for obj in manifest_objects(release.manifest) if text(obj, "kind") in _ROLES]
+            drift = find_drift(made, live_objects(kube, release, _ROLES))
+            found += [(release.name, item.object) for item in drift if item.gone]
+    return tuple(found)
 
 
 def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str], dict[str, str]]:

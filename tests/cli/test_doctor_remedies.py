@@ -13,6 +13,7 @@ import yaml
 from lightkube.generic_resource import create_global_resource
 from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.core_v1 import ServiceAccount
+from lightkube.resources.rbac_authorization_v1 import ClusterRoleBinding
 from lightkube.types import PatchType
 
 from gpukube.sandbox import daemon, guard
@@ -80,6 +81,10 @@ ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
     "config map deleted": ("config-map-missing", lambda cluster: cluster.delete_config_map()),
     "GFD deleted": ("stack-part-gone", delete(f"{PLUGIN}-gpu-feature-discovery")),
     "MPS daemon deleted": ("stack-part-gone", delete(f"{PLUGIN}-mps-control-daemon")),
+    "binding of NFD deleted": (
+        "stack-role-gone",
+        lambda cluster: cluster.client.delete(ClusterRoleBinding, f"{PLUGIN}-node-feature-discovery"),
+    ),
     "NFD worker deleted": ("stack-part-gone", delete(NFD_WORKER)),
     "NFD worker sent elsewhere": ("stack-part-edited", lambda cluster: cluster.patch_daemonset(AWAY, NFD_WORKER)),
 }
@@ -198,6 +203,10 @@ def policy(**change: object) -> Callable[[Cluster], object]:
 
 OPERATOR_ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
     "operator scaled to 0": ("operator-down", replicas("gpu-operator", 0)),
+    "binding of the operator deleted": (
+        "stack-role-gone",
+        lambda cluster: cluster.client.delete(ClusterRoleBinding, "gpu-operator"),
+    ),
     "ClusterPolicy deleted": ("operator-down", lambda cluster: cluster.client.delete(POLICY, "cluster-policy")),
     "NFD worker sent elsewhere": ("stack-part-edited", lambda cluster: cluster.patch_daemonset(AWAY, OPERATOR_WORKER)),
     "MIG manager switched off": ("mig-label-without-manager", policy(migManager={"enabled": False})),

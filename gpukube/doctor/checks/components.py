@@ -119,6 +119,23 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
+@CHECKS.add(
+    "stack-role-gone",
+    title="roles and bindings of gpukube's release that no longer exist",
+    consequence="the pods that had these rights run on, and the Kubernetes API refuses their requests",
+    link="https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
+    needs=("releases", "roles"),
+)
+def _role_gone(evidence: Evidence) -> Iterator[Fault]:
+    for release, gone in evidence.roles_gone:
+        yield fault(
+            gone,
+            f"release {NAMESPACE}/{release} installed it, and it no longer exists",
+            _APPLY,
+            safe_fix=Reconcile() if evidence.desired else None,
+        )
+
+
 def _placing(item: WorkloadView) -> dict[str, object]:
     place = item.placement
     return {

@@ -164,7 +164,7 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
             if node.ready and 0 < there.get(name, 0) < due:
                 yield fault(
                     f"node {node.name}",
-                    f"{there[name]} {name}, and its machine has {due}",
+                    f"{there[name]} {name}, and it should have {due}",
                     "reboot or replace the node, emptied by: kubectl drain "
                     f"{node.name} --ignore-daemonsets --delete-emptydir-data",
                     (f"instance type {node.labels.get(_TYPE, '?')}",),

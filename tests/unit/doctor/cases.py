@@ -14,12 +14,13 @@ import yaml
 from gpukube.cluster.kube.views import ConditionView, Placement
 from gpukube.core.values import Taint
 from tests.builders import make_observed
-from tests.unit.cluster.builders import desire
+from tests.unit.cluster.builders import SINGLE, desire
 from tests.unit.doctor.patients import (
     CPU_NODE,
     ENTRIES,
     FOUR,
     GFD,
+    GPU_LABELS,
     GPU_NODE,
     GPU_TAINT,
     MPS_DAEMON,
@@ -88,6 +89,19 @@ def with_env(body: Body, **env: str) -> Body:
 def waiting(name: str, resource: str, count: int = 1, said: str = "0/2 nodes are available") -> PodFacts:
     return pod(
         name, devices={resource: count}, phase="Pending", node="", scheduled=False, ready=False, unschedulable=said
+    )
+
+
+def half_cut() -> Evidence:
+    """Make a cluster whose one node was promised 56 MIG devices and lists those of five GPUs."""
+    pool = desire(sharing=SINGLE)
+    live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=pool.labels)
+    marks = {**GPU_LABELS, **pool.labels, **{"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.count": "35"}}
+    return patient(
+        node("gpu-1", marks, {"nvidia.com/gpu": 35}),
+        live=(live,),
+        desired=(pool,),
+        entries={**ENTRIES, pool.ownership.config_key: "version: v1\nflags: {migStrategy: single}\n"},
     )
 
 
@@ -733,6 +747,11 @@ CASES |= {
             )
         ),
     ),
+    "role of ours is gone": (
+        "stack-role-gone",
+        patient(roles_gone=(("gpukube-nvidia-device-plugin", "ClusterRole gpukube-nvidia-device-plugin"),)),
+    ),
+    "half of a layout is cut": ("devices-missing", half_cut()),
     "a name of each strategy": (
         "pods-pending",
         patient(
