@@ -96,7 +96,7 @@ def half_cut() -> Evidence:
     """Make a cluster whose one node was promised 56 MIG devices and lists those of five GPUs."""
     pool = desire(sharing=SINGLE)
     live = make_observed(pool, owner=pool.target.owner, pool=pool.target.pool, labels=pool.labels)
-    marks = {**GPU_LABELS, **pool.labels, **{"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.count": "35"}}
+    marks = {**GPU_LABELS, **pool.labels, "nvidia.com/mig.strategy": "single", "nvidia.com/gpu.count": "35"}
     return patient(
         node("gpu-1", marks, {"nvidia.com/gpu": 35}),
         live=(live,),
