@@ -41,8 +41,8 @@ def probes(cluster: Cluster) -> list[str]:
 
 
 SEEN = {
-    "aks-mig-single": ("A100 SXM4 40GB", "MIG 1g.5gb", "sees 1g.5gb (MIG-"),
-    "aks-mig-mixed": ("A100 SXM4 40GB", "MIG 1g.5gb", "sees 1g.5gb (MIG-"),
+    "aks-mig-single": ("A100-SXM4-40GB", "MIG 1g.5gb", "sees 1g.5gb (MIG-"),
+    "aks-mig-mixed": ("A100-SXM4-40GB", "MIG 1g.5gb", "sees 1g.5gb (MIG-"),
     "aks-timeslicing": ("Tesla T4", "", "sees Tesla T4 (GPU-"),
     "aks-spot-autoscaling": ("A100 80GB", "", "sees NVIDIA A100 80GB"),
     "aks-custom-taint": ("Tesla T4", "", "sees Tesla T4 (GPU-"),

@@ -70,7 +70,7 @@ def test_listing_when_an_instance_is_shown_then_numbered_from_zero() -> None:
     machine.pods["u"] = start_run({"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [body]}}, 0.0)
     allocate(machine, machine.pods["u"])
     assert listing(machine, machine.pods["u"]) == [
-        "GPU 0: NVIDIA A100 SXM4 40GB (UUID: GPU-n-0)",
+        "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-n-0)",
         "  MIG 1g.5gb      Device  0: (UUID: MIG-n-0-1)",
     ]
 

@@ -9,7 +9,8 @@ NVIDIA MIG User Guide (the listing).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from gpukube.sandbox.kube.nodes.hardware import find_model
 from gpukube.sandbox.kube.nodes.plugin import devices_of
@@ -17,6 +18,9 @@ from gpukube.sandbox.kube.nodes.plugin import devices_of
 if TYPE_CHECKING:
     from gpukube.sandbox.kube.nodes.machines import Machine
     from gpukube.sandbox.kube.nodes.podruns import PodRun
+
+_BUS: Final = re.compile(r" (SXM\d|PCIE) (?=\d)")
+"""The one place where the driver itself writes hyphens: NVIDIA A100-SXM4-40GB, but NVIDIA A100 80GB PCIe."""
 
 
 def listing(machine: Machine, run: PodRun) -> list[str]:
@@ -33,7 +37,7 @@ def listing(machine: Machine, run: PodRun) -> list[str]:
     given = {device for devices in run.held.values() for device in devices}
     if not given:
         given = {(index, None) for index in range(len(layouts))}
-    product = find_model(gpu.model).product.replace("-", " ")
+    product = _BUS.sub(r"-\1-", find_model(gpu.model).product.replace("-", " "))
     lines: list[str] = []
     for number, index in enumerate(sorted({device[0] for device in given})):
         lines.append(f"GPU {number}: {product} (UUID: GPU-{machine.shape.name}-{index})")
