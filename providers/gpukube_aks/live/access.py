@@ -26,6 +26,8 @@ from gpukube.kubeconfig import KubeconfigError, parse_kubeconfig
 from gpukube_aks.live.failures import explain, explained
 
 if TYPE_CHECKING:
+    from azure.identity import DefaultAzureCredential
+
     from gpukube.core.values import ClusterRef, KubeAccess
     from gpukube_aks.live.sdk import AksSdk, Credential
 
@@ -51,21 +53,14 @@ class AzureCredential:
     """
 
     def __init__(self, tenant: str, authority: str) -> None:
-        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - 90 ms that an emulated Azure has no use for
-
         self._tenant = tenant
-        others = [tenant] if tenant else []
+        self._authority = authority
         elsewhere = os.environ.get("AZURE_AUTHORITY_HOST", "")
         if not authority and elsewhere:
             # azure-identity adds https:// to a bare host, and answers http:// with a ValueError without saying where.
             url = elsewhere if "://" in elsewhere else f"https://{elsewhere}"
             require_safe(url, "AKS", source="AZURE_AUTHORITY_HOST", carries="a client secret")
-        self._chain = DefaultAzureCredential(
-            authority=authority or None,
-            exclude_interactive_browser_credential=True,
-            process_timeout=_TOOL_S,
-            additionally_allowed_tenants=others,
-        )
+        self._chain = self._sign_in()
         self._lock = threading.Lock()
         self._tokens: dict[tuple[str | None, ...], AccessToken] = {}
 
@@ -86,6 +81,26 @@ class AzureCredential:
                 known = self._chain.get_token(*scopes, claims=claims, tenant_id=tenant, enable_cae=enable_cae)
                 self._tokens[key] = known
             return known
+
+    def renew(self, refused: str) -> None:
+        """Forget a token that Azure refused; another thread's newer one stays.
+
+        The chain is made anew: the credentials in it keep tokens in memory too, and would give the same one again.
+        """
+        with self._lock:
+            if any(known.token == refused for known in self._tokens.values()):
+                self._tokens.clear()
+                self._chain = self._sign_in()
+
+    def _sign_in(self) -> DefaultAzureCredential:
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - 90 ms that an emulated Azure has no use for
+
+        return DefaultAzureCredential(
+            authority=self._authority or None,
+            exclude_interactive_browser_credential=True,
+            process_timeout=_TOOL_S,
+            additionally_allowed_tenants=[self._tenant] if self._tenant else [],
+        )
 
 
 @cache

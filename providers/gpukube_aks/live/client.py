@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from azure.core import AzureClouds, MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.core.pipeline.policies import HeadersPolicy, SansIOHTTPPolicy
-from azure.core.rest import HttpRequest
+from azure.core.pipeline.policies import HeadersPolicy, HTTPPolicy, SansIOHTTPPolicy
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
 from azure.mgmt.core.tools import get_arm_endpoints
@@ -39,11 +39,10 @@ from gpukube_aks.pool.translate import CREATE, DELETE
 from gpukube_aks.rules.cluster import check_cluster, read_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from azure.core.credentials import TokenCredential
-    from azure.core.pipeline import PipelineResponse
-    from azure.core.rest import HttpResponse
+    from azure.core.pipeline import PipelineRequest, PipelineResponse
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
@@ -70,6 +69,7 @@ _RETRY_MOST_S: Final = 60
 _UNREADABLE: Final = frozenset({403, 404})
 """Of an operation: it is kept for a while only, and belongs to the subscription, where a role on a resource group does
 not reach (microsoft/azure-container-apps#215)."""
+_UNAUTHORIZED: Final = 401
 _PRECONDITION: Final = 412
 _NOT_READY: Final = frozenset({"Creating", "Deleting", "Starting", "Stopping"})
 
@@ -108,7 +108,7 @@ def _real_client(
         endpoint.url or PUBLIC_URL,
         credential_scopes=scopes,
         retry_backoff_factor=_RETRY_FACTOR_S,
-        **_session(settings),
+        **_session(settings, credential.renew),
     )
 
 
@@ -121,7 +121,7 @@ def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) 
         authentication_policy=HeadersPolicy({"Authorization": f"Bearer {EMULATED_TOKEN}"}),
         use_env_settings=False,
         retry_backoff_factor=_RETRY_FACTOR_EMULATED_S,
-        **_session(settings),
+        **_session(settings, lambda _: None),  # the dummy token is as good the second time
     )
 
 
@@ -137,17 +137,41 @@ class _StillWanted(SansIOHTTPPolicy[object, object]):
         require_wanted(request)
 
 
+class _Renewed(HTTPPolicy[HttpRequest, HttpResponse]):
+    """Sends a call that was refused with 401 once more, with a new token: a refused call has had no effect.
+
+    It stands before the SDK's authentication policy, which answers challenges for claims itself, and asks for a token
+    again after each 401 (azure-core, BearerTokenCredentialPolicy.send).
+
+    Args:
+        renew: Forgets the token that was refused.
+    """
+
+    def __init__(self, renew: Callable[[str], None]) -> None:
+        super().__init__()
+        self._renew = renew
+
+    def send(self, request: PipelineRequest[HttpRequest]) -> PipelineResponse[HttpRequest, HttpResponse]:
+        """See HTTPPolicy."""
+        response = self.next.send(request)
+        if response.http_response.status_code != _UNAUTHORIZED:
+            return response
+        require_wanted()
+        self._renew(request.http_request.headers.get("Authorization", "").removeprefix("Bearer "))
+        return self.next.send(request)
+
+
 class _Session(TypedDict):
     connection_timeout: float
     read_timeout: float
     retry_total: int
     retry_backoff_max: int
     permit_redirects: bool
-    per_retry_policies: list[SansIOHTTPPolicy[object, object]]
+    per_retry_policies: list[SansIOHTTPPolicy[object, object] | HTTPPolicy[HttpRequest, HttpResponse]]
     user_agent: str
 
 
-def _session(settings: Settings) -> _Session:
+def _session(settings: Settings, renew: Callable[[str], None]) -> _Session:
     """Time-outs and retries of every call.
 
     Azure answers 429 with Retry-After and a bucket that refills once a minute (docs: aks/quotas-skus-regions); the SDK
@@ -159,7 +183,7 @@ def _session(settings: Settings) -> _Session:
         "retry_total": _RETRIES,
         "retry_backoff_max": _RETRY_MOST_S,
         "permit_redirects": False,
-        "per_retry_policies": [_StillWanted()],
+        "per_retry_policies": [_StillWanted(), _Renewed(renew)],
         "user_agent": f"gpukube/{__version__}",
     }
 

@@ -26,6 +26,7 @@ from botocore.credentials import (
     CredentialProvider,
     CredentialResolver,
     DeferredRefreshableCredentials,
+    RefreshableCredentials,
 )
 from botocore.exceptions import NoCredentialsError
 from botocore.loaders import JSONFileLoader, Loader, create_loader
@@ -210,10 +211,38 @@ class AwsClients:
                         self._boto = boto3.Session(botocore_session=self._session(), region_name=self._region)
                     client = self._boto.client(service, endpoint_url=self._endpoint or None, config=self._config)
                     client.meta.events.register("before-send", require_wanted)  # before each try
+                    client.meta.events.register("needs-retry", partial(_renewed, self._session()))
                     self._clients[service] = client
             return self._clients[service]
 
 
+def _renewed(session: Session, response: Any, request_dict: dict[str, Any], **_: object) -> int | None:  # noqa: ANN401
+    """Get new keys where AWS says that these have ended, and let the call be signed and sent again, once.
+
+    botocore renews keys by their date alone, and has no public call for it. Keys that were given as they are cannot be
+    renewed: their refusal stays.
+
+    Returns:
+        Seconds to wait before the next try; None leaves it to others (botocore, Endpoint._needs_retry).
+    """
+    code = response[1].get("Error", {}).get("Code") if response else ""
+    if code not in _EXPIRED or _RENEWED in request_dict["context"]:
+        return None
+    credentials = session.get_credentials()
+    if not isinstance(credentials, RefreshableCredentials):
+        return None
+    request_dict["context"][_RENEWED] = True
+    renewable: Any = credentials
+    try:
+        with renewable._refresh_lock:  # noqa: SLF001
+            renewable._protected_refresh(is_mandatory=True)  # noqa: SLF001
+    except RuntimeError:  # the new keys have ended too, by this machine's clock: AWS's refusal says more
+        return None
+    return 0
+
+
+_RENEWED: Final = "gpukube_renewed"
+_EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
 _MAKING: Final = threading.Lock()
 """A session is not safe to make clients with from several threads (docs: boto3/latest/guide, sessions)."""
 
@@ -425,6 +454,13 @@ def _require_safe(**sent: Any) -> None:  # noqa: ANN401 - botocore's form of a h
     require_safe(sent["request"].url, "EKS", source=source, carries="a signed request and its session token")
 
 
+class _KeepsNothing(dict[str, Any]):
+    """A cache that keeps nothing: the credentials keep themselves, and what is renewed must be new."""
+
+    def __setitem__(self, key: str, value: object) -> None:
+        """Forget it."""
+
+
 class _RoleProvider(CredentialProvider):
     """Assumes a role with the credentials of another session, and again before they end."""
 
@@ -446,6 +482,7 @@ class _RoleProvider(CredentialProvider):
             found,
             self._role,
             extra_args={"RoleSessionName": "gpukube"},
+            cache=_KeepsNothing(),
         )
         return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method=self.METHOD)
 

@@ -72,6 +72,16 @@ class GoogleIdentity:
                 credentials.refresh(Request())  # type: ignore[no-untyped-call]  # google-auth has no types
             return str(credentials.token)
 
+    def renew(self) -> None:
+        """Get a new access token in place of one that was refused.
+
+        Raises:
+            google.auth.exceptions.GoogleAuthError: These credentials cannot.
+        """
+        credentials = self.credentials()
+        with self._lock:
+            credentials.refresh(Request())  # type: ignore[no-untyped-call]  # google-auth has no types
+
     def _find(self) -> Credentials:
         found, _ = google.auth.default(scopes=[SCOPE])
         if not self._impersonate:
@@ -107,6 +117,9 @@ class EmulatedIdentity:
             answer = session.post(f"{self._base}/token", data={"assertion": "sandbox"}, timeout=self._timeout_s)
             answer.raise_for_status()
             return str(tree(answer.json()).get("access_token", ""))
+
+    def renew(self) -> None:
+        """Nothing is to be done: the dummy token is as good the second time."""
 
 
 def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Identity) -> KubeAccess:

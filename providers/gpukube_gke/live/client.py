@@ -11,12 +11,13 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 import grpc  # type: ignore[import-untyped]  # ships no types
 import requests
-from google.api_core.exceptions import NotFound
+from google.api_core.exceptions import NotFound, Unauthenticated
 from google.api_core.gapic_v1.client_info import ClientInfo
 from google.api_core.retry import Retry
 from google.auth.transport.requests import AuthorizedSession
@@ -71,6 +72,7 @@ _RETRY_TOTAL_S: Final = 120.0
 _REPEATS_EMULATED: Final = 7
 """A port of this machine that does not answer in so many tries, some seconds, will not in two minutes either. Counted,
 because on a machine that stands still for a while the seconds pass without a try."""
+_DUMMY_LASTS: Final = timedelta(hours=1)
 _READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
 
 
@@ -117,8 +119,11 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
         signed = grpc.intercept_channel(channel, _WithToken())
         tunnel = ClusterManagerGrpcTransport(channel=signed, client_info=_info())
         return cast("GkeSdk", wire.ClusterManagerClient(transport=tunnel, client_info=_info()))
+    credentials = TokenCredentials(  # type: ignore[no-untyped-call]  # google-auth has no types
+        EMULATED_TOKEN, refresh_handler=_dummy_again
+    )
     client = wire.ClusterManagerClient(
-        credentials=TokenCredentials(EMULATED_TOKEN),  # type: ignore[no-untyped-call]  # google-auth has no types
+        credentials=credentials,
         transport="rest",
         client_options={"api_endpoint": endpoint.url},
         client_info=_info(),
@@ -127,6 +132,12 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
     if isinstance(transport, ClusterManagerRestTransport):
         transport._session.trust_env = False  # noqa: SLF001 - the SDK has no other way to keep proxies out
     return cast("GkeSdk", client)
+
+
+def _dummy_again(request: object, scopes: object) -> tuple[str, datetime]:
+    """Renew the dummy token; google-auth wants the end in UTC without a zone."""
+    del request, scopes
+    return EMULATED_TOKEN, datetime.now(UTC).replace(tzinfo=None) + _DUMMY_LASTS
 
 
 def _info() -> ClientInfo:
@@ -321,13 +332,22 @@ class GkeCloud:
         return session
 
     def _retry(self, passes: Callable[[BaseException], bool]) -> Retry:
-        """Make the retry of one call."""
+        """Make the retry of one call; over gRPC also with a new token, once: over REST google-auth renews it itself."""
+        renewals = iter((self._identity.renew,))
+
+        def passes_renewed(error: BaseException) -> bool:
+            if isinstance(error, Unauthenticated) and (renew := next(renewals, None)):  # REST raises its base class
+                require_wanted()
+                renew()
+                return True  # a refused call has had no effect
+            return passes(error)
+
         if not self._is_emulated:
-            return Retry(passes, _RETRY_FIRST_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+            return Retry(passes_renewed, _RETRY_FIRST_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
         left = iter(range(_REPEATS_EMULATED))
 
         def passes_still(error: BaseException) -> bool:
-            return passes(error) and next(left, None) is not None
+            return passes_renewed(error) and next(left, None) is not None
 
         return Retry(passes_still, _RETRY_FIRST_EMULATED_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
 

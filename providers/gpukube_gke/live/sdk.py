@@ -75,3 +75,6 @@ class Identity(Protocol):
 
     def token(self) -> str:
         """Get an access token that is good for a while."""
+
+    def renew(self) -> None:
+        """Replace an access token that was refused."""

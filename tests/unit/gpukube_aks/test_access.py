@@ -234,6 +234,18 @@ def test_azure_credential_when_its_token_runs_out_gets_another(az_calls: Path, m
     assert len(az_calls.read_text().splitlines()) == 2
 
 
+def test_azure_credential_when_its_token_was_refused_gets_another_unless_it_has(az_calls: Path) -> None:
+    credential = AzureCredential("", "")
+    refused = credential.get_token("a/.default").token
+    credential.renew("another one, that a sibling replaced")
+    credential.get_token("a/.default")
+    assert len(az_calls.read_text().splitlines()) == 1
+
+    credential.renew(refused)
+    credential.get_token("a/.default")
+    assert len(az_calls.read_text().splitlines()) == 2
+
+
 def test_shared_credential_when_asked_twice_is_one_per_tenant() -> None:
     assert shared_credential("one.example", "") is shared_credential("one.example", "")
     assert shared_credential("one.example", "") is not shared_credential("two.example", "")

@@ -19,10 +19,14 @@ class FakeIdentity:
     """Gives one token."""
 
     asked: int = 0
+    renewed: int = 0
 
     def token(self) -> str:
         self.asked += 1
         return "ya29.token"
+
+    def renew(self) -> None:
+        self.renewed += 1
 
 
 @dataclass

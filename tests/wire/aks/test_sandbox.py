@@ -400,6 +400,18 @@ def test_delete_when_it_fails_once_converges(fault: str, cloud: AksCloud, follow
     assert [pool.name for pool in cloud.pools()] == ["nodepool1"]
 
 
+@pytest.mark.parametrize("strike", [{"service": "arm"}, LIST, PUT, OPERATION], ids=["first", "list", "put", "poll"])
+def test_call_when_its_token_ran_out_then_made_once_more(
+    strike: dict[str, str], cloud: AksCloud, follow: Follow, sandbox: SandboxInfo
+) -> None:
+    daemon.add_fault(sandbox, "status", status=401, code="ExpiredAuthenticationToken", **strike)
+
+    assert cloud.identify().ready
+    assert cloud.pools()
+    assert follow(cloud, cloud.send(desire(MIG).create)).done
+    assert [fault["struck"] for fault in daemon.list_faults(sandbox)] == [1]
+
+
 @pytest.mark.parametrize(
     ("status", "code", "ours"),
     [(401, "InvalidAuthenticationToken", "access"), (403, "AuthorizationFailed", "permission")],

@@ -132,6 +132,47 @@ def test_identify_when_a_role_is_assumed_is_that_role(connect: Connect, sandbox:
     assert "AssumeRole" in str(daemon.requests_since(sandbox))
 
 
+ENDED = {"service": "aws", "status": 403, "code": "ExpiredTokenException"}
+
+
+@pytest.mark.parametrize(
+    "strike",
+    [
+        {"method": "GET", "path": r"/clusters/train\?"},
+        {"code": "ExpiredToken", "path": "Action=CreateLaunchTemplate$"},
+        {"method": "POST", "path": r"/clusters/train/node-groups\?"},
+    ],
+    ids=["first", "EC2", "create"],
+)
+def test_call_when_its_keys_ended_then_made_once_more_with_new_ones(
+    connect: Connect, sandbox: SandboxInfo, strike: dict[str, str], follow: Follow
+) -> None:
+    cloud = connect(replace(CLUSTER, identity={**CLUSTER.identity, "roleArn": f"arn:aws:iam::{ACCOUNT}:role/gpukube"}))
+    cloud.identify()  # assumes the role
+    mark = len(daemon.requests_since(sandbox))
+    daemon.add_fault(sandbox, "status", **{**ENDED, **strike})
+
+    assert cloud.identify().ready
+    assert follow(cloud, cloud.send(wanted(cloud, eks_target(T4)).create)).done
+    assert [fault["struck"] for fault in daemon.list_faults(sandbox)] == [1]
+    assert str(daemon.requests_since(sandbox, mark)).count("AssumeRole") == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "times"), [("", 1), (f"arn:aws:iam::{ACCOUNT}:role/gpukube", 0)], ids=["given", "role"]
+)
+def test_call_when_new_keys_are_not_to_be_had_or_no_help_then_an_access_error(
+    connect: Connect, sandbox: SandboxInfo, role: str, times: int
+) -> None:
+    daemon.add_fault(sandbox, "status", times=times, path=r"/clusters/train\?", **ENDED)
+
+    with pytest.raises(AccessError) as caught:
+        connect(replace(CLUSTER, identity={**CLUSTER.identity, "roleArn": role})).identify()
+
+    assert code_of(caught.value) == "access"
+    assert len([fault for fault in daemon.list_faults(sandbox) if fault["struck"] == (2 if role else 1)]) == 1
+
+
 @pytest.mark.parametrize("place", [{"name": "nobody"}, {"region": "eu-west-1"}], ids=["name", "region"])
 def test_identify_when_there_is_no_such_cluster_says_so(connect: Connect, place: dict[str, str]) -> None:
     identity = {**CLUSTER.identity, "region": place.get("region", REGION)}

@@ -257,6 +257,30 @@ def test_read_when_the_service_fails_once_is_repeated(sandbox: SandboxInfo, clou
     assert cloud.identify().ready
 
 
+@pytest.mark.parametrize(
+    "strike",
+    [{}, {"method": "GET", "path": "/nodePools"}, CREATE, {"path": "/operations"}],
+    ids=["first", "list", "create", "poll"],
+)
+def test_call_when_its_token_ran_out_then_made_once_more(
+    sandbox: SandboxInfo, cloud: GkeCloud, follow: Follow, strike: dict[str, str]
+) -> None:
+    daemon.add_fault(sandbox, "status", status=401, code="UNAUTHENTICATED", **{"service": "gke", **strike})
+
+    assert cloud.identify().ready
+    assert cloud.pools()
+    assert create(cloud, gke_target(), follow)[1].done
+    assert [fault["struck"] for fault in daemon.list_faults(sandbox)] == [1]
+
+
+def test_call_when_every_token_is_refused_then_an_access_error(sandbox: SandboxInfo, cloud: GkeCloud) -> None:
+    daemon.add_fault(sandbox, "status", service="gke", status=401, times=0)
+
+    with pytest.raises(AccessError) as caught:
+        cloud.identify()
+    assert code_of(caught.value) == "access"
+
+
 def test_zone_when_it_lacks_the_gpu_is_told_with_the_remedy(
     sandbox: SandboxInfo, connect: Connect, follow: Follow
 ) -> None:
