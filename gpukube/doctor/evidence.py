@@ -39,6 +39,7 @@ Reading = Literal[
     "quotas",
     "policies",
     "dra",
+    "runtime-classes",
     "events",
     "rights",
 ]
@@ -108,6 +109,7 @@ class Evidence:
             the kubelet's, of GPU pods that do not start.
         releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
         roles_gone: (release, kind and name) of the roles and bindings that a release of ours made and that are gone.
+        runtime_classes: Those that there are, where a DaemonSet of the stack names one; else None.
         config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
         denied: Rights that the declared pools need and that we lack.
         tools: What this machine has; None when it was not checked.
@@ -129,6 +131,7 @@ class Evidence:
     refusals: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     releases: tuple[Release, ...] = ()
     roles_gone: tuple[tuple[str, str], ...] = ()
+    runtime_classes: tuple[str, ...] | None = None
     config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     denied: tuple[Right, ...] = ()
     tools: Tools | None = None

@@ -19,7 +19,7 @@ from gpukube.cluster.state.release_objects import live_objects
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, number, text, texts, tree
 from gpukube.doctor.evidence import Evidence, PodFacts, Quota
-from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of
+from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of, runtime_class_of
 from gpukube.doctor.rights import check_rights, rights_for
 from gpukube.engine.plan.quotas import growth_needs, quotas_for
 from gpukube.engine.run.fanout import run_all
@@ -54,6 +54,7 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "quotas",
     "policies",
     "dra",
+    "runtime-classes",
     "events",
     "rights",
 )
@@ -94,6 +95,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         refusals=inside.get("events") or {},
         releases=inside.get("releases") or (),
         roles_gone=inside.get("roles") or (),
+        runtime_classes=inside.get("runtime-classes"),
         config_maps=inside.get("config-maps") or {},
         denied=inside.get("rights") or (),
         tools=tools,
@@ -153,6 +155,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
         {
             "releases": partial(_histories, kube, workloads),
             "config-maps": partial(_config_maps, kube, found.get("daemonsets") or ()),
+            "runtime-classes": partial(_runtime_classes, kube, found.get("daemonsets") or ()),
             "events": partial(_refusals, kube, found.get("daemonsets") or (), found.get("pods") or ()),
         },
         troubles,
@@ -189,6 +192,13 @@ def _roles_gone(kube: Kube, releases: Iterable[Release]) -> tuple[tuple[str, str
             drift = find_drift(made, live_objects(kube, release, _ROLES))
             found += [(release.name, item.object) for item in drift if item.gone]
     return tuple(found)
+
+
+def _runtime_classes(kube: Kube, daemonsets: Iterable[Tree]) -> tuple[str, ...] | None:
+    """Read the names of the RuntimeClasses, only where a DaemonSet of the stack names one."""
+    if any(runtime_class_of(item) for item in daemonsets if part_of(workload_view(item, "DaemonSet"))):
+        return kube.object_names("node.k8s.io", "runtimeclasses", ("v1",))
+    return None
 
 
 def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str], dict[str, str]]:

@@ -175,6 +175,11 @@ def unhealthy_devices(evidence: Evidence, node: NodeView) -> dict[str, tuple[int
     }
 
 
+def runtime_class_of(daemonset: Tree) -> str:
+    """Return the RuntimeClass that a DaemonSet's pods name, "" for none."""
+    return text(daemonset, "spec", "template", "spec", "runtimeClassName")
+
+
 def config_maps_of(daemonset: Tree) -> set[tuple[str, str]]:
     """List the ConfigMaps that a DaemonSet's pods mount, as (namespace, name)."""
     namespace = text(daemonset, "metadata", "namespace")

@@ -185,6 +185,7 @@ def test_remedy_when_it_is_run_as_printed_then_the_finding_goes(
 
 
 POLICY = create_global_resource("nvidia.com", "v1", "ClusterPolicy", "clusterpolicies")
+RUNTIME_CLASS = create_global_resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
 OPERATED = EXAMPLES / "eks-mig.yaml"
 OPERATOR_WORKER = "gpukube-gpu-operator-node-feature-discovery-worker"
 
@@ -206,6 +207,10 @@ OPERATOR_ILLS: dict[str, tuple[str, Callable[[Cluster], object]]] = {
     "binding of the operator deleted": (
         "stack-role-gone",
         lambda cluster: cluster.client.delete(ClusterRoleBinding, "gpu-operator"),
+    ),
+    "RuntimeClass deleted": (
+        "runtime-class-gone",
+        lambda cluster: cluster.client.delete(RUNTIME_CLASS, "nvidia"),
     ),
     "ClusterPolicy deleted": ("operator-down", lambda cluster: cluster.client.delete(POLICY, "cluster-policy")),
     "NFD worker sent elsewhere": ("stack-part-edited", lambda cluster: cluster.patch_daemonset(AWAY, OPERATOR_WORKER)),

@@ -26,6 +26,7 @@ from gpukube.doctor.gpu_stack import (
     plugins,
     pods_of_deployment,
     release_of,
+    runtime_class_of,
     workloads_of,
 )
 
@@ -212,6 +213,31 @@ def restore_runtime_class(evidence: Evidence, name: str) -> str:
     if not operators:
         return f"create RuntimeClass {name}, with the handler of the nodes' container runtime"
     return f"kubectl rollout restart deployment/{operators[0].name} --namespace {operators[0].namespace}"
+
+
+@CHECKS.add(
+    "runtime-class-gone",
+    title="RuntimeClasses that DaemonSets of the stack name and that do not exist",
+    consequence="the pods there run on, and the API server refuses every new one: after a restart, on a new node",
+    link="https://kubernetes.io/docs/concepts/containers/runtime-class/",
+    needs=("daemonsets", "deployments", "runtime-classes"),
+)
+def _runtime_class_gone(evidence: Evidence) -> Iterator[Fault]:
+    """Find them while nothing has been refused yet; then the check of refused pods has the API server's words."""
+    named: dict[str, list[str]] = {}
+    for item in evidence.seen.daemonsets:
+        name = runtime_class_of(evidence.manifest(item)) if part_of(item) else ""
+        if name and evidence.runtime_classes is not None and name not in evidence.runtime_classes:
+            named.setdefault(name, []).append(str(item))
+    refused = " ".join(evidence.refusals.values())
+    for name, users in named.items():
+        if f'RuntimeClass "{name}" not found' not in refused:
+            yield fault(
+                f"RuntimeClass {name}",
+                f"{users[0]} names it, and it does not exist",
+                restore_runtime_class(evidence, name),
+                tuple(f"{user} names it" for user in users[1:]),
+            )
 
 
 def is_operator_down(evidence: Evidence) -> bool:

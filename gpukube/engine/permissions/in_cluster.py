@@ -146,6 +146,12 @@ RULES: Final = (
         without="the doctor skips checks of quotas",
     ),
     KubeRule(
+        rule=RoleRule("list", "runtimeclasses", "node.k8s.io"),
+        purpose="to see whether what the pods of the stack name is there",
+        source=_API,
+        without="the doctor skips that check",
+    ),
+    KubeRule(
         rule=RoleRule("list", "events"),
         purpose="to say why pods of a plugin are not created, or GPU pods do not start",
         source=_API,

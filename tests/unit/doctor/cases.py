@@ -751,6 +751,10 @@ CASES |= {
         "stack-role-gone",
         patient(roles_gone=(("gpukube-nvidia-device-plugin", "ClusterRole gpukube-nvidia-device-plugin"),)),
     ),
+    "RuntimeClass is gone": (
+        "runtime-class-gone",
+        patient(daemonsets=(changed(PLUGIN, runtimeClassName="nvidia"), NFD_WORKER), runtime_classes=("runc",)),
+    ),
     "half of a layout is cut": ("devices-missing", half_cut()),
     "a name of each strategy": (
         "pods-pending",
