@@ -6,7 +6,7 @@ Lives here: the stories, their specs, the end of each. Must not live here: proce
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,9 @@ CLOUDS = {
             ("POST", "Action=CreateLaunchTemplateVersion"),
             ("POST", "Action=ModifyLaunchTemplate"),
             ("POST", "Action=DeleteLaunchTemplate"),
+            ("POST", "/tags/"),
+            ("DELETE", "/tags/"),
+            ("POST", "Action=(Create|Delete)Tags$"),
         ),
         rolled={"disk": {"sizeGiB": 150}},
         replaced={"instanceType": "g4dn.2xlarge"},
@@ -102,13 +105,14 @@ class Change:
     Attributes:
         after: Fields of the pool that are declared afterwards.
         before: Fields that are declared before.
-        words: The command after `gpukube pool`; the pool's name is put where POOL stands.
+        words: The command after `gpukube` and its group; the pool's name is put where POOL stands.
         beside: Whether another pool is declared, before and afterwards.
         gone: Whether the pool itself is no longer declared afterwards.
         nodes: Machines of the pool in the end.
         devices: On each of them.
         suffix: Of the pool's name in the cloud in the end.
         plane: What the control plane is upgraded to before, and the nodes afterwards.
+        group: Of commands.
     """
 
     after: Json
@@ -120,6 +124,7 @@ class Change:
     devices: int = 4
     suffix: str = ""
     plane: str = ""
+    group: str = "pool"
 
     @property
     def is_apply(self) -> bool:
@@ -156,11 +161,25 @@ def _changes() -> dict[tuple[str, str], Change]:
 
 CHANGES = _changes()
 """By cloud and name."""
+COMMANDS = {
+    "create": Change({}, words=("create",)),
+    "release": Change({}, words=("release", POOL, "--yes")),
+    "adopt": Change({}, words=("create", "--adopt")),
+    "drain": Change({}, words=("drain", POOL, "--yes")),
+    "undo": Change({}, words=("drain", POOL, "--undo", "--yes")),
+    "remove": Change({}, words=("remove", "--yes"), group="release"),
+}
+"""What is not a change of a declared pool, by its name; see `begin` for what each starts with."""
+STORIES = {**{(name, what): COMMANDS[what] for name in CLOUDS for what in COMMANDS}, **CHANGES}
+OPERATOR = replace(CLOUDS["gke"], example="gke-operator", pool="l4own")
+"""GKE has a release of ours only with its own plugin left out."""
+OCCUPIED = ("drain", "undo")
+"""Stories of a pool with pods."""
 
 
 def _spec(cloud: Cloud, change: Change, *, after: bool) -> Json:
     spec: Json = yaml.safe_load((EXAMPLES / f"{cloud.example}.yaml").read_text())
-    (pool,) = spec["pools"]
+    (pool,) = [one for one in spec["pools"] if one["name"] == cloud.pool]
     beside = copy.deepcopy(pool) | {"name": BESIDE} | HALVED
     pool.update(change.after if after else change.before)
     declared = [] if after and change.gone else [pool]
@@ -194,7 +213,7 @@ def start_change(stage: Stage, cloud: Cloud, change: Change, *more: str) -> Star
     """Ask for the change."""
     words = [cloud.pool if word == POOL else word for word in change.words]
     spec = stage.home / ("after.yaml" if change.is_apply else "before.yaml")
-    return stage.start("pool", *words, "-f", str(spec), "-o", "json", *more)
+    return stage.start(change.group, *words, "-f", str(spec), "-o", "json", *more)
 
 
 def require_changed(stage: Stage, cloud: Cloud, change: Change, ended: Ended) -> None:
@@ -265,3 +284,53 @@ def _require_release(stage: Stage) -> None:
         keys = stage.config_keys()
         assert named <= keys, (named, keys)
         assert len(keys - named) == 1, (named, keys)
+
+
+# Commands besides
+
+
+def cloud_of(name: str, what: str) -> Cloud:
+    """Give the cloud of a story, with its pool."""
+    return OPERATOR if (name, what) == ("gke", "remove") else CLOUDS[name]
+
+
+def begin(stage: Stage, name: str, what: str, *, occupied: bool = False) -> None:
+    """Bring an empty sandbox to where the story begins.
+
+    `create` starts with nothing, `adopt` with a released pool, `undo` with a drained one, `remove` with the release
+    alone and an object of others beside it.
+    """
+    cloud, change = cloud_of(name, what), STORIES[name, what]
+    daemon.reset(stage.info)
+    prepare(stage, cloud, change, made=what != "create")
+    if occupied or what in OCCUPIED:
+        stage.occupy(cloud.pool)
+    if first := {"adopt": "release", "undo": "drain"}.get(what):
+        ended = start_change(stage, cloud, COMMANDS[first]).wait()
+        assert ended.code == 0, ended.said
+    if what == "remove":
+        ended = stage.run("pool", "delete", cloud.pool, "--yes", "-f", str(stage.home / "before.yaml"))
+        assert (ended.code, len(stage.objects()) > 1) == (0, True), ended.said
+        stage.lay_theirs()
+
+
+def require_done(stage: Stage, name: str, what: str, ended: Ended) -> None:
+    """What the command is for is so, and the spec says nothing else."""
+    cloud, change = cloud_of(name, what), STORIES[name, what]
+    if what not in ("release", "drain", "undo", "remove"):
+        return require_changed(stage, cloud, change, ended)
+    assert ended.code == 0, ended.said
+    stage.require_polite(ended)
+    stage.require_private()
+    ours = [] if what == "remove" else [cloud.pool]
+    assert stage.pools() == {**cloud.others, **dict.fromkeys(ours, 2)}
+    owned = [node for node in stage.nodes() if "gpukube.io/owner" in node.labels]
+    cordoned = [node for node in stage.nodes() if "node.kubernetes.io/unschedulable=:NoSchedule" in node.taints]
+    expected = {"release": (0, 0), "drain": (2, 2), "undo": (2, 0), "remove": (0, 0)}
+    assert (len(owned), len(cordoned)) == expected[what]
+    if what == "remove":
+        assert (stage.releases(), stage.objects()) == ([], set())
+    same = stage.run("pool", "plan", "diff", "-f", str(stage.home / "before.yaml"))
+    code = 2 if what in ("release", "remove") else 0
+    assert (same.code, "foreign-pool" in same.said) == (code, what == "release"), same.said
+    return None

@@ -15,7 +15,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 import httpx
 import yaml
@@ -38,6 +38,8 @@ NAMESPACE = "gpukube-system"
 LONGEST_S = 240.0
 """For a process that ends by itself: it does everything that is asked of it, on a machine that stalls now and then."""
 HELM_AGENT = "Helm"
+MARK = "gpukube.io/"
+THEIRS = "theirs"
 KINDS = (
     "apis/apps/v1/daemonsets",
     "apis/apps/v1/deployments",
@@ -364,6 +366,39 @@ class Stage:
                 return sum(item["status"]["phase"] == "Running" for item in answer.raise_for_status().json()["items"])
 
             wait_for(lambda: running() == 2)
+
+    def lay_theirs(self) -> None:
+        """Put an object of others into gpukube's namespace."""
+        with self._kube() as client:
+            made = {"metadata": {"name": THEIRS}, "data": {"a": "b"}}
+            client.post(f"/api/v1/namespaces/{NAMESPACE}/configmaps", json=made).raise_for_status()
+
+    def foreign(self) -> list[object]:
+        """What is not ours, as it is stored: nodes without our marks, their pools as the cloud has them, an object."""
+        with self._kube() as client:
+            items = client.get("/api/v1/nodes").raise_for_status().json()["items"]
+            theirs = client.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{THEIRS}").json()
+            meta = theirs.get("metadata", {})
+        nodes = [item for item in items if not any(key.startswith(MARK) for key in item["metadata"]["labels"])]
+        names = {item["metadata"]["name"] for item in nodes}
+        pools = [
+            pool
+            for cluster in self.clusters()
+            for pool in cast("list[Json]", cluster["pools"])
+            if names & {str(node) for node in cast("list[object]", pool["nodes"])}
+        ]
+        kept = ("name", "uid", "labels", "annotations")  # kubelets renew the rest all the time
+        nodes = [[{key: node["metadata"].get(key) for key in kept}, node["spec"]] for node in nodes]
+        return [*pools, *nodes, (meta.get("uid"), meta.get("resourceVersion"), theirs.get("data"))]
+
+    def evictions(self, mark: int = 0) -> dict[str, int]:
+        """By pod, evictions that reached the cluster after a request of the log."""
+        paths = [
+            str(one["path"])
+            for one in daemon.requests_since(self.info, mark)
+            if str(one["path"]).endswith("/eviction") and one["fault"] != "hang"
+        ]
+        return {path: paths.count(path) for path in paths}
 
     def clusters(self) -> list[Json]:
         """All clusters, as the status shows them."""

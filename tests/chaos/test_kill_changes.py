@@ -1,4 +1,4 @@
-"""Killed at any change of the cloud and run again, `pool apply`, `pool delete` and `pool scale` converge.
+"""Killed at any change of the cloud or the cluster and run again, commands that change pools and releases converge.
 
 A story is killed at its first change, not processed; then at the same change, processed and not answered; then at
 the next one; and so on, until a run ends by itself.
@@ -8,13 +8,26 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from gpukube.sandbox import daemon
-from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_change
+from tests.chaos.changes import (
+    CHANGES,
+    CLOUDS,
+    COMMANDS,
+    STORIES,
+    begin,
+    cloud_of,
+    prepare,
+    require_changed,
+    require_done,
+    start_change,
+)
+from tests.chaos.test_lost_answers import Call, calls_since
 
 if TYPE_CHECKING:
     from tests.chaos.changes import Change, Cloud
@@ -37,7 +50,7 @@ WRITES = {
     },
     "eks": {
         "update": 1,
-        "sharing": 1,
+        "sharing": 2,
         "roll": 2,
         "recreate": 3,
         "surge": 6,
@@ -64,16 +77,18 @@ WRITES = {
 class Killer:
     """Kills a story at its changes, one after the other."""
 
-    def __init__(self, stage: Stage, cloud: Cloud, change: Change) -> None:
+    def __init__(self, stage: Stage, cloud: Cloud, change: Change, *inside: tuple[str, str]) -> None:
+        """Take the changes of the cloud, and those of the cluster that are given as method and path."""
         self._stage, self._cloud, self._change = stage, cloud, change
-        self._vain = dict.fromkeys(cloud.writes, 0)
+        writes = [(cloud.service, *write) for write in cloud.writes] + [("kube", *write) for write in inside]
+        self._vain = dict.fromkeys(writes, 0)
+        self._done: set[tuple[str, str, str]] = set()
 
     def strike(self, action: Action) -> bool:
-        """Start the story and kill it at its next change of the cloud; False when it ended without one."""
+        """Start the story and kill it at its next change; False when it ended without one."""
         stage, cloud = self._stage, self._cloud
-        for method, path in cloud.writes:
-            nth = 1 + self._vain[method, path]
-            daemon.add_fault(stage.info, action, service=cloud.service, method=method, path=path, nth=nth)
+        for (service, method, path), vain in self._vain.items():
+            daemon.add_fault(stage.info, action, service=service, method=method, path=path, nth=1 + vain)
         started = start_change(stage, cloud, self._change)
         killed = stage.kill_at_fault(started, with_children=True)
         daemon.clear_faults(stage.info)
@@ -85,19 +100,22 @@ class Killer:
         return killed
 
     def _note_vain(self) -> None:
-        """What asks for nothing new (the group is gone, the template is there) is asked again by each further run."""
+        """What asks for nothing new (the group is gone, the tags are) is asked again by each further run."""
         struck = [one for one in daemon.requests_since(self._stage.info) if one["fault"]][-1]
-        if int(str(struck["status"])) >= HTTPStatus.BAD_REQUEST:
-            body = struck["body"]
-            action = f"?Action={body.get('Action')}" if isinstance(body, dict) else ""
-            target = f"{struck['path']}{action}"
+        body = struck["body"]
+        action = f"?Action={body.get('Action')}" if isinstance(body, dict) else ""
+        target = f"{struck['path']}{action}"
+        done = (str(struck["method"]), target, str(body))
+        if int(str(struck["status"])) >= HTTPStatus.BAD_REQUEST or (done in self._done and struck["fault"] != "hang"):
             self._vain[
                 next(
-                    (method, path)
-                    for method, path in self._cloud.writes
-                    if method == struck["method"] and re.search(path, target)
+                    (service, method, path)
+                    for service, method, path in self._vain
+                    if (service, method) == (struck["service"], struck["method"]) and re.search(path, target)
                 )
             ] += 1
+        if struck["fault"] != "hang":
+            self._done.add(done)
 
 
 @pytest.mark.turns(27)
@@ -117,6 +135,97 @@ def test_change_when_killed_at_each_change_of_the_cloud_in_turn_then_converges(
 
 
 DRAIN_CALLS = (("PATCH", "/nodes/"), ("POST", "/eviction"))
+DRAIN_WRITES = 4
+"""Two nodes are cordoned, and a pod on each is evicted."""
+KILLED = {
+    "release": {"aks": 1, "eks": 4, "gke": 1},
+    "adopt": {"aks": 1, "eks": 2, "gke": 1},
+    "drain": dict.fromkeys(CLOUDS, DRAIN_WRITES),
+    "undo": dict.fromkeys(CLOUDS, 2),
+    "surge": {name: WRITES[name]["surge"] + DRAIN_WRITES for name in CLOUDS},
+}
+"""How many changes each asks its cloud and its cluster for, at most; the pool has pods, which are evicted at once.
+
+On EKS tags that are gone are taken off again by the next run.
+"""
+
+
+@pytest.mark.turns(15)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("name", "what"), [(name, what) for what in KILLED for name in CLOUDS])
+def test_command_when_killed_at_each_change_of_cloud_and_cluster_in_turn_then_converges(
+    stage: Stage, name: str, what: str
+) -> None:
+    cloud, change = CLOUDS[name], STORIES[name, what]
+    begin(stage, name, what, occupied=True)
+    foreign, mark = stage.foreign(), len(daemon.requests_since(stage.info))
+    killer = Killer(stage, cloud, change, *DRAIN_CALLS)
+    struck = 0
+    while killer.strike(BOTH[struck % 2]):
+        struck += 1
+        assert struck <= 2 * (MOST_CHANGES + DRAIN_WRITES)
+    require_done(stage, name, what, start_change(stage, cloud, change).wait())
+    assert stage.foreign() == foreign
+    assert list(stage.evictions(mark).values()) == ([1, 1] if what in ("drain", "surge") else [])
+    assert list(stage.tmp.iterdir()) == []
+    sys.stdout.write(f"kills: {name} {what}: {struck}\n")
+    at_once = 1 if what in ("drain", "surge") else 0
+    assert 0 <= 2 * KILLED[what][name] - struck <= 2 * at_once
+
+
+# The release: what Helm asks for comes again in each run, so each request is struck in a run of its own
+
+REMOVALS = {
+    "record is opened": Call("kube", "PUT", "/secrets/"),
+    "first object": Call("kube", "DELETE", "/(deploy|daemonset)"),
+    "another object": Call("kube", "DELETE", "/serviceaccounts/", 2),
+    "hook is made": Call("kube", "PATCH", "/jobs/"),
+    "hook is dropped": Call("kube", "DELETE", "/jobs/", 2),
+    "first record": Call("kube", "DELETE", "/secrets/"),
+    "last record": Call("kube", "DELETE", "/secrets/", 2),
+}
+"""A spread of what a removal changes."""
+
+
+def removal(stage: Stage, name: str) -> list[Call]:
+    """List what a removal changes that nothing disturbs."""
+    begin(stage, name, "remove")
+    cloud, mark = cloud_of(name, "remove"), len(daemon.requests_since(stage.info))
+    require_done(stage, name, "remove", start_change(stage, cloud, COMMANDS["remove"]).wait())
+    return [call for call in calls_since(stage, mark, cloud.service) if not call.is_read and call.service == "kube"]
+
+
+def kill_removal(stage: Stage, name: str, call: Call, action: Action) -> None:
+    """Kill a removal at a request, and repeat it."""
+    cloud, change = cloud_of(name, "remove"), COMMANDS["remove"]
+    begin(stage, name, "remove")
+    foreign = stage.foreign()
+    daemon.add_fault(stage.info, action, service="kube", method=call.method, path=call.path, nth=call.nth)
+    assert stage.kill_at_fault(start_change(stage, cloud, change), with_children=True), call
+    stage.require_private()
+    require_done(stage, name, "remove", start_change(stage, cloud, change).wait())
+    assert stage.foreign() == foreign, call
+    assert list(stage.tmp.iterdir()) == [], call
+
+
+@pytest.mark.turns(len(CLOUDS) * 2 * len(REMOVALS))
+@pytest.mark.parametrize(("name", "case", "action"), list(itertools.product(CLOUDS, REMOVALS, BOTH)))
+def test_release_remove_when_the_machine_dies_while_helm_runs_then_the_same_command_ends_it(
+    stage: Stage, name: str, case: str, action: Action
+) -> None:
+    kill_removal(stage, name, REMOVALS[case], action)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("name", "action", "part"), list(itertools.product(CLOUDS, BOTH, range(4))))
+def test_release_remove_when_killed_at_any_change_then_the_same_command_ends_it(
+    stage: Stage, name: str, action: Action, part: int
+) -> None:
+    calls = removal(stage, name)[part::4]
+    for call in calls:
+        kill_removal(stage, name, call, action)
+    sys.stdout.write(f"kills: {name} remove {action}: {len(calls)}\n")
 
 
 @pytest.mark.turns(6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -94,6 +94,18 @@ def test_plan_when_only_the_copy_names_it_then_ours_under_any_name() -> None:
     assert (plan.action, plan.name) == ("update", "a100migb")
     assert "its gpukube.io labels were replaced" in plan.why
     assert {label("gpukube.io/owner"), label("gpukube.io/pool")} <= {c.change.field for c in plan.changes}
+
+
+@pytest.mark.parametrize("asked", [{"adopt": True}, {"adopt_managed": True}, {"adopt_from": ("others",)}])
+def test_plan_when_an_adoption_was_cut_off_after_the_copy_then_asked_again_it_gives_the_labels(
+    asked: dict[str, Any],
+) -> None:
+    fields = {path: value for path, value in LOST.fields.items() if not path.is_below("labels")}
+    lost = replace(LOST, fields=fields)
+    plan = plan_pool(PROVIDER, WANTED, (lost,), **asked)
+    assert (plan.action, len(plan.requests)) == ("adopt", 1)
+    half = plan_pool(PROVIDER, WANTED, (replace(lost, owner=WANTED.target.owner),), **asked)
+    assert half.action == "update"
 
 
 def test_plan_when_another_pool_has_the_marks_then_the_copy_is_no_second_half_of_a_replacement() -> None:
