@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target, Upgrade
 
-SURGE: Final = "some"
-"""Of upgrade.maxSurge as a field: EKS chooses how many."""
+SURGE: Final = "chosen by EKS"
+"""Of upgrade.maxSurge as a field: with the strategy DEFAULT, EKS takes as many more nodes as it likes."""
 
 _CALM: Final[Mapping[str, object]] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
 """Where the spec says nothing: scarce GPUs do not allow new machines before old ones have stopped."""

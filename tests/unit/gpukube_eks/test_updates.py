@@ -37,7 +37,7 @@ CASES = [
     ("eks.subnets", (), ("subnet-a",), "replace"),
     ("eks.nodeRole", "a", "b", "replace"),
     ("eks.releaseVersion", "a", "b", "disruptive"),
-    ("upgrade.maxSurge", "0", "some", "in-place"),
+    ("upgrade.maxSurge", "0", "chosen by EKS", "in-place"),
     ("upgrade.maxUnavailable", "1", "33%", "in-place"),
     ("capacity.reserved.eks.capacityBlock", "cr-1", "cr-2", "replace"),
     ("capacity.reserved.eks.capacityReservation", "cr-1", "cr-2", "disruptive"),
