@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube.sandbox import daemon
+from gpukube.sandbox.environment import kubeconfig
 from tests.cli.harness import CONFIG_MAP, EXAMPLES, PLUGIN, Cluster, Document, Gpukube, edited_spec
 
 if TYPE_CHECKING:
@@ -187,6 +189,18 @@ def test_plan_when_the_cluster_does_not_answer_then_unknown_and_no_release_is_pr
     assert pool["devices"]["now"] is None
     skipped = silent_cluster("pool", "plan", "-f", SINGLE, "--skip-cluster")
     assert skipped.code == 0
+
+
+def test_plan_when_the_authority_is_another_then_the_certificate_is_named(gpukube: Gpukube, tmp_path: Path) -> None:
+    document = json.loads(json.dumps(kubeconfig(gpukube.info)["kubeconfig"]))
+    for entry in document["clusters"]:
+        del entry["cluster"]["certificate-authority-data"]
+    (tmp_path / "kubeconfig").write_text(json.dumps(document))
+    named = {"kubeconfig": str(tmp_path / "kubeconfig"), "context": document["contexts"][0]["name"]}
+    spec = edited_spec("aks-mig-single", tmp_path, lambda written: written["clusters"]["train-aks"].update(named))
+    for form in ("table", "markdown", "json"):
+        shown = gpukube("pool", "plan", "-f", spec, "-o", form).out
+        assert "CERTIFICATE_VERIFY_FAILED" in shown.replace("\\_", "_"), form
 
 
 def test_diff_when_the_cluster_does_not_answer_then_one_and_zero_when_it_is_skipped(silent_cluster: Gpukube) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 import pytest
+from lightkube import ApiError
 
 from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.kube.connection import server_of
@@ -280,6 +281,17 @@ def test_call_when_refused_and_the_clock_is_wrong_then_named(minutes: int, said:
     (found,) = error.diagnostics
     assert found.why == (f"this machine's clock is {said}" if said else "")
     assert ("set this machine's clock" in found.fix) == bool(said)
+
+
+@pytest.mark.parametrize("body", [{}, {"kind": "Status", "message": ""}, {"kind": "Status", "message": "Unauthorized"}])
+def test_call_when_refused_then_why_is_the_servers_word_or_nothing_and_no_kubeconfig_is_made_up(
+    body: dict[str, str],
+) -> None:
+    request = httpx2.Request("GET", "https://x")
+    refused = ApiError(request=request, response=httpx2.Response(401, json=body, request=request))
+    (found,) = explain(Where("x"), "looking", refused).diagnostics
+    assert found.why == body.get("message", "")
+    assert "kubeconfig" not in found.render()
 
 
 KUBECONFIGS = {
