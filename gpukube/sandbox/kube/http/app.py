@@ -66,6 +66,8 @@ class _Api:
 
     async def serve(self, request: Request) -> Response:
         response = await self._answered(request)
+        # As an API server says; without it client-go's cache of types takes an answer of a fast clock for fresh.
+        response.headers["cache-control"] = "no-cache, private"
         if response.status_code < HTTPStatus.BAD_REQUEST:
             # Not moved back: who compares two of them learns how much of the sandbox's time has passed. A refusal has
             # the wall's date, by which clients find out that it is their clock which is wrong.
