@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource, chart_types
 from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.release.crds import create_types, look_at_types
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import Settings
 from gpukube.doctor.check import examine
@@ -80,11 +82,12 @@ CASES: dict[str, tuple[Mapping[str, object], Mapping[str, str], Taint, set[str]]
 def install(
     live: Live, kube: LightKube, engine: Engine, charts: ChartSource, tmp_path: Path
 ) -> Callable[[Mapping[str, object]], None]:
-    """Install the chart as its README does, with values of one's own."""
+    """Install the chart as its README does, with values of one's own; the engine leaves a chart's types to others."""
 
     def run(values: Mapping[str, object]) -> None:
         kube.ensure_namespace("nvidia", {})
         chart = engine.pull(ChartSource(charts.location), tmp_path)
+        create_types(kube, look_at_types(kube, chart_types(chart, nfd=True)), time.sleep)
         with kubeconfig_file(live.access()) as path:
             engine.upgrade(HelmJob(path, "nvdp", "nvidia", chart, dict(values), installed=False, dry_run=False))
 
