@@ -15,7 +15,7 @@ import random
 import re
 import ssl
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -156,9 +156,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             there = http.client.HTTPConnection(host, port, timeout=_LONGEST_S)
         passed = {key: text for key, text in self.headers.items() if key.lower() not in _NOT_PASSED}
-        there.request(self.command, self.path, body, passed)
-        answer = there.getresponse()
-        content, kind = self.server.mangler.mangle(answer.read())
+        with closing(there):
+            there.request(self.command, self.path, body, passed)
+            answer = there.getresponse()
+            content, kind = self.server.mangler.mangle(answer.read())
         self.send_response_only(200 if kind else answer.status)
         for key, value in answer.getheaders():
             if key.lower() not in _DROPPED and not (kind and key.lower() == "content-type"):
@@ -170,8 +171,6 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
         self.wfile.flush()
-        with suppress(OSError):
-            there.close()
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = handle_any  # noqa: N815 - as the library calls them
 

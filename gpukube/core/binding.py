@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
 
 from gpukube.core.fields import FieldPath, known
-from gpukube.core.jsontree import at, merged
-from gpukube.core.values import Change, UpdateRow
+from gpukube.core.jsontree import at, merged, strings
+from gpukube.core.values import Change, TaintEffect, UpdateRow
 
 if TYPE_CHECKING:
     from gpukube.core.values import Ability, Target, UpdateKind
@@ -74,6 +74,8 @@ class Binding(Generic[Made, Live]):
         ability: How faithful the cloud is; None where that is judged by another feature than the field's own.
         feature: Name of that feature; the field when not given.
         adjust: What the values of a change make of the row.
+        words: All that `read` gives for words that gpukube knows; another live word is shown as it came, and a change
+            of it is refused. Empty where any value is good.
     """
 
     path: FieldPath
@@ -87,6 +89,7 @@ class Binding(Generic[Made, Live]):
     ability: Ability | None = None
     feature: str = ""
     adjust: Callable[[Change, UpdateRow], UpdateRow] | None = None
+    words: frozenset[str] = frozenset()
 
     @property
     def is_plain(self) -> bool:
@@ -157,8 +160,26 @@ def find_row(
 
 def adjusted(bindings: Iterable[Binding[Made, Live]], change: Change, row: UpdateRow) -> UpdateRow:
     """Return the row of a change as its old and new value make it."""
-    adjust = next((b.adjust for b in bindings if b.path == row.field), None)
-    return adjust(change, row) if adjust else row
+    binding = next((b for b in bindings if b.path == row.field), None)
+    if binding and binding.words and change.old is not None and change.old not in binding.words:
+        return unknown_word(change.old, row)
+    return binding.adjust(change, row) if binding and binding.adjust else row
+
+
+def adjust_taints(change: Change, row: UpdateRow) -> UpdateRow:
+    """Return the row of a change of taints: a new NoExecute evicts pods, what an unknown effect does nobody knows."""
+    old, new = strings(change.old), strings(change.new)
+    if strange := next((taint for taint in old if taint.rpartition(":")[2] not in get_args(TaintEffect)), ""):
+        return unknown_word(strange, row)
+    if any(taint.endswith(":NoExecute") for taint in {*new} - {*old}):
+        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
+    return row
+
+
+def unknown_word(live: object, row: UpdateRow) -> UpdateRow:
+    """Refuse a change of what the cloud says in a word that gpukube does not know: what it would do is not known."""
+    sentence = f'the live value "{live}" is unknown to this version of gpukube: change it with the cloud\'s own tool'
+    return replace(row, kind="refused", sentence=sentence, call="")
 
 
 def managed_members(bindings: Iterable[Binding[Made, Live]]) -> dict[str, str]:

@@ -33,7 +33,7 @@ from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
 from gpukube_aks.live.failures import explained
 from gpukube_aks.live.quotas import read_quotas
-from gpukube_aks.pool.observe import STATES, observe_pool
+from gpukube_aks.pool.observe import observe_pool, state_of
 from gpukube_aks.pool.renewing import UPGRADE_IMAGE
 from gpukube_aks.pool.translate import CREATE, DELETE
 from gpukube_aks.rules.cluster import check_cluster, read_cluster
@@ -419,8 +419,7 @@ class AksCloud:
         if native is None:
             return _gone(operation, where)
         properties = tree(native, "properties")
-        status = str(properties.get("provisioningState") or "Unknown")
-        state = STATES.get(status, "busy")
+        state, status = state_of(properties)
         if state == "failed":
             error = tree(properties, "status", "provisioningError")
             failed = canceled(where) if status == "Canceled" else error_of(read_problem(200, error), where)

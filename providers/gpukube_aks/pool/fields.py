@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
-from gpukube.core.binding import Binding, Draft, Effect, abilities
+from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints
 from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, strings, text, texts, tree
 from gpukube.core.values import PROTECT_LABEL, Ability
@@ -84,8 +84,9 @@ Live = Mapping[str, object]
 
 
 def _capacity(live: Live) -> str:
-    if live.get("scaleSetPriority") == "Spot":
-        return "spot"
+    priority = str(live.get("scaleSetPriority") or "Regular")
+    if priority != "Regular":
+        return "spot" if priority == "Spot" else priority
     return "reserved" if live.get("capacityReservationGroupID") else "on-demand"
 
 
@@ -96,6 +97,16 @@ def _live_price(live: Live) -> object:
 
 def _is_managed(live: Live) -> bool:
     return at(live, "gpuProfile", "nvidia", "managementMode") == "Managed"
+
+
+def _live_plugin(live: Live) -> str | None:
+    mode = str(at(live, "gpuProfile", "nvidia", "managementMode") or "Unmanaged")
+    return {"Managed": "cloud", "Unmanaged": None}.get(mode, mode)
+
+
+def _live_driver(live: Live) -> str:
+    word = str(at(live, "gpuProfile", "driver") or "Install")
+    return "cloud" if _is_managed(live) else {"None": "none", "Install": "cloud"}.get(word, word)
 
 
 def _is_system(key: str) -> bool:
@@ -154,12 +165,6 @@ def _version(change: Change, row: UpdateRow) -> UpdateRow:
 
 def _numbers(version: object) -> tuple[int, ...]:
     return tuple(int(part) for part in str(version or "").split(".") if part.isdecimal())
-
-
-def _taints(change: Change, row: UpdateRow) -> UpdateRow:
-    if any(taint.endswith(":NoExecute") for taint in {*strings(change.new)} - {*strings(change.old)}):
-        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
-    return row
 
 
 _LINUX: Final = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
@@ -224,6 +229,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda made: made.target.capacity.type,
         write=lambda made: "Spot" if made.target.capacity.type == "spot" else None,
         read=_capacity,
+        words=frozenset({"on-demand", "reserved", "spot"}),
         effect=Effect("replace", "the purchase option is set at creation only", "docs: aks/spot-node-pool, azurerm"),
         ability=_EXACT,
         feature="capacity.spot",
@@ -267,7 +273,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         spec="devicePlugin.owner",
         get=lambda made: "cloud" if made.target.plugin_owner == "cloud" else None,
         write=lambda made: "Managed" if made.target.plugin_owner == "cloud" else None,
-        read=lambda live: "cloud" if _is_managed(live) else None,
+        read=_live_plugin,
+        words=frozenset({"cloud"}),
         effect=Effect(
             "replace",
             "AKS-managed GPU nodes cannot be migrated to or from in place",
@@ -280,7 +287,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         spec="driver.owner",
         get=lambda made: "none" if leaves_driver_out(made.target) else "cloud",
         write=lambda made: "None" if leaves_driver_out(made.target) else None,
-        read=lambda live: "none" if at(live, "gpuProfile", "driver") == "None" and not _is_managed(live) else "cloud",
+        read=_live_driver,
+        words=frozenset({"cloud", "none"}),
         effect=Effect(
             "replace",
             "gpuProfile.driver is set at creation only; the update switch moves retired pools to none and nothing else",
@@ -405,7 +413,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: tuple(sorted(one for one in strings(live, "nodeTaints") if not one.startswith(_SYSTEM))),
         effect=Effect("in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints", PUT),
         ability=_EXACT,
-        adjust=_taints,
+        adjust=adjust_taints,
     ),
     Binding(
         path=tag("*"),

@@ -35,6 +35,15 @@ STATES: Mapping[str, PoolState] = {
 """provisioningState -> state; any other word means that AKS is working on the pool."""
 
 
+def state_of(properties: Mapping[str, object]) -> tuple[PoolState, str]:
+    """Tell the state of a pool, and the word for it: a power state that is none known is work of AKS too."""
+    status = str(properties.get("provisioningState") or "Unknown")
+    state, power = STATES.get(status, "busy"), str(at(properties, "powerState", "code") or "Running")
+    if state != "ready" or power == "Running":
+        return state, status
+    return "ready" if power == "Stopped" else "busy", power
+
+
 def observe_pool(native: Mapping[str, object]) -> Observed:
     """Read one agent pool.
 
@@ -43,19 +52,17 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
     """
     properties = tree(native, "properties")
     labels = texts(properties, "nodeLabels")
-    status = str(properties.get("provisioningState") or "Unknown")
-    state = STATES.get(status, "busy")
+    state, status = state_of(properties)
     tags, place = texts(properties, "tags"), live_place(native)
     copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
-    is_stopped = at(properties, "powerState", "code") == "Stopped"
     return Observed(
         name=str(native.get("name", "")),
         owner=owner,
         pool=pool,
         protected=labels.get(PROTECT_LABEL) == "true" or (copy is not None and not (owner and pool)),
         state=state,
-        status="Stopped" if is_stopped and state == "ready" else status,
+        status=status,
         failure=pool_failure(properties),
         fields=known({**observed_fields(BINDINGS, properties, properties), **flatten_native(properties)}),
         nodes=integer(properties, "count"),

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core import fields as paths
-from gpukube.core.binding import Binding, Draft, Effect, abilities
+from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints
 from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import integer, strings, text, texts, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
@@ -26,7 +26,7 @@ from gpukube.core.values import PROTECT_LABEL, Ability, Taint
 from gpukube_eks.pool.marks import FORM, copy_tags
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, is_block, read_capacity
 from gpukube_eks.pool.template import template_fields
-from gpukube_eks.pool.upgrades import update_config, upgrade_fields, upgrade_members
+from gpukube_eks.pool.upgrades import NO_SURGE, SURGE, update_config, upgrade_fields, upgrade_members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -213,12 +213,6 @@ def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
     return replace(row, kind="disruptive", sentence=sentence)
 
 
-def _taints(change: Change, row: UpdateRow) -> UpdateRow:
-    if any(taint.endswith(":NoExecute") for taint in {*strings(change.new)} - {*strings(change.old)}):
-        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
-    return row
-
-
 _SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 _TEMPLATES: Final = "docs: eks/launch-templates"
@@ -298,6 +292,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda made: made.target.capacity.type,
         write=lambda made: capacity_type(made.target.capacity),
         read=partial(_bought, path=paths.CAPACITY_TYPE),
+        words=frozenset({"on-demand", "reserved", "spot"}),
         effect=Effect("replace", "Spot, on-demand or a Capacity Block is set at creation only", _TERRAFORM),
         ability=Ability("emulated", "Spot at up to the on-demand price", "EKS has no maximum price"),
         feature="capacity.spot",
@@ -401,6 +396,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_SURGE),
         write=lambda made: update_config(made.target),
         read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_SURGE),
+        words=frozenset({SURGE, NO_SURGE}),
         effect=_NEXT_UPDATE,
         ability=Ability(
             "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT, where EKS decides how many", _NO_FIELD
@@ -434,7 +430,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=lambda live: tuple(sorted(str(read_taint(taint)) for taint in trees(live.group, "taints"))),
         effect=Effect("in-place", "EKS changes the taints of the nodes", f"{_SDK}, UpdateTaintsPayload", UPDATE_CONFIG),
         ability=_EXACT,
-        adjust=_taints,
+        adjust=adjust_taints,
     ),
     Binding(
         path=tag("*"),

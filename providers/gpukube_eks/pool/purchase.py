@@ -27,6 +27,7 @@ _FIELD: Final = FieldPath("capacity", "reserved", "eks")
 _GROUP: Final = "CapacityReservationResourceGroupArn"
 _ID: Final = "CapacityReservationId"
 _SPECIFICATION: Final = "CapacityReservationSpecification"
+_WORDS: Final = {"SPOT": "spot", "ON_DEMAND": "on-demand"}
 _OPEN: Final = {_SPECIFICATION: {"CapacityReservationPreference": "open"}}
 
 
@@ -79,6 +80,9 @@ def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[Field
     identity = target.get(_ID) or target.get(_GROUP)
     if native_type == "CAPACITY_BLOCK":
         return {CAPACITY_TYPE: "reserved", FieldPath(*_FIELD, BLOCK): identity}
+    word = str(native_type or "ON_DEMAND")
+    if word not in _WORDS:
+        return {CAPACITY_TYPE: word}
     if identity:
         return {CAPACITY_TYPE: "reserved", FieldPath(*_FIELD, RESERVATION): identity}
-    return {CAPACITY_TYPE: "spot" if native_type == "SPOT" else "on-demand"}
+    return {CAPACITY_TYPE: _WORDS[word]}

@@ -72,7 +72,7 @@ def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | Non
     if change.field == COUNT and change.old is None:
         return _fixed(change, live, row)
     if change.field == CAPACITY_TYPE:
-        return _bought(change, beside, row)
+        return _bought(change, beside, binding.adjusted(BINDINGS, change, row))
     if change.field == RELEASE:
         return _release(change, row)
     return binding.adjusted(BINDINGS, change, row)

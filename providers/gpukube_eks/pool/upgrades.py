@@ -25,7 +25,7 @@ SURGE: Final = "chosen by EKS"
 
 _CALM: Final[Mapping[str, object]] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
 """Where the spec says nothing: scarce GPUs do not allow new machines before old ones have stopped."""
-_NO_SURGE: Final = "0"
+NO_SURGE: Final = "0"
 _COUNT, _SHARE, _STRATEGY = "maxUnavailable", "maxUnavailablePercentage", "updateStrategy"
 
 
@@ -45,7 +45,7 @@ def upgrade_members(target: Target) -> dict[str, object]:
     if (share := upgrade.max_unavailable) is not None:
         found[_SHARE if share.endswith("%") else _COUNT] = int(share.rstrip("%"))
     if upgrade.max_surge is not None:
-        found[_STRATEGY] = "MINIMAL" if upgrade.max_surge.rstrip("%") == _NO_SURGE else "DEFAULT"
+        found[_STRATEGY] = "MINIMAL" if upgrade.max_surge.rstrip("%") == NO_SURGE else "DEFAULT"
     return found
 
 
@@ -60,6 +60,7 @@ def upgrade_fields(config: object) -> dict[FieldPath, object]:
     """Name the comparable fields of an updateConfig: of a live group, or of what is asked for."""
     count, share = at(config, _COUNT), at(config, _SHARE)
     unavailable = f"{share}%" if share is not None else None if count is None else str(count)
-    surge = {"DEFAULT": SURGE, "MINIMAL": _NO_SURGE}.get(str(at(config, _STRATEGY)))
+    word = at(config, _STRATEGY)
+    surge = {"DEFAULT": SURGE, "MINIMAL": NO_SURGE}.get(str(word), word)
     found = {MAX_SURGE: surge, MAX_UNAVAILABLE: unavailable}
     return {path: value for path, value in found.items() if value is not None}

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core import fields as paths
-from gpukube.core.binding import Binding, Draft, Effect, abilities
+from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints
 from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
 from gpukube.core.resolve import GPU_TAINT
@@ -67,6 +67,8 @@ SET_SCALING: Final = "set_node_pool_autoscaling"
 SET_MANAGEMENT: Final = "set_node_pool_management"
 
 _STRATEGIES: Final = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
+_DRIVERS: Final = ("", "GPU_DRIVER_VERSION_UNSPECIFIED", "DEFAULT", "LATEST")
+"""GpuDriverInstallationConfig.GPUDriverVersion where GKE installs the driver."""
 _ADDED_LABELS: Final = (PROTECT_LABEL, OPT_OUT_LABEL)
 """Labels that are fields of their own."""
 
@@ -202,7 +204,7 @@ def read_taints(config: Mapping[str, object]) -> tuple[Taint, ...]:
         Taint(
             str(taint.get("key", "")),
             str(taint.get("value", "")),
-            cast("TaintEffect", effects.get(str(taint.get("effect")), "NoSchedule")),
+            cast("TaintEffect", effects.get(word := text(taint, "effect") or "EFFECT_UNSPECIFIED", word)),
         )
         for taint in trees(config, "taints")
     )
@@ -233,6 +235,17 @@ def _read_replicas(live: Live, mode: str) -> int | None:
 
 def _driver_word(live: Live) -> str:
     return text(live.accelerator, "gpuDriverInstallationConfig", "gpuDriverVersion")
+
+
+def _live_driver(live: Live) -> str:
+    word = _driver_word(live)
+    return "none" if word == NO_DRIVER else "cloud" if word in _DRIVERS else word
+
+
+def strange_strategy(live: Live) -> str | None:
+    """Return how GPUs are shared where no field is for that word: a difference without a row, so never changed."""
+    word = text(live.accelerator, "gpuSharingConfig", "gpuSharingStrategy")
+    return None if word in ("", "GPU_SHARING_STRATEGY_UNSPECIFIED", *_STRATEGIES.values()) else word
 
 
 def _read_taints(live: Live) -> tuple[str, ...]:
@@ -269,13 +282,6 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
 
 def _bounds(change: Change, row: UpdateRow) -> UpdateRow:
     return row if change.new is not None else replace(row, sentence="the autoscaler is turned off")
-
-
-def _taints(change: Change, row: UpdateRow) -> UpdateRow:
-    added = {*strings(change.new)} - {*strings(change.old)}
-    if any(taint.endswith(":NoExecute") for taint in added):
-        return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
-    return row
 
 
 def _moved(change: Change, row: UpdateRow) -> UpdateRow:
@@ -361,7 +367,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.DRIVER,
         get=lambda made: _driver(made.target),
-        read=lambda live: "none" if _driver_word(live) == NO_DRIVER else "cloud",
+        read=_live_driver,
+        words=frozenset({"cloud", "none"}),
         effect=Effect(
             "disruptive",
             "the driver is installed another way, and GKE may recreate the nodes",
@@ -440,7 +447,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=_read_taints,
         effect=Effect("in-place", "GKE changes the taints of the nodes", f"{_PROTO}taints, {_AICR}", UPDATE),
         ability=_EXACT,
-        adjust=_taints,
+        adjust=adjust_taints,
     ),
     Binding(
         path=paths.DISK_SIZE,

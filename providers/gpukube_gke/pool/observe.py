@@ -13,17 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import observed_fields
-from gpukube.core.fields import known, tag
+from gpukube.core.fields import FieldPath, known, tag
 from gpukube.core.jsontree import at, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL, Observed
-from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, total_of
+from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, strange_strategy, total_of
 from gpukube_gke.pool.marks import FORM, place_of
 from gpukube_gke.pool.native import flatten_native
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.core.fields import FieldPath
     from gpukube.core.values import ClusterRef, PoolState
 
 STATES: Final[Mapping[str, PoolState]] = {
@@ -79,7 +78,9 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
 
 
 def _fields(native: Mapping[str, object]) -> dict[FieldPath, object]:
-    return known({**observed_fields(BINDINGS, Live(native), native), **flatten_native(native, live=True)})
+    live = Live(native)
+    shared = {FieldPath("sharing", "strategy"): strange_strategy(live)}
+    return known({**observed_fields(BINDINGS, live, native), **shared, **flatten_native(native, live=True)})
 
 
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:

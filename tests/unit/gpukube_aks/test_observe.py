@@ -194,11 +194,41 @@ def test_state_when_read_treats_unknown_words_as_busy(status: str, state: str) -
     assert (observed.status, observed.state) == (status, state)
 
 
-@pytest.mark.parametrize(("state", "status"), [("Succeeded", "Stopped"), ("Starting", "Starting")])
-def test_pool_when_stopped_says_so_once_nothing_works_on_it(state: str, status: str) -> None:
-    properties = {"provisioningState": state, "powerState": {"code": "Stopped"}}
+@pytest.mark.parametrize(
+    ("working", "power", "state", "status"),
+    [
+        ("Succeeded", "Stopped", "ready", "Stopped"),
+        ("Starting", "Stopped", "busy", "Starting"),
+        ("Succeeded", "Hibernating", "busy", "Hibernating"),
+    ],
+)
+def test_pool_when_stopped_says_so_once_nothing_works_on_it(working: str, power: str, state: str, status: str) -> None:
+    properties = {"provisioningState": working, "powerState": {"code": power}}
+    observed = observe_pool({"name": "p", "properties": properties})
 
-    assert observe_pool({"name": "p", "properties": properties}).status == status
+    assert (observed.state, observed.status) == (state, status)
+
+
+UNKNOWN_WORDS = [
+    ({"scaleSetPriority": "Interruptible"}, "capacity.type", "Interruptible", "refused"),
+    ({"gpuProfile": {"driver": "Deferred"}}, "driver", "Deferred", "refused"),
+    ({"gpuProfile": {"nvidia": {"managementMode": "Shared"}}}, "devicePlugin", "Shared", "refused"),
+    ({"gpuInstanceProfile": "MIG9g"}, "sharing.mig.profile", "MIG9g", "replace"),
+    ({"nodeTaints": ["a=b:NoNewPods"]}, "taints", ("a=b:NoNewPods",), "refused"),
+    ({"osSKU": "Haiku"}, "image", "Haiku", "replace"),
+    ({"osDiskType": "Holographic"}, "disk.type", "Holographic", "replace"),
+]
+
+
+@pytest.mark.parametrize(("live", "field", "value", "kind"), UNKNOWN_WORDS)
+def test_word_when_nobody_knows_it_is_shown_as_it_came_and_never_overwritten(
+    live: dict[str, object], field: str, value: object, kind: str
+) -> None:
+    desired = desire(make_target(T4, image="Ubuntu", disk=Disk(128, "Ephemeral")))
+    (change,) = diff_fields(desired.fields, observe_pool(answer(desired, **live)).fields)
+
+    assert (str(change.field), change.old) == (field, value)
+    assert AksProvider().update_row(change, (), None).kind == kind
 
 
 def test_pool_of_somebody_else_when_read_has_no_owner() -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import DISK_SIZE, INSTANCE_TYPE, MIG_PROFILE
-from gpukube.core.values import Disk, Taint
+from gpukube.core.values import Disk, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks.pool.observe import observe_group, observe_leftover
 from gpukube_eks.pool.translate import LEFTOVER
+from gpukube_eks.pool.updates import find_row
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
 Json = dict[str, object]
@@ -50,10 +51,36 @@ def test_pool_when_just_made_shows_no_difference() -> None:
         ("CREATE_FAILED", "failed"),
         ("DELETE_FAILED", "failed"),
         ("DEGRADED", "ready"),
+        ("SOMETHING_NEW", "busy"),
     ],
 )
 def test_state_when_read_is_one_of_four(status: str, state: str) -> None:
     assert observe_group(*live(status=status), ZONES).state == state
+
+
+@pytest.mark.parametrize(
+    ("live_words", "field", "value", "kind"),
+    [
+        ({"capacityType": "SOMETHING_NEW"}, "capacity.type", "SOMETHING_NEW", "refused"),
+        ({"amiType": "SOMETHING_NEW"}, "image", "SOMETHING_NEW", "replace"),
+        ({"updateConfig": {"updateStrategy": "SOMETHING_NEW"}}, "upgrade.maxSurge", "SOMETHING_NEW", "refused"),
+        ({"taints": [{"key": "a", "effect": "SOMETHING_NEW"}]}, "taints", ("a=:SOMETHING_NEW",), "refused"),
+    ],
+)
+def test_word_when_nobody_knows_it_is_shown_as_it_came_and_never_overwritten(
+    live_words: Json, field: str, value: object, kind: str
+) -> None:
+    target = eks_target(
+        "g4dn.xlarge",
+        disk=Disk(200, "gp3"),
+        zones=("us-east-1a", "us-east-1b"),
+        labels={"team": "x"},
+        upgrade=Upgrade("0", None),
+    )
+    (change,) = diff_fields(desired_of(target).fields, observe_group(*live(**live_words), ZONES).fields)
+
+    assert (str(change.field), change.old) == (field, value)
+    assert find_row(change).kind == kind
 
 
 def test_failure_when_the_group_is_ill_is_every_issue() -> None:

@@ -19,6 +19,7 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_gke.pool.importing import chosen_fields
 from gpukube_gke.pool.observe import observe_pool
 from gpukube_gke.pool.purchase import FORM_FIELD, RUN_FIELD
+from gpukube_gke.pool.updates import find_row
 from tests.builders import make_observed
 from tests.unit.gpukube_gke.targets import ZONAL, desire, gke_target, reserved
 
@@ -173,10 +174,48 @@ def test_observe_when_something_was_changed_shows_that_and_no_more(
         ("STOPPING", "deleting"),
         ("ERROR", "failed"),
         ("", "busy"),
+        ("42", "busy"),
     ],
 )
 def test_status_when_read_is_one_of_four_states(status: str, state: str) -> None:
     assert observe_pool({"name": "p", "status": status}).state == state
+
+
+def by_number(**members: object) -> Mapping[str, object]:
+    """A pool whose enums came as numbers that this version of the SDK has no names for, as gRPC gives them."""
+    pool = wire.NodePool.from_json(json.dumps({"name": "p", **members}))
+    return cast("Mapping[str, object]", MessageToDict(wire.NodePool.pb(pool)))
+
+
+def test_status_when_it_came_as_an_unknown_number_is_busy_and_named() -> None:
+    observed = observe_pool(by_number(status=42))
+
+    assert (observed.state, observed.status) == ("busy", "42")
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "value"),
+    [
+        (
+            {"accelerators": gpu(gpuSharingConfig={"gpuSharingStrategy": 42, "maxSharedClientsPerGpu": "2"})},
+            "sharing.strategy",
+            "42",
+        ),
+        ({"accelerators": gpu(gpuDriverInstallationConfig={"gpuDriverVersion": 42})}, "driver", "42"),
+        ({"taints": [{"key": "x", "value": "y", "effect": 42}]}, "taints", ("x=y:42",)),
+        ({"taints": [{"key": "x", "value": "y"}]}, "taints", ("x=y:EFFECT_UNSPECIFIED",)),
+    ],
+)
+def test_word_when_nobody_knows_it_is_shown_as_it_came_and_never_overwritten(
+    config: dict[str, object], field: str, value: object
+) -> None:
+    native = as_answered(desire(TARGETS["MIG"]))
+    odd = by_number(config=config)["config"]
+    live = {**native, "config": {**cast("Mapping[str, object]", native["config"]), **cast("dict[str, object]", odd)}}
+    (change,) = diff_fields(desire(TARGETS["MIG"]).fields, observe_pool(live).fields)
+
+    assert (str(change.field), change.old) == (field, value)
+    assert find_row(change).kind == "refused"
 
 
 def test_failure_when_the_pool_has_a_condition_is_its_code_and_text() -> None:
