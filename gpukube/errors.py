@@ -34,6 +34,7 @@ A class exists because somebody acts differently on it. Cloud SDK exceptions are
 from __future__ import annotations
 
 import re
+import traceback
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
@@ -274,6 +275,23 @@ class GpukubeError(Exception):
     def render(self) -> str:
         """Render every diagnostic for the terminal."""
         return render_diagnostics(self.diagnostics)
+
+
+def defect(error: BaseException, where: Where | str = "gpukube") -> GpukubeError:
+    """Tell of an exception that nobody expects: a bug in gpukube.
+
+    Args:
+        error: As it was caught.
+        where: The pool or cluster that was worked on, where one is known.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return GpukubeError(
+        f"{type(error).__name__} in {last.name} ({last.filename.rpartition('/')[2]}:{last.lineno})",
+        where=where,
+        why="this is a bug in gpukube, not in your input",
+        fix="report it with the trace of -v; running the command again continues",
+        code="defect",
+    )
 
 
 class SpecError(GpukubeError):

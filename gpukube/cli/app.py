@@ -22,7 +22,7 @@ from gpukube.cli.advice import meant
 from gpukube.cli.completion import VARIABLE, quiet_and_short
 from gpukube.cli.lazy import lazy_group
 from gpukube.cli.stderr import tell
-from gpukube.errors import ExitCode, GpukubeError
+from gpukube.errors import ExitCode, GpukubeError, defect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +161,7 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
 
 def _blame(error: Exception, *, verbose: bool) -> None:
     """Tell whose fault it is: the machine's (a full disk, a directory that may not be written), or ours."""
-    tell(_of_machine(error) if isinstance(error, OSError) else _of_ours(error))
+    tell(_of_machine(error) if isinstance(error, OSError) else f"{defect(error).render()}\n")
     if verbose:
         tell("".join(traceback.format_exception(error)))
 
@@ -179,16 +179,6 @@ def _of_machine(error: OSError) -> str:
     return (
         f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
         "    fix: fix it and run the command again; it continues\n"
-    )
-
-
-def _of_ours(error: Exception) -> str:
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{last.name} ({last.filename.rpartition('/')[2]}:{last.lineno})"
-    return (
-        f"gpukube: error[defect]: {type(error).__name__} in {place}\n"
-        "    why: this is a bug in gpukube, not in your input\n"
-        "    fix: report it with the trace of -v; running the command again continues\n"
     )
 
 

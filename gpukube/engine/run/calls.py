@@ -13,14 +13,16 @@ dead connection from a slow answer.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
+import traceback
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpukube.engine.run.clock import Stopped
-from gpukube.errors import MISREAD, CloudError, WaitTimeout
+from gpukube.errors import MISREAD, CloudError, GpukubeError, WaitTimeout, defect
 from gpukube.patience import GIVEN_UP
 
 if TYPE_CHECKING:
@@ -148,7 +150,9 @@ def are_left() -> bool:
 
 @contextmanager
 def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
-    """Tell an answer that cannot be read from a defect: it comes from outside, whatever it is.
+    """Keep what goes wrong with a cluster at that cluster, and tell an answer that cannot be read from a defect.
+
+    What is raised while an answer is read comes from outside, whatever it is; all else is our own fault.
 
     Args:
         title: Name of the cloud.
@@ -157,10 +161,15 @@ def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
 
     Raises:
         CloudError: The answer is not one of the API: a proxy's page, or values of another type.
+        GpukubeError: With code `defect`.
     """
     try:
         yield
+    except GpukubeError:
+        raise
     except MISREAD as error:
+        if not _is_of_answer(error):
+            raise defect(error, where) from error
         raise CloudError(
             f"the answer is not that of {title}: {doing}",
             where=where,
@@ -168,6 +177,29 @@ def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
             why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
             code="cloud-answer",
         ) from error
+
+
+_READS: Final = re.compile(
+    r"(azure|boto3|botocore|dateutil|google|grpc|httpx2|isodate|lightkube|msal|msgspec|proto|requests|urllib3|xml|yaml)\b"
+    r"|gpukube_\w+\.(live|pool\.(observe|progress))\b|gpukube\.cluster\.(kube|state)\b"
+)
+"""Modules that read answers: of the SDKs and what they stand on, and ours."""
+_SERVES: Final = re.compile(
+    r"gpukube_\w+\.|gpukube\.core\.(binding|fields|jsontree|live|marks|meanings|quotas|values)$|gpukube\.kubeconfig$"
+)
+"""Modules that reading is made of; other work uses them too, so who called them tells."""
+
+
+def _is_of_answer(error: BaseException) -> bool:
+    """Whether an exception was raised while an answer was read, by the innermost frame that tells."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        module = str(frame.f_globals.get("__name__", ""))
+        if _READS.match(module):
+            return True
+        if module.startswith("gpukube.") and not _SERVES.match(module):
+            return False
+    return False
 
 
 class BoundedCloud:

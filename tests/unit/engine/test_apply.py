@@ -13,7 +13,7 @@ from gpukube.core.values import OWNER_LABEL, Change, Loss
 from gpukube.engine.change.apply import Consent, require_consent
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.documents.plan import plan_document
-from gpukube.errors import CloudError, Conflict, GpukubeError, Moved
+from gpukube.errors import CloudError, Conflict, GpukubeError, Moved, WaitTimeout
 from gpukube.testing.clock import ManualClock
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
@@ -368,6 +368,17 @@ def test_apply_when_the_pool_to_adopt_is_not_ready_then_nothing_is_changed(stage
     (plan, _) = stage.plan().pools
     assert plan_document([stage.plan()], ())["clusters"][0]["pools"][0]["needs"] == []
     assert "once it is no longer" in plan.diagnostics[0].fix
+
+
+def test_apply_when_the_cloud_says_a_state_that_nobody_knows_then_waited_for_and_nothing_sent(stage: Stage) -> None:
+    live(stage, nodes__count=7)
+    pool = stage.world.pools[CUT.target.name]
+    stage.world.pools[CUT.target.name] = replace(pool, state="busy", status="SomethingNew")
+    stage.world.polls_to_finish = 10**6
+    (report,) = stage.apply().pools
+    assert isinstance(report.error, WaitTimeout)
+    assert "SomethingNew" in report.error.diagnostics[0].seen
+    assert stage.sent() == []
 
 
 def test_apply_when_not_to_wait_then_started_and_the_way_to_go_on(stage: Stage) -> None:
