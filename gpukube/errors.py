@@ -34,7 +34,6 @@ A class exists because somebody acts differently on it. Cloud SDK exceptions are
 from __future__ import annotations
 
 import re
-import traceback
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, get_args
@@ -284,9 +283,13 @@ def defect(error: BaseException, where: Where | str = "gpukube") -> GpukubeError
         error: As it was caught.
         where: The pool or cluster that was worked on, where one is known.
     """
-    last = traceback.extract_tb(error.__traceback__)[-1]
+    last = error.__traceback__
+    while last and last.tb_next:
+        last = last.tb_next
+    code = last.tb_frame.f_code if last else None
+    place = f" in {code.co_name} ({code.co_filename.rpartition('/')[2]}:{last.tb_lineno})" if code and last else ""
     return GpukubeError(
-        f"{type(error).__name__} in {last.name} ({last.filename.rpartition('/')[2]}:{last.lineno})",
+        f"{type(error).__name__}{place}",
         where=where,
         why="this is a bug in gpukube, not in your input",
         fix="report it with the trace of -v; running the command again continues",
