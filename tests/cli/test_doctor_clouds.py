@@ -336,8 +336,8 @@ def severities(found: list[Body]) -> dict[str, str]:
     return {item["check"]: item["severity"] for item in found}
 
 
-USUAL = {EKS: {}, AKS: {"autoscaler-misled": "warning"}, GKE: {}}
-"""AKS's autoscaler cannot be told of shares: the pool from zero is warned about also when all is well."""
+USUAL = {EKS: {"nothing-scales": "warning"}, AKS: {"autoscaler-misled": "warning"}, GKE: {}}
+"""Nothing scales groups of EKS by itself, AKS's autoscaler cannot be told of shares: pools from zero have a warning."""
 
 
 @pytest.mark.turns(3)

@@ -66,7 +66,7 @@ def test_gcloud_when_it_lists_and_describes_then_the_node_pools_that_gpukube_mad
 
 
 @pytest.mark.clients("gcloud")
-def test_gcloud_when_it_replaces_the_labels_of_a_pool_then_diff_shows_it_and_apply_restores_them(
+def test_gcloud_when_it_replaces_the_labels_of_a_pool_then_diff_shows_it_and_adopting_restores_them(
     gpukube: Gpukube,
 ) -> None:
     spec = ("-f", SPEC, "--cluster", "train-gke")
@@ -75,9 +75,11 @@ def test_gcloud_when_it_replaces_the_labels_of_a_pool_then_diff_shows_it_and_app
     told_by(gpukube.info, *(word.format("update") for word in pool), "--node-labels=team=audio", "--format=json")
     diff = gpukube("pool", "plan", "diff", *spec)
     assert (diff.code, gpukube.writes()) == (2, []), diff.out + diff.err
-    assert "gpukube.io/owner" in diff.out
-    applied = gpukube("pool", "apply", *spec, "--yes")
-    assert applied.code == 0, applied.out + applied.err
+    assert "error[marks-lost]" in diff.out
+    assert gpukube("pool", "apply", *spec, "--yes").code == 3, "its tags cannot tell whose it is by now"
+    for asked in (("--adopt",), ()):  # the marks first, then what else differs
+        applied = gpukube("pool", "apply", *spec, "--yes", *asked)
+        assert applied.code == 0, applied.out + applied.err
     described = (*(word.format("describe") for word in pool), "--format=json")
     labels = document(told_by(gpukube.info, *described))["config"]["labels"]
     assert (labels["gpukube.io/owner"], labels["gpukube.io/pool"]) == ("three-clouds", "t4slices")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube import api
-from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.chart import ChartSource, chart_types
 from gpukube.cluster.helm.choice import choose_engine
 from gpukube.cluster.helm.engine import HelmJob
+from gpukube.cluster.kube.client import connect_kube
+from gpukube.cluster.release.crds import create_types, look_at_types
+from gpukube.core.values import KubeAccess
 from gpukube.sandbox.environment import kubeconfig
 from tests.changes.world import SMALL, prepare, spec
 from tests.e2e.scenarios import SKU, one
 from tests.e2e.stage import ailments, errors_of, inside, totals
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +42,7 @@ def pools(cloud: str, **more: object) -> list[Document]:
 
 
 def install(stage: Stage, cluster: str, directory: Path, values: Mapping[str, object]) -> None:
-    """Install the stand-in chart as a user with Helm does."""
+    """Install the stand-in chart as a user with Helm does; the engine leaves a chart's types to others."""
     document = kubeconfig(stage.info)["kubeconfig"]
     assert isinstance(document, dict)
     (context,) = [item["name"] for item in document["contexts"] if str(item["name"]).endswith(cluster)]
@@ -51,6 +56,9 @@ def install(stage: Stage, cluster: str, directory: Path, values: Mapping[str, ob
     with inside(stage.info, cluster) as there:
         installed = there.has_namespace("nvidia")
         there.make_namespace("nvidia")
+    named = KubeAccess(access.read_text())
+    with closing(connect_kube(named, PATIENCE_S)) as kube:
+        create_types(kube, look_at_types(kube, chart_types(chart, nfd=True)), time.sleep)
     engine.upgrade(HelmJob(access, "nvdp", "nvidia", chart, values, installed, dry_run=False))
 
 

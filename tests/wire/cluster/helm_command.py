@@ -54,6 +54,7 @@ def parser_of(verb: str) -> Strict:
     if verb in {"install", "upgrade"}:
         parser.add_argument("--output", choices=["table", "json", "yaml"])
         parser.add_argument("--labels")
+        parser.add_argument("--skip-crds", action="store_true")
         parser.add_argument("--dry-run", nargs="?", const="client", choices=["none", "client", "server"])
     if verb == "upgrade":
         parser.add_argument("--install", action="store_true")
