@@ -161,7 +161,8 @@ def find_row(
 def adjusted(bindings: Iterable[Binding[Made, Live]], change: Change, row: UpdateRow) -> UpdateRow:
     """Return the row of a change as its old and new value make it."""
     binding = next((b for b in bindings if b.path == row.field), None)
-    if binding and binding.words and change.old is not None and change.old not in binding.words:
+    known = binding.words if binding else frozenset()
+    if known and change.old is not None and change.old not in known and change.new in (None, *known):
         return unknown_word(change.old, row)
     return binding.adjust(change, row) if binding and binding.adjust else row
 

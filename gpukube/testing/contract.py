@@ -444,7 +444,7 @@ class ProviderContract:
         harness.replace_labels(ours.target.name, ours.target.labels)
         live = harness.cloud.pools()
         actions = [plan_pool(harness.provider, desired, live, adopt=True).action for desired in (theirs, ours)]
-        assert actions == (["adopt", "conflict"] if ours.copy_is_fixed else ["conflict", "update"])
+        assert actions == (["adopt", "conflict"] if ours.copy_is_fixed else ["conflict", "adopt"])
         codes = [plan_pool(harness.provider, desired, live).diagnostics[:1] for desired in (theirs, ours)]
         fixed = ["marks-lost", "foreign-copy"] if ours.copy_is_fixed else ["foreign-copy"]
         assert [found.code for one in codes for found in one] == fixed

@@ -310,7 +310,7 @@ FAULTS: dict[str, Fault] = {
         "features",
         both((M1 := Kept(MPS_DAEMON, set_selector)).inject, gone(NAMESPACE, MPS_DAEMON), pods_of(PLUGIN)),
         both(M1.heal, pods_of(PLUGIN)),
-        beside=("devices-out-of-date", "stack-part-edited"),
+        beside=("devices-out-of-date", "devices-unhealthy", "stack-part-edited"),
     ),
     "aks: a value that does nothing": Fault(
         AKS,

@@ -45,12 +45,12 @@ exit "$code"
 # `python -m venv` and `pip install` of the action: gpukube is there, so they only say what they were asked for.
 _PYTHON = """#!/usr/bin/env bash
 case "$*" in
-  "-m venv "*)
-    mkdir -p "$3/bin"
-    ln -s {tools}/gpukube "$3/bin/gpukube"
-    ln -s {tools}/python "$3/bin/python"
+  "-I -m venv "*)
+    mkdir -p "$4/bin"
+    ln -s {tools}/gpukube "$4/bin/gpukube"
+    ln -s {tools}/python "$4/bin/python"
     ;;
-  "-m pip install "*) echo "$*" >> {tools}/pip.log ;;
+  "-I -m pip install "*) echo "$*" >> {tools}/pip.log ;;
   *) exec {python} -S "$@" ;;
 esac
 """

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import threading
 import time
 import traceback
@@ -179,11 +180,9 @@ def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
         ) from error
 
 
-_READS: Final = re.compile(
-    r"(azure|boto3|botocore|dateutil|google|grpc|httpx2|isodate|lightkube|msal|msgspec|proto|requests|urllib3|xml|yaml)\b"
-    r"|gpukube_\w+\.(live|pool\.(observe|progress))\b|gpukube\.cluster\.(kube|state)\b"
-)
-"""Modules that read answers: of the SDKs and what they stand on, and ours."""
+_READS: Final = re.compile(r"gpukube_\w+\.(live|pool\.(observe|progress))\b|gpukube\.cluster\.(kube|state)\b")
+"""Modules of ours that read answers."""
+_OURS: Final = re.compile(r"gpukube(_\w+)?\b|tests\b|__main__$")
 _SERVES: Final = re.compile(
     r"gpukube_\w+\.|gpukube\.core\.(binding|fields|jsontree|live|marks|meanings|quotas|values)$|gpukube\.kubeconfig$"
 )
@@ -195,7 +194,9 @@ def _is_of_answer(error: BaseException) -> bool:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
         module = str(frame.f_globals.get("__name__", ""))
-        if _READS.match(module):
+        top = module.partition(".")[0]
+        is_library = top not in sys.stdlib_module_names and not _OURS.match(module)  # an SDK, or what it stands on
+        if is_library or top == "xml" or _READS.match(module):
             return True
         if module.startswith("gpukube.") and not _SERVES.match(module):
             return False

@@ -45,7 +45,7 @@ Json = Any  # a document, some keys of which a test looks at
 CLOUDS: Final = ("aks", "eks", "gke")
 EXAMPLES: Final = Path(__file__).parents[3] / "examples"
 GOLDEN: Final = Path(__file__).parents[2] / "golden" / "permissions"
-HELPERS: Final = {"hosts", "cluster_token", "close", "send_request", "token", "get_token", "as_dict"}
+HELPERS: Final = {"hosts", "cluster_token", "close", "send_request", "token", "get_token", "as_dict", "renew"}
 """Methods of the protocols that are no operations of a cloud."""
 ADDRESSES: Final = {
     "aks": {
