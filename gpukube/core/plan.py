@@ -153,17 +153,21 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     desired = form(observed.name)
     changes = _classified(provider, desired, observed)
     asked = adopt or adopt_managed or bool(adopt_from)
-    managers = provider.managers(observed)
-    if desired.copy_is_fixed:
-        gets_marks = adopt
-    else:  # an adoption that was cut off between the copy and the labels is ended by the same command
-        gets_marks = asked and not observed.owner and observed.state == "ready" and (adopt_managed or not managers)
-    if has_lost_marks(desired, observed) and not gets_marks:
-        return _marks_lost(desired, observed) if desired.copy_is_fixed else _lost(provider, desired, observed, changes)
+    if has_lost_marks(desired, observed):
+        if desired.copy_is_fixed:
+            gets_marks = adopt
+        else:  # an adoption that was cut off between the copy and the labels is ended by the same command
+            may_be_adopted = asked and not observed.owner and observed.state == "ready"
+            gets_marks = may_be_adopted and (adopt_managed or not provider.managers(observed))
+        if not gets_marks and desired.copy_is_fixed:
+            return _marks_lost(desired, observed)
+        if not gets_marks:
+            return _lost(provider, desired, observed, changes)
     if (observed.owner, observed.pool) == (desired.target.owner, desired.target.pool) and observed.copied:
         problem = copied_pool(desired.target.cluster, observed)
         return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
     if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
+        managers = provider.managers(observed)
         refusal = _refused_adoption(desired, observed, asked=asked, adopt_from=adopt_from)
         if managers and (refusal is None or refusal.obstacle == "foreign") and not observed.owner and not adopt_managed:
             refusal = _managed_conflict(desired, observed, managers)

@@ -74,17 +74,23 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
     run.report("check", "checking permissions and the chart", key)
     _require_permissions(kube, release, key)
     _require_room(kube, plan, release, key)
-    manager = connect_helm(
-        Cluster(session.access, kube),
+    manager = open_manager(session, run)
+    try:
+        return _install(manager, release, plan, session, run)
+    finally:
+        manager.close()
+
+
+def open_manager(session: Session, run: Run) -> ReleaseManager:
+    """Open what changes the release of a cluster; whoever opens it closes it."""
+    key = session.cluster.key
+    return connect_helm(
+        Cluster(session.access, session.kube()),
         run.environ,
         run.chart,
         clock=helm_clock(run),
         notify=lambda message: run.report("release", message, key),
     )
-    try:
-        return _install(manager, release, plan, session, run)
-    finally:
-        manager.close()
 
 
 def helm_clock(run: Run) -> Clock:

@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
-from gpukube.cluster.release.manager import Cluster, connect_helm
 from gpukube.cluster.release.migration import is_there
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.release import helm_clock, require_removable
+from gpukube.engine.change.release import open_manager, require_removable
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport
 from gpukube.errors import Conflict, GpukubeError
@@ -108,13 +107,7 @@ def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
         return ClusterReport(plan.cluster, (), "release: gpukube has none here", removed=True)
     kube = session.kube()
     require_removable(kube, kinds, key)
-    manager = connect_helm(
-        Cluster(session.access, kube),
-        run.environ,
-        run.chart,
-        clock=helm_clock(run),
-        notify=lambda message: run.report("release", message, key),
-    )
+    manager = open_manager(session, run)
     try:
         for kind in kinds:
             manager.take_away(kind)
