@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from gpukube.sandbox import daemon  # noqa: E402 - the path is set above
-from gpukube.sandbox.environment import env  # noqa: E402
+from gpukube_sandbox import daemon  # noqa: E402 - the path is set above
+from gpukube_sandbox.environment import env  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

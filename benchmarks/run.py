@@ -27,7 +27,7 @@ from gpukube.core.plan import plan_pool  # noqa: E402
 from gpukube.gpu.mig_solver import MOST_INSTANCES, pack  # noqa: E402
 from gpukube.gpu.models import model_named  # noqa: E402
 from gpukube.provider import load_provider  # noqa: E402
-from gpukube.sandbox import daemon  # noqa: E402
+from gpukube_sandbox import daemon  # noqa: E402
 from tests.builders import make_observed  # noqa: E402
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from gpukube.sandbox import daemon  # noqa: E402 - the path is set above
+from gpukube_sandbox import daemon  # noqa: E402 - the path is set above
 
 GPUKUBE = str(Path(sys.executable).with_name("gpukube"))
 STARTS = 5

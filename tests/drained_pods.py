@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from gpukube.cluster.drain.judge import Verdict
-    from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.objects import JsonObject
 
 RULES: tuple[JsonObject, ...] = (
     {"maxUnavailable": 1}, {"maxUnavailable": 2}, {"maxUnavailable": 0}, {"maxUnavailable": "0%"},

@@ -23,13 +23,13 @@ from gpukube.engine.change.draining import DrainConsent, Drained, drain_pool, re
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.context import Pace, Run
 from gpukube.engine.run.session import Session
-from gpukube.sandbox.clock import ManualClock
-from gpukube.sandbox.kube.cluster import KubeCluster, NodeShape
-from gpukube.sandbox.kube.store.eviction import evict
-from gpukube.sandbox.kube.store.kinds import CORE
-from gpukube.sandbox.kube.store.patches import patch_object
-from gpukube.sandbox.kube.store.problems import ApiProblem
 from gpukube.testing.fakes import FakeProvider
+from gpukube_sandbox.clock import ManualClock
+from gpukube_sandbox.kube.cluster import KubeCluster, NodeShape
+from gpukube_sandbox.kube.store.eviction import evict
+from gpukube_sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.kube.store.patches import patch_object
+from gpukube_sandbox.kube.store.problems import ApiProblem
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.client import Kube
     from gpukube.core.jsontree import Tree
     from gpukube.engine.run.events import Event
-    from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.objects import JsonObject
 
 OLD, NEW = "a100", "a100b"
 RESUME = "gpukube pool drain a100 -f pools.yaml"

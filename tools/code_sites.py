@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parent.parent
 ROOMS: Final = ("gpukube", "providers")
-NOT_PRODUCT: Final = ("gpukube/sandbox/", "gpukube/testing/")
+NOT_PRODUCT: Final = ("sandbox/gpukube_sandbox/", "gpukube/testing/")
 """The emulated clouds speak the clouds' own codes; the fakes are for tests."""
 
 ERRORS: Final[Mapping[str, type[GpukubeError]]] = {

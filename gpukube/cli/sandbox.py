@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube.cli.worldfile import Entry
     from gpukube.core.values import ClusterRef, Desired, Settings
     from gpukube.engine.plan.prepare import Prepared
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 PLACE = ("subscription", "resourceGroup", "account", "region", "project", "location")
 """What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
@@ -58,13 +58,13 @@ WorldOption = Annotated[
 
 
 def _complete_kind(incomplete: str) -> list[str]:
-    from gpukube.sandbox.faults import KINDS
+    from gpukube_sandbox.faults import KINDS
 
     return [kind for kind in KINDS if kind.startswith(incomplete)]
 
 
 def _complete_service(incomplete: str) -> list[str]:
-    from gpukube.sandbox.faults import SERVICES
+    from gpukube_sandbox.faults import SERVICES
 
     return [name for name in SERVICES if name.startswith(incomplete)]
 
@@ -122,7 +122,7 @@ class Shelter:
 
     def environment(self) -> dict[str, str]:
         """Environment for child processes: no credentials, no way off loopback."""
-        from gpukube.sandbox.guard import child_environment
+        from gpukube_sandbox.guard import child_environment
 
         return child_environment(os.environ)
 
@@ -150,7 +150,7 @@ class Shelter:
             MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
         """
         from gpukube.installed import install_command
-        from gpukube.sandbox import daemon
+        from gpukube_sandbox import daemon
 
         for entry in entries:
             try:
@@ -165,7 +165,7 @@ class Shelter:
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
         """Declare one cluster and what its pools name; gives what was not there, in words."""
         from gpukube.installed import install_command
-        from gpukube.sandbox import daemon
+        from gpukube_sandbox import daemon
 
         provider = cluster.provider
         place = {key: value for key, value in cluster.identity.items() if key in PLACE}
@@ -197,7 +197,7 @@ def enter() -> Shelter:
     """
     _require_own()
     shelter = Shelter(_up(SPEED, IDLE_MINUTES))
-    from gpukube.sandbox.guard import refuse_non_loopback
+    from gpukube_sandbox.guard import refuse_non_loopback
 
     refuse_non_loopback()
     return shelter
@@ -228,7 +228,7 @@ def up(
 @app.command()
 def down() -> None:
     """Stop the sandbox; everything in it is gone."""
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     with _told():
         stopped = daemon.down(_state_dir())
@@ -240,7 +240,7 @@ def down() -> None:
 def status(choices: Choices) -> None:
     """Show the emulated clusters with their pools and nodes."""
     from gpukube.cli import output as out
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     out.require_format(choices.output, "Sandbox")
     with _told():
@@ -251,7 +251,7 @@ def status(choices: Choices) -> None:
 @app.command()
 def env() -> None:
     """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
-    from gpukube.sandbox import environment
+    from gpukube_sandbox import environment
 
     with _told():
         exports = {"GPUKUBE_SANDBOX": "1", **environment.env(_running())}
@@ -264,7 +264,7 @@ def env() -> None:
 @app.command()
 def reset() -> None:
     """Forget all clusters and pools; the sandbox keeps running."""
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     with _told():
         daemon.reset(_running())
@@ -285,7 +285,7 @@ def upgrade(
     ),
 ) -> None:
     """Upgrade a control plane or publish newer node images, so that pools are behind: `pool apply --upgrade`."""
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     info = _running()
     try:
@@ -310,7 +310,7 @@ def deny(
     ] = [],  # noqa: B006 - typer's way; nobody changes it
 ) -> None:
     """Refuse calls that need one of these permissions, in place of those refused before; none: allow everything."""
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     info = _running()
     try:
@@ -339,8 +339,8 @@ def add(
     options: FaultOptions,
 ) -> None:
     """Let the next matching request or operation fail; docs/sandbox.md says what each KIND does."""
-    from gpukube.sandbox import daemon
-    from gpukube.sandbox.faults import parse_fault
+    from gpukube_sandbox import daemon
+    from gpukube_sandbox.faults import parse_fault
 
     fault = _fault(kind, options)
     try:
@@ -383,7 +383,7 @@ def _fault(kind: str, options: FaultOptions) -> dict[str, object]:
 def list_faults(choices: Choices) -> None:
     """Show the faults that wait, and how often each has struck."""
     from gpukube.cli import output as out
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     out.require_format(choices.output, "SandboxFaults")
     with _told():
@@ -394,7 +394,7 @@ def list_faults(choices: Choices) -> None:
 @fault_app.command()
 def clear() -> None:
     """Remove all faults; requests that hang are answered."""
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     with _told():
         daemon.clear_faults(_running())
@@ -412,7 +412,7 @@ def _state_dir() -> Path:
 
 def _up(speed: float, idle_minutes: float) -> SandboxInfo:
     _require_extra()
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     with _told():
         info = daemon.up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
@@ -442,7 +442,7 @@ def _require_own() -> None:
     own = os.environ.get("GPUKUBE_SANDBOX_ID")
     if not own:
         return
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     info = daemon.load_info(_state_dir())
     if info is None or info.sandbox_id != own:
@@ -459,7 +459,7 @@ def _require_own() -> None:
 @contextmanager
 def _told() -> Iterator[None]:
     """Turn what the sandbox says into one of our errors."""
-    from gpukube.sandbox.daemon import SandboxError
+    from gpukube_sandbox.daemon import SandboxError
 
     try:
         yield
@@ -468,7 +468,7 @@ def _told() -> Iterator[None]:
 
 
 def _running() -> SandboxInfo:
-    from gpukube.sandbox import daemon
+    from gpukube_sandbox import daemon
 
     info = daemon.load_info(_state_dir())
     if info is None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sandbox_tests.sandboxes import emptied
 from tests.changes.world import World
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 4000.0
 

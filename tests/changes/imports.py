@@ -12,8 +12,8 @@ from gpukube.engine import looking
 from gpukube.engine.importing import chosen_pools, import_cluster
 from gpukube.engine.plan.prepare import prepare_addresses
 from gpukube.engine.run.session import open_sessions
-from gpukube.sandbox import daemon
 from gpukube.spec.loading.load import load_specs
+from gpukube_sandbox import daemon
 
 if TYPE_CHECKING:
     from gpukube.engine.importing import Imported

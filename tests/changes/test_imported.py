@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from gpukube.sandbox import daemon
-from gpukube.sandbox.guard import ACCESS_TOKEN
+from gpukube_sandbox import daemon
+from gpukube_sandbox.guard import ACCESS_TOKEN
+from sandbox_tests.aks.arm import Arm
+from sandbox_tests.eks.aws import Aws
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.changes.configurations import AKS, EKS, EKS_THINGS, GKE, GKE_THINGS, Configuration
 from tests.changes.imports import require_import
 from tests.changes.world import ADDRESSES, CLOUDS
 from tests.golden.aks.test_requests import AZ_AUTOSCALED, AZ_MIG, AZ_SPOT
 from tests.golden.gke.test_requests import GCLOUD_MIG, GCLOUD_MPS, GCLOUD_OWN_PLUGIN, GCLOUD_SPOT, GCLOUD_TIMESHARING
-from tests.sandbox.aks.arm import Arm
-from tests.sandbox.eks.aws import Aws
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

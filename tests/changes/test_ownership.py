@@ -27,7 +27,7 @@ from gpukube.cli.sandbox import Shelter
 from gpukube.engine.change.draining import DrainConsent
 from gpukube.engine.commands import drain
 from gpukube.errors import GpukubeError
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.changes.conftest import SPEED
 from tests.changes.world import CLOUDS, OPTIONS, SMALL, World, address, loaded, prepare, spec
 

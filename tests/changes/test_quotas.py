@@ -14,9 +14,9 @@ from gpukube import api
 from gpukube.engine import looking
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import GpukubeError, QuotaError
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.changes.world import prepare, spec
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

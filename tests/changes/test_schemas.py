@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
-from gpukube.sandbox import daemon, guard
+from gpukube_sandbox import daemon, guard
 from tests.changes.test_state import NOBODY, OTHER_TYPE
 from tests.changes.world import CLOUDS, SMALL, World, address, spec
 from tests.cli.harness import Gpukube

@@ -11,10 +11,10 @@ import pytest
 
 from gpukube import api
 from gpukube.errors import Conflict, SpecError
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.eks.aws import Aws
 from tests.changes.conftest import SPEED
 from tests.changes.world import CLOUDS, SMALL, World, address, differences, prepare, spec
-from tests.sandbox.eks.aws import Aws
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,11 +19,11 @@ from lightkube.resources.policy_v1 import PodDisruptionBudget
 from gpukube import api
 from gpukube.engine.commands import wait
 from gpukube.errors import Conflict
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.changes.conftest import SPEED
 from tests.changes.world import CLOUDS, PACE, SMALL, World, differences, prepare, spec
 from tests.cli.harness import Cluster
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
-from gpukube.sandbox import daemon
 from gpukube.spec.loading.load import load_specs
+from gpukube_sandbox import daemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.values import PoolPlan
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube.spec.loading.load import LoadedSpec
+    from gpukube_sandbox.daemon import SandboxInfo
 
 Document = dict[str, Any]  # a spec as its user writes it
 Pool = dict[str, Any]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.clouds import templates
 from tests.chaos.stage import EXAMPLES
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,14 +10,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.eks.aws import Aws
 from tests.chaos.stage import EXAMPLES
-from tests.sandbox.eks.aws import Aws
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.chaos.stage import Ended, Stage
 
 READS = ("Get", "Describe", "List")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
 from tests.chaos.boundaries import Undisturbed, first_looks
 from tests.chaos.stage import HELM_AGENT, Forge, Stage
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 5000.0
 

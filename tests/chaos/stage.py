@@ -21,15 +21,15 @@ import httpx
 import yaml
 
 from gpukube.errors import ExitCode
-from gpukube.sandbox import daemon
-from tests.sandboxes import made_once
-from tests.waiting import PATIENCE_S, wait_for
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import made_once
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MIG = EXAMPLES / "aks-mig-single.yaml"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.changes import CHANGES, CLOUDS, CONFIG_LABEL, prepare, require_changed, start_apply
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

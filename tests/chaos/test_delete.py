@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.boundaries import HELM_CALLS, POOL_API, helm_call
 from tests.chaos.stage import MIG
 

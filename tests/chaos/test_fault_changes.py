@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_apply
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.boundaries import BEFORE_HELM, BEFORE_PROOF, HELM_CALLS, LOOK, POOL_API, helm_call
 
 if TYPE_CHECKING:

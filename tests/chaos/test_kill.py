@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.boundaries import (
     BEFORE_HELM,
     BEFORE_POLLS,
@@ -27,7 +28,6 @@ from tests.chaos.boundaries import (
     POOL_API,
     helm_call,
 )
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

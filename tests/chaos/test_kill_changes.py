@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.changes import (
     CHANGES,
     CLOUDS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.clouds import STORIES, calls_since, record, require_converged, templates
 from tests.chaos.stage import Stage
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from _pytest.mark.structures import ParameterSet
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.chaos.clouds import Call, Record, Story
     from tests.chaos.stage import Ended, Forge, Started
 

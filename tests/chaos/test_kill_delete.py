@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_change
 from tests.chaos.stage import HELM_AGENT, Forge, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.chaos.stage import Ended
 
 Action = Literal["hang", "hang-after"]

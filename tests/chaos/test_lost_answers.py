@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.chaos.changes import STORIES, begin, cloud_of, require_done, start_change
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_apply
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from sandbox_tests.waiting import wait_for
 from tests.chaos.changes import CHANGES, CLOUDS, POOL, prepare
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.stage import EXAMPLES, MIG
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.changes import CHANGES, CLOUDS, prepare, require_changed, start_apply
 from tests.chaos.conftest import SPEED
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.chaos.stage import Ended, Stage

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.chaos.boundaries import HELM_CALLS, helm_call
 from tests.chaos.stage import EXAMPLES
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

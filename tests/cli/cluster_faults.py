@@ -16,9 +16,9 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node, Pod, Secret
 from lightkube.types import PatchType
 
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import NAMESPACE, PLUGIN
 from tests.intruders import GPU_TAINT, TEAM, TOLERATES_GPU, Body, gpu_pod, put_in, take_out, workload
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

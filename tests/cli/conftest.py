@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon, guard
+from gpukube_sandbox import daemon, guard
+from sandbox_tests.sandboxes import emptied
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import ROOT, Cluster, Gpukube
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 2000.0
 

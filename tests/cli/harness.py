@@ -26,10 +26,10 @@ from lightkube.types import PatchType
 
 from gpukube.__main__ import main
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
-from gpukube.sandbox import daemon
-from gpukube.sandbox.environment import kubeconfig
-from tests.sandboxes import made_once
-from tests.waiting import PATIENCE_S
+from gpukube_sandbox import daemon
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.sandboxes import made_once
+from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pytest
     from lightkube.core.client import NamespacedResource
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

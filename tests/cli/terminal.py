@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.cli.harness import ROOT, environment
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -13,8 +13,8 @@ from gpukube.cluster.helm.engine import HelmJob
 from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox.environment import kubeconfig
-from gpukube.sandbox.kube.repository import chart_archive
+from gpukube_sandbox.environment import kubeconfig
+from gpukube_sandbox.kube.repository import chart_archive
 from tests.cli.harness import EXAMPLES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import EXAMPLES, Gpukube, Result, edited_spec, pool_states
 from tests.cli.terminal import Terminal

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from gpukube.sandbox.environment import kubeconfig
+from gpukube_sandbox.environment import kubeconfig
 from tests.cli.harness import EXAMPLES, Gpukube, edited_spec
 from tests.unit.test_masking import SECRET, SPELLINGS
 

@@ -12,7 +12,7 @@ from gpukube.catalog.cache import read_cache, write_cache
 from gpukube.catalog.place import cache_file
 from gpukube.gpu.machines import machines
 from gpukube.gpu.refreshed import Offer, Stock
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import run_process
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Gpukube
 
 AZURE = ("--subscription", SUBSCRIPTION)

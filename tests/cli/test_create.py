@@ -9,7 +9,7 @@ import pytest
 from gpukube.cluster.helm.embedded import HelmSdk
 from gpukube.cluster.helm.failures import explain_helm, words_of
 from gpukube.errors import Where
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import EXAMPLES, Cluster, Document, Gpukube, edited_spec, pool_states
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states
 from tests.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SLICED = EXAMPLES / "aks-timeslicing.yaml"
 CUSTOM = EXAMPLES / "aks-custom-taint.yaml"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
-from gpukube.sandbox.environment import kubeconfig
+from gpukube_sandbox import daemon
+from gpukube_sandbox.environment import kubeconfig
 from tests.cli.harness import CONFIG_MAP, EXAMPLES, PLUGIN, Cluster, Document, Gpukube, edited_spec
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon, guard
+from gpukube_sandbox import daemon, guard
+from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
 from tests.cli.cluster_faults import FAULTS, MIG, SLICED, spec_of_ward
 from tests.cli.harness import Cluster, Gpukube, run_process
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.cluster_faults import Fault
     from tests.cli.harness import Document
 

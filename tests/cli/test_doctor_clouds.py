@@ -12,17 +12,17 @@ import yaml
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Node
 
-from gpukube.sandbox import daemon, guard
-from gpukube.sandbox.environment import env
+from gpukube_sandbox import daemon, guard
+from gpukube_sandbox.environment import env
+from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import Cluster, Gpukube, run_process
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 2000.0
 EKS, AKS, GKE = "clinic-eks", "clinic-aks", "clinic-gke"

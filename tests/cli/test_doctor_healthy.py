@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, Gpukube
-from tests.waiting import wait_for
 
 
 @pytest.mark.turns(6)

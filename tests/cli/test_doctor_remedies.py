@@ -16,19 +16,19 @@ from lightkube.resources.core_v1 import ServiceAccount
 from lightkube.resources.rbac_authorization_v1 import ClusterRoleBinding
 from lightkube.types import PatchType
 
-from gpukube.sandbox import daemon, guard
-from gpukube.sandbox.environment import kubeconfig
+from gpukube_sandbox import daemon, guard
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
 from tests.cli.cluster_faults import FAULTS, MIG, SLICED, STATIC_PLUGIN, spec_of_ward
 from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, run_process
 from tests.intruders import put_in
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document
 
 pytestmark = pytest.mark.clients("kubectl")

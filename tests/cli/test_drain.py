@@ -17,12 +17,12 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.resources.policy_v1 import PodDisruptionBudget
 
-from gpukube.sandbox.environment import kubeconfig
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, LONGEST_S, Gpukube, start_process
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 CLOUDS = {
     "aks": ("aks-timeslicing.yaml", "t4shared", "nodepool1"),

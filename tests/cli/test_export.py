@@ -22,16 +22,16 @@ from gpukube.engine.offline import load
 from gpukube.engine.plan.prepare import Filters, prepare
 from gpukube.errors import SpecError
 from gpukube.provider import load_provider
-from gpukube.sandbox import daemon
 from gpukube.testing.fakes import FakeProvider
 from gpukube_aks.export import az
 from gpukube_aks.pool.native import NATIVE as AKS_NATIVE
 from gpukube_eks.pool.translate import with_place
 from gpukube_gke.export import gcloud
 from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
+from gpukube_sandbox import daemon
+from sandbox_tests.kube.clients import run_client
 from tests.builders import CLUSTER, make_observed, make_target
 from tests.cli.harness import EXAMPLES
-from tests.sandbox.kube.clients import run_client
 from tests.unit.gpukube_eks.samples import eks_target
 from tests.unit.gpukube_gke.targets import gke_target
 

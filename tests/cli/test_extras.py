@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, run_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 LIBRARIES = {"eks": ("boto3", "botocore"), "aks": ("azure",), "gke": ("google", "grpc")}
 SPECS = {"eks": "eks-timeslicing", "aks": "aks-timeslicing", "gke": "gke-t4-n1"}

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import ExitCode
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, LONGEST_S, ROOT, Gpukube, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
 COMMANDS = ("validate", "schema", "init", "explain", "pool", "catalog", "doctor", "sandbox")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, Gpukube
 
 if TYPE_CHECKING:

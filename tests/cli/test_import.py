@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES
 
 if TYPE_CHECKING:

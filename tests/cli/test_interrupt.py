@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, LONGEST_S, Cluster, Gpukube, edited_spec, pool_states, start_process
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document
 
 CUSTOM = EXAMPLES / "aks-custom-taint.yaml"

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gpukube.sandbox.environment import kubeconfig
-from gpukube.sandbox.tls import make_tls
+from gpukube_sandbox.environment import kubeconfig
+from gpukube_sandbox.tls import make_tls
 from tests.cli.harness import EXAMPLES
 from tests.mangling import Mangler, mangling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Gpukube, Result
 
 DIFFS, CHANGES = 1000, 200

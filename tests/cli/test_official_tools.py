@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox.environment import env
+from gpukube_sandbox.environment import env
 from tests.cli.harness import EXAMPLES, Document, Gpukube
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEC = EXAMPLES / "three-clouds.yaml"
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, ROOT, Gpukube, Result, run_process
 from tests.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
 SLICED = EXAMPLES / "aks-timeslicing.yaml"

@@ -12,13 +12,13 @@ from gpukube.catalog.cache import write_cache
 from gpukube.catalog.place import cache_file
 from gpukube.engine.documents.schema import document_schema
 from gpukube.gpu.refreshed import Offer, Stock
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Gpukube
 
 SPEC = f"""\

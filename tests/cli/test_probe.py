@@ -10,14 +10,14 @@ from lightkube.codecs import load_all_yaml
 from lightkube.resources.batch_v1 import Job
 from lightkube.resources.core_v1 import Pod
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, LONGEST_S, NAMESPACE, Cluster, Gpukube, edited_spec, start_process
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document
 
 MIG = EXAMPLES / "aks-mig-single.yaml"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube, run_process
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
 

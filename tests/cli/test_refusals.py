@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from lightkube.codecs import load_all_yaml
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states, run_process, writes_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
 COMMANDS = (("pool", "plan"), ("pool", "create"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, pool_states
 
 if TYPE_CHECKING:

@@ -14,19 +14,19 @@ from lightkube.resources.core_v1 import Node, Pod
 
 from gpukube.engine.plan.prepare import prepare
 from gpukube.provider import load_provider
-from gpukube.sandbox.environment import kubeconfig
 from gpukube.spec.loading.load import load_specs
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import lint
 from gpukube.workload.offers import make_offers
 from gpukube.workload.quantity import parse_quantity
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.cli.harness import EXAMPLES, Gpukube
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEC = EXAMPLES / "three-clouds.yaml"
 MANIFEST = EXAMPLES / "pods" / "one-slice.yaml"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cli.sandbox import _complete_kind, _complete_service
-from gpukube.sandbox import daemon
-from gpukube.sandbox.faults import KINDS, SERVICES
+from gpukube_sandbox import daemon
+from gpukube_sandbox.faults import KINDS, SERVICES
 from tests.cli.harness import EXAMPLES, ROOT
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from gpukube.cli.stage import rest_of
 from gpukube.engine.saved.file import read_plan
 from gpukube.engine.saved.recording import digest
 from gpukube.engine.saved.records import schema
-from gpukube.sandbox import daemon
-from gpukube.sandbox.eks.wire.identity import access_key
 from gpukube_eks.live import access
+from gpukube_sandbox import daemon
+from gpukube_sandbox.eks.wire.identity import access_key
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube, edited_spec, pool_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SLICED = EXAMPLES / "aks-timeslicing.yaml"
 CUSTOM = EXAMPLES / "aks-custom-taint.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import EXAMPLES, Document, Gpukube, Result
 

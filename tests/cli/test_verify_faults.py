@@ -10,14 +10,14 @@ from lightkube.resources.apps_v1 import DaemonSet, Deployment
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.types import PatchType
 
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, NAMESPACE, PLUGIN, Cluster, Gpukube, edited_spec
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document
 
 NOWHERE = "registry.invalid/plugin:v1"

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from lightkube.resources.core_v1 import Pod
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,21 +13,21 @@ from azure.mgmt.containerservice.models import AgentPool
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Nodes, Request, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.sandbox import daemon
-from gpukube.sandbox.guard import ACCESS_TOKEN
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_aks.pool.translate import CREATE
 from gpukube_aks.provider import AksProvider
+from gpukube_sandbox import daemon
+from gpukube_sandbox.guard import ACCESS_TOKEN
+from sandbox_tests.sandboxes import emptied
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.builders import CLUSTER, make_target
-from tests.sandboxes import emptied
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from gpukube.core.values import Target
     from gpukube.provider import Cloud
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 4000.0
 POOLS = (

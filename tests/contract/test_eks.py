@@ -13,20 +13,20 @@ from botocore.validate import ParamValidator
 
 from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_eks import EksProvider
 from gpukube_eks.live.access import AwsClients, Identity
-from tests.sandboxes import emptied
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
+from sandbox_tests.waiting import wait_for
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, eks_target
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import Desired, Ownership, Promise, Request, Target
     from gpukube.provider import Cloud
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 4000.0
 GROUPS = "/clusters/train/node-groups$"

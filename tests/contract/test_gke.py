@@ -16,21 +16,21 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Request, Settings, Taint, Upgrade
 from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.sandbox import daemon
 from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_gke.pool.translate import CREATE
 from gpukube_gke.provider import GkeProvider
-from tests.sandbox.gke.clients import signed_channel
-from tests.sandboxes import emptied
+from gpukube_sandbox import daemon
+from sandbox_tests.gke.clients import signed_channel
+from sandbox_tests.sandboxes import emptied
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.unit.gpukube_gke.targets import ZONAL, gke_target
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import Target
     from gpukube.provider import Cloud
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 20000.0
 POST = {"service": "gke", "method": "POST", "path": "/nodePools"}

@@ -10,7 +10,7 @@ import select
 import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.waiting import PATIENCE_S
+from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

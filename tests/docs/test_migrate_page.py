@@ -21,22 +21,22 @@ from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.release.crds import create_types, look_at_types
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox import guard
-from gpukube.sandbox.environment import kubeconfig
-from gpukube.sandbox.kube.repository import chart_archive
+from gpukube_sandbox import guard
+from gpukube_sandbox.environment import kubeconfig
+from gpukube_sandbox.kube.repository import chart_archive
+from sandbox_tests.kube.clients import run_client
+from sandbox_tests.sandboxes import emptied
 from tests.changes.configurations import EKS, Configuration
 from tests.changes.test_imported import make_agent_pools, make_groups, make_node_pools
 from tests.changes.world import World
 from tests.cli.harness import ROOT, Cluster, Gpukube
 from tests.golden.aks.test_requests import AZ_AUTOSCALED, AZ_MIG
 from tests.golden.gke.test_requests import GCLOUD_TIMESHARING
-from tests.sandbox.kube.clients import run_client
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 PAGE = (ROOT / "docs" / "migrate.md").read_text()
 SPEED = 2000.0

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import ExitCode
-from tests.sandboxes import emptied
+from sandbox_tests.sandboxes import emptied
 from tools.readme_line import readme_line
 from tools.spec_docs import PAGE, spec_page
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sandbox_tests.aks.arm import make_sdk, pool_of
 from tests.drift.world import CONFIG_MAP, PLUGIN, POOLS, Wire, World, edited_values
-from tests.sandbox.aks.arm import make_sdk, pool_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

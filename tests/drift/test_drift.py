@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
+from sandbox_tests.sandboxes import emptied
 from tests.drift.mutations import MUTATIONS, Done, Mutation
 from tests.drift.world import World, findings, make_world
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 2000.0
 MOST = 12

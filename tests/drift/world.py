@@ -21,15 +21,15 @@ from lightkube.types import PatchType
 
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
-from gpukube.sandbox import daemon
-from gpukube.sandbox.environment import kubeconfig
-from tests.waiting import PATIENCE_S
+from gpukube_sandbox import daemon
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.engine.plan.planning import ClusterPlan
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEC = """
 apiVersion: gpukube.io/v1alpha1

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sandbox_tests.sandboxes import emptied
 from tests.e2e.stage import ENGINES, SPEED, Stage
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 
 @pytest.fixture(scope="module", params=ENGINES)

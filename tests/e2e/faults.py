@@ -15,13 +15,13 @@ from lightkube import ApiError
 from lightkube.resources.core_v1 import Node, Pod, Secret
 from lightkube.types import PatchType
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.changes.world import SMALL
 from tests.cli.harness import NAMESPACE, PLUGIN
 from tests.drift.world import edited_values
 from tests.e2e.scenarios import CUTTABLE, MPS, SKU, SLICED, Ward, cut, one
 from tests.intruders import GPU_TAINT, TEAM, TOLERATES_GPU, Body, gpu_pod, put_in, take_out, workload
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

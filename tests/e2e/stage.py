@@ -18,16 +18,16 @@ from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, Pod, Secret
 from lightkube.types import PatchType
 
 from gpukube import api
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.clients import client
+from sandbox_tests.waiting import wait_for
 from tests.changes.world import World, differences, prepare
 from tests.cli.harness import NAMESPACE, Cluster
-from tests.clients import client
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.changes.world import Document
 
 SPEED = 4000.0

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sandbox_tests.waiting import wait_for
 from tests.e2e.faults import FAULTS, PATIENTS
 from tests.e2e.stage import ailments, errors_of, inside
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

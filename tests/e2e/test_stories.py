@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
-from gpukube.sandbox import daemon
-from gpukube.sandbox.kube.repository import archive_name, chart_archive
+from gpukube_sandbox import daemon
+from gpukube_sandbox.kube.repository import archive_name, chart_archive
 from tests.changes.world import SMALL, prepare, spec
 from tests.e2e.scenarios import CUTTABLE, MPS, SKU, SLICED, cut, one
 from tests.e2e.stage import errors_of, inside, totals

@@ -16,11 +16,11 @@ from gpukube.cluster.helm.engine import HelmJob
 from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.release.crds import create_types, look_at_types
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox.environment import kubeconfig
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.changes.world import SMALL, prepare, spec
 from tests.e2e.scenarios import SKU, one
 from tests.e2e.stage import ailments, errors_of, inside, totals
-from tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import guard
+from gpukube_sandbox import guard
+from sandbox_tests.sandboxes import emptied
 from tests.chaos.stage import Forge
 from tests.cli.harness import Gpukube
 from tests.examples.shop import Shop
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 2000.0
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from sandbox_tests.waiting import wait_for
 from tests.examples.github_actions import GitHub, pairs
 from tests.examples.shop import CI, ROOT
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -97,8 +97,8 @@ def test_wheel_when_built_then_every_file_of_the_packages_is_in_it(folder: str, 
         "gpukube_aks/py.typed",
         "gpukube/gpu/data/instances.json",
         "gpukube/gpu/data/mig.json",
-        "gpukube/sandbox/charts/nvidia-device-plugin/Chart.yaml",
-        "gpukube/sandbox/charts/nvidia-device-plugin/templates/_names.tpl",
+        "sandbox/gpukube_sandbox/charts/nvidia-device-plugin/Chart.yaml",
+        "sandbox/gpukube_sandbox/charts/nvidia-device-plugin/templates/_names.tpl",
     ],
 )
 def test_wheel_when_built_then_data_and_marks_are_in_it(name: str, names: list[str]) -> None:

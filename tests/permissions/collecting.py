@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 _INPUT = "permissions"
 

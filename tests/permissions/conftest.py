@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import guard
+from gpukube_sandbox import guard
+from sandbox_tests.sandboxes import emptied
 from tests.cli.harness import Gpukube
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 SPEED = 5000.0
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from gpukube.sandbox import daemon
-from gpukube.sandbox.environment import kubeconfig
-from tests.waiting import PATIENCE_S
+from gpukube_sandbox import daemon
+from gpukube_sandbox.environment import kubeconfig
+from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.permissions.policies import Json, Printed
 
 USER = "IDENTITY"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpukube.engine import offline
 from gpukube.engine.permissions.policies import describe_policies
 from gpukube.engine.plan.prepare import prepare
-from gpukube.sandbox.kube.store.rbac import Access, rule_covers
+from gpukube_sandbox.kube.store.rbac import Access, rule_covers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.test_three_clouds import cloud_writes
 from tests.permissions.granting import become, grant, make

@@ -10,7 +10,7 @@ import pytest
 
 from gpukube.engine.permissions.chart_roles import PLUGIN_EVERYWHERE, PLUGIN_OURS
 from gpukube.engine.permissions.in_cluster import RULES
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.permissions.granting import daemonsets, grant
 from tests.permissions.policies import EXTRAS, SPEC, printed
 

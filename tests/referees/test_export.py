@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.sandbox.environment import env
+from gpukube_sandbox.environment import env
+from sandbox_tests.kube.clients import run_client
 from tests.cli.harness import EXAMPLES
-from tests.sandbox.kube.clients import run_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sandbox_tests.eks.aws import Aws
 from tests.changes.imports import require_import
 from tests.changes.world import World
-from tests.sandbox.eks.aws import Aws
 
 if TYPE_CHECKING:
-    from tests.referees.asking import Referee
+    from sandbox_tests.referees.asking import Referee
 
 _EKS = "--cluster-name train --query nodegroup.status --output text"
 _AKS = "-g ml --cluster-name train --query provisioningState --output tsv"

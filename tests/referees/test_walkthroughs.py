@@ -10,10 +10,10 @@ import pytest
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Event, Node, Pod
 
-from gpukube.sandbox.environment import env, kubeconfig
+from gpukube_sandbox.environment import env, kubeconfig
+from sandbox_tests.kube.clients import run_client
+from sandbox_tests.waiting import wait_for
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube
-from tests.sandbox.kube.clients import run_client
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -70,7 +70,7 @@ PLANTS = {
     "the environment there": imports("gpukube_gke.facts.prices", "os", PURE),
     "a clock there": imports("gpukube_gke.facts.prices", "time", PURE),
     "HTTP in the engine": imports("gpukube.engine.change.live_pool", "httpx2", "lightkube and its transport"),
-    "the sandbox in the catalog": imports("gpukube.catalog.filters", "gpukube.sandbox.clock", "only cli.sandbox"),
+    "the sandbox in the catalog": imports("gpukube.catalog.filters", "gpukube_sandbox.clock", "only cli.sandbox"),
     "the engine in the core, for types": for_types(imports("gpukube.core.diff", "gpukube.engine.run.wait", LAYERS)),
     "the live half in the pure one": imports(
         "gpukube_gke.rules.checks", "gpukube_gke.live.client", DOORS, WINGS, CIRCLE
@@ -93,7 +93,7 @@ PLANTS = {
     "rich in the engine": imports("gpukube.engine.run.context", "rich", "typer and rich"),
     "pytest in the engine": imports("gpukube.engine.run.context", "pytest", "pytest only"),
     "a server in the engine": imports("gpukube.engine.run.context", "uvicorn", "servers and certificates"),
-    "our data in the sandbox": imports("gpukube.sandbox.clock", "gpukube.gpu", LAYERS, SANDBOX),
+    "our data in the sandbox": imports("gpukube_sandbox.clock", "gpukube.gpu", LAYERS, SANDBOX),
 }
 
 

@@ -168,7 +168,7 @@ def test_field_when_explained_then_rules_of_clouds_but_no_sdk_no_cluster_client(
 def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loader) -> None:
     modules = loaded("validate", "-f", str(EXAMPLE), "-o", "json")
     assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
-    assert not of(modules, "gpukube.sandbox")
+    assert not of(modules, "gpukube_sandbox")
     assert of(modules, "gpukube_aks")  # the pure half has spoken
     assert not of(modules, "gpukube.doctor")
 
@@ -335,4 +335,4 @@ def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str,
     assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert not packages(modules) & {"helm_python", "starlette", "uvicorn"}
     assert not modules & {"azure.identity", "msal"}  # nobody signs in to an emulated Azure
-    assert not of(modules, "gpukube.sandbox") | of(modules, "gpukube.doctor")
+    assert not of(modules, "gpukube_sandbox") | of(modules, "gpukube.doctor")

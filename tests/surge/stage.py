@@ -17,9 +17,9 @@ from lightkube.resources.policy_v1 import PodDisruptionBudget
 from gpukube import api
 from gpukube.engine.run.calls import Calls
 from gpukube.engine.run.clock import Stopped
+from sandbox_tests.waiting import wait_for
 from tests.changes.world import SMALL, World, address, prepare, spec
 from tests.e2e.stage import Inside, inside, name_of
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.errors import Conflict
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.changes.world import ADDRESSES, spec
 from tests.surge.stage import CLOUDS, OTHER, POOL, begin
 

@@ -11,6 +11,7 @@ import pytest
 
 from gpukube import api
 from gpukube.errors import Conflict, DrainTimeout, ExitCode
+from sandbox_tests.waiting import wait_for
 from tests.changes.world import SMALL, spec
 from tests.surge.stage import (
     CLOUDS,
@@ -28,7 +29,6 @@ from tests.surge.stage import (
     unblock,
     watched,
 )
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from tests.changes.world import World

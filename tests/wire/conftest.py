@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.waiting import wait_for
+from sandbox_tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

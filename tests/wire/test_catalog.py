@@ -14,13 +14,13 @@ from gpukube.errors import AccessError, CloudError, GpukubeError
 from gpukube.gpu.machines import find_machine
 from gpukube.gpu.models import parse_model
 from gpukube.gpu.refreshed import Stock, lay_over
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.wire.test_credentials import SECRET, ear, real_credentials
 
 if TYPE_CHECKING:
     from gpukube.gpu.refreshed import Offer
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.wire.test_credentials import Ear
 
 __all__ = ["ear", "real_credentials"]  # fixtures that are used here too

@@ -14,18 +14,18 @@ from gpukube.core.values import Settings
 from gpukube.engine.run.clock import SystemClock
 from gpukube.gpu.machines import require_machine
 from gpukube.gpu.models import parse_model
-from gpukube.sandbox import daemon
-from gpukube.sandbox.aks import market as azure
-from gpukube.sandbox.aks.sizes import SIZES
-from gpukube.sandbox.eks import market as aws
-from gpukube.sandbox.eks.instances import TYPES
+from gpukube_sandbox import daemon
+from gpukube_sandbox.aks import market as azure
+from gpukube_sandbox.aks.sizes import SIZES
+from gpukube_sandbox.eks import market as aws
+from gpukube_sandbox.eks.instances import TYPES
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpukube.gpu.machines import Machine
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 NEAR = {"aks": "eastus", "eks": "us-east-1", "gke": "us-central1"}
 FAR = {"aks": "westeurope", "eks": "eu-west-1", "gke": "europe-west4"}

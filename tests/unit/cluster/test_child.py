@@ -16,7 +16,7 @@ import pytest
 
 from gpukube.cluster.process import child as child_module
 from gpukube.cluster.process.child import DeadlinePassed, Ended, Server, ServerEnded, Stop, kill_all, run_child
-from tests.waiting import PATIENCE_S, wait_for
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

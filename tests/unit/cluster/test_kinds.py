@@ -11,7 +11,7 @@ import pytest
 
 from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.calls import global_kind, namespaced_kind
-from tests.waiting import PATIENCE_S
+from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

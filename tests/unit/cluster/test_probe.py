@@ -28,7 +28,7 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
 from gpukube.engine.documents.parts import WEIGHTS
 from gpukube.gpu.catalog import parse_model
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.sandbox.kube.nodes.hardware import MODELS as HARDWARE
+from gpukube_sandbox.kube.nodes.hardware import MODELS as HARDWARE
 from tests.unit.cluster.builders import (
     GPU_TAINT,
     MIXED,

@@ -9,7 +9,7 @@ import pytest
 
 from gpukube.cluster.release.reclaim import _operations
 from gpukube.cluster.state.release_drift import find_drift
-from gpukube.sandbox.kube.store.patches import json_patch
+from gpukube_sandbox.kube.store.patches import json_patch
 
 Body = dict[str, Any]  # an object as the API has it
 POLICY: Body = {

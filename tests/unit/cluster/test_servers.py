@@ -17,7 +17,7 @@ from gpukube.cluster.helm import servers
 from gpukube.cluster.helm.embedded import HelmSdk
 from gpukube.cluster.process.child import Server
 from gpukube.errors import HelmError
-from tests.waiting import PATIENCE_S, wait_for
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

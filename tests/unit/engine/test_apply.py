@@ -15,10 +15,10 @@ from gpukube.engine.change.create import create_pools
 from gpukube.engine.documents.plan import plan_document
 from gpukube.errors import CloudError, Conflict, GpukubeError, Moved, WaitTimeout
 from gpukube.testing.clock import ManualClock
+from sandbox_tests.waiting import wait_for
 from tests.builders import CLUSTER
 from tests.unit.cluster.builders import SINGLE, desire, installed, node_of
 from tests.unit.engine.stage import RESUME, Stage
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,14 +16,14 @@ from gpukube.cluster.kube.views import CORDON
 from gpukube.core.jsontree import text
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import Conflict, DrainTimeout
-from gpukube.sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.kube.store.kinds import CORE
 from tests.drained_pods import differences, workloads
 from tests.draining import NEW, OLD, Stage, budget, deployment, pod_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.objects import JsonObject
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import CloudError
-from tests.waiting import PATIENCE_S
+from sandbox_tests.waiting import PATIENCE_S
 
 
 def fail(message: str) -> str:

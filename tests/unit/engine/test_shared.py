@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gpukube.engine.run.shared import Shared
-from tests.waiting import PATIENCE_S
+from sandbox_tests.waiting import PATIENCE_S
 
 THREADS = 8
 

@@ -72,7 +72,7 @@ def test_fields_when_the_sdk_is_walked_are_each_judged_once() -> None:
         "gpukube_aks/pool/native.py what each is: NATIVE with its shape, and a row in updates.NATIVE_ROWS with a "
         "source, if users may set it; MANAGED (or MANAGED_MEMBERS) if a field of the spec sets it; UNTESTED if what a "
         "change of it does is not documented; REFUSED with the reason otherwise. Then give "
-        "gpukube/sandbox/aks/schema.py the same"
+        "sandbox/gpukube_sandbox/aks/schema.py the same"
     )
     assert not doubled, f"judged in two tables: {doubled}"
 

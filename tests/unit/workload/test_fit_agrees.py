@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gpukube.sandbox.kube.scheduler.snapshot import take_snapshot
-from gpukube.sandbox.kube.scheduler.verdicts import place
 from gpukube.workload.fit.neighbours import Neighbours
 from gpukube.workload.fit.nodes import Node, read_node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import why_not
-from tests.sandbox.kube import scheduling
+from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
+from gpukube_sandbox.kube.scheduler.verdicts import place
+from sandbox_tests.kube import scheduling
 
 VERSION = (1, 36)
 SPACES: list[dict[str, Any]] = [{"metadata": {"name": "default"}}]

@@ -10,9 +10,9 @@ import pytest
 from gpukube.core.prices import UNPRICED
 from gpukube.gpu.catalog import machines, require_machine
 from gpukube.provider import load_provider
-from gpukube.sandbox.kube.nodes.registration import node_object
-from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from gpukube.workload.offers import make_offers
+from gpukube_sandbox.kube.nodes.registration import node_object
+from gpukube_sandbox.kube.nodes.shapes import NodeShape
 from tests.builders import make_target
 from tests.unit.workload.specs import offers
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.values import ClusterRef, Settings
-from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
 from gpukube_aks.live.client import AksCloud
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
 from tests.builders import CLUSTER
-from tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., AksCloud]
 

@@ -15,13 +15,13 @@ import yaml
 from gpukube.core.diff import diff_fields
 from gpukube.core.values import Ownership, Promise
 from gpukube_aks import AksProvider
+from sandbox_tests.waiting import wait_for
 from tests.builders import CLUSTER
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.core.values import Change, Desired, Observed, Operation, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_aks.live.client import AksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Node = dict[str, Any]
 

@@ -20,21 +20,21 @@ from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Settings, Ta
 from gpukube.errors import Busy, Conflict, Moved
 from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.sandbox import daemon
 from gpukube_aks.live.client import AksCloud
 from gpukube_aks.pool.limits import LIMITS
 from gpukube_aks.pool.native import NATIVE, Shape
 from gpukube_aks.pool.observe import observe_pool
 from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
-from tests.sandboxes import emptied
 from tests.wire.aks.lab import ADVERTISER, CONFIG, PROVIDER, Lab, desire, kube_client, properties_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpukube.core.values import Change, Observed, Target, UpdateKind
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Node = dict[str, Any]
 

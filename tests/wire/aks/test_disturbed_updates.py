@@ -12,17 +12,17 @@ from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Nodes, Operation
 from gpukube.errors import Busy, CapacityError, CloudError, Conflict, GpukubeError, Moved, QuotaError
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.builders import make_target
-from tests.waiting import wait_for
 from tests.wire.aks.lab import PROVIDER, desire, properties_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Desired, Observed, Progress, Request, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_aks.live.client import AksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Follow = Callable[[AksCloud, Operation], Progress]
 

@@ -9,12 +9,12 @@ import pytest
 
 from gpukube.engine.run.calls import Calls, are_left
 from gpukube.engine.run.clock import Stopped, SystemClock
-from gpukube.sandbox import daemon
-from tests.waiting import wait_for
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_aks.live.client import AksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
 
 def test_call_when_given_up_while_the_sdk_waits_out_a_retry_after_then_it_is_not_repeated(

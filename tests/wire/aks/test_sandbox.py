@@ -26,17 +26,17 @@ from gpukube.core.values import (
 )
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, QuotaError, SpecError
 from gpukube.gpu.sharing import MigCut, Sharing
-from gpukube.sandbox import daemon
 from gpukube_aks import AksProvider
 from gpukube_aks.pool.limits import LIMITS
+from gpukube_sandbox import daemon
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Desired, Observed, Progress, Request, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_aks.live.client import AksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., AksCloud]
     Follow = Callable[[AksCloud, Operation], Progress]

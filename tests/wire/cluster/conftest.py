@@ -20,14 +20,14 @@ from gpukube.cluster.proof.verify import prove_pool
 from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox.kube.cluster import KubeCluster
-from gpukube.sandbox.kube.http.app import make_app
-from gpukube.sandbox.kube.store.kinds import CORE
-from gpukube.sandbox.pacing import PacedClock
-from gpukube.sandbox.tls import make_tls
-from tests.clients import client
-from tests.serving import serving
-from tests.waiting import PATIENCE_S, wait_for
+from gpukube_sandbox.kube.cluster import KubeCluster
+from gpukube_sandbox.kube.http.app import make_app
+from gpukube_sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.pacing import PacedClock
+from gpukube_sandbox.tls import make_tls
+from sandbox_tests.clients import client
+from sandbox_tests.serving import serving
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.real_charts import chart_routes
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm.engine import Engine
     from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.values import Desired
-    from gpukube.sandbox.kube.store.store import Change
+    from gpukube_sandbox.kube.store.store import Change
 
 T = TypeVar("T")
 TOKEN = "sandbox-token"

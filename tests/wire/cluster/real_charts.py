@@ -18,7 +18,7 @@ import yaml
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from gpukube.sandbox.kube.repository import CHART, OPERATOR, VERSIONS, archive_name, chart_archive
+from gpukube_sandbox.kube.repository import CHART, OPERATOR, VERSIONS, archive_name, chart_archive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

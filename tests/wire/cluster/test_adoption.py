@@ -21,7 +21,7 @@ from gpukube.cluster.state.advertisers import check_advertisers, find_advertiser
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.jsontree import at, items
 from gpukube.errors import HelmError
-from gpukube.sandbox.kube.nodes.shapes import NodeShape
+from gpukube_sandbox.kube.nodes.shapes import NodeShape
 from tests.unit.cluster.builders import SLICED, desire
 from tests.wire.cluster.test_migration import boot, prove
 

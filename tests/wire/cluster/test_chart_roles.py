@@ -18,7 +18,7 @@ from gpukube.engine.permissions.chart_roles import (
     PLUGIN_EVERYWHERE,
     PLUGIN_OURS,
 )
-from gpukube.sandbox.kube.repository import CHART, OPERATOR, chart_archive
+from gpukube_sandbox.kube.repository import CHART, OPERATOR, chart_archive
 from tests.unit.cluster.builders import SLICED, desire, operated
 from tests.wire.cluster.real_charts import real_archive
 from tests.wire.cluster.test_stand_ins import MISSING, Case, rendered

@@ -19,8 +19,8 @@ from gpukube.cluster.release.charts import ChartCache
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import HelmError, StalePlan
-from gpukube.sandbox.kube.repository import chart_archive
-from tests.serving import serving
+from gpukube_sandbox.kube.repository import chart_archive
+from sandbox_tests.serving import serving
 from tests.unit.cluster.builders import SINGLE, desire
 from tests.wire.cluster.registry import PASSWORD, USER, ChartServer
 

@@ -17,10 +17,10 @@ from gpukube.doctor.check import examine
 from gpukube.doctor.checks.registry import CHECKS
 from gpukube.doctor.gather import gather
 from gpukube.engine.run.session import Session
-from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube.testing.fakes import FakeProvider
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from sandbox_tests.waiting import wait_for
 from tests.builders import CLUSTER
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,8 +23,8 @@ from gpukube.cluster.release.reclaim import appliers
 from gpukube.cluster.release.shared_values import DEFAULT_KEY
 from gpukube.cluster.state.snapshot import has_entry, look
 from gpukube.core.jsontree import items, tree
+from sandbox_tests.waiting import PATIENCE_S
 from tests.unit.cluster.builders import PLUGIN_NAME, SINGLE, SLICED, VISION_TAINT, desire, operated
-from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -28,11 +28,11 @@ from gpukube.cluster.release.manager import apply_release
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import AccessError, ChartNotFound, ClusterError, Conflict, HelmError
-from gpukube.sandbox import charts as chart_sources
-from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
-from gpukube.sandbox.tls import make_tls
-from tests.serving import serving
+from gpukube_sandbox import charts as chart_sources
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube_sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube_sandbox.tls import make_tls
+from sandbox_tests.serving import serving
 from tests.unit.cluster.builders import GPU_TAINT, PLUGIN_NAME, RELEASE_NAME, SINGLE, SLICED, VISION_TAINT, desire
 from tests.wire.cluster.conftest import settled_proof
 

@@ -26,11 +26,11 @@ from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.core.jsontree import text
 from gpukube.core.values import KubeAccess, Taint
 from gpukube.errors import AccessError, ClusterError, Where
-from gpukube.sandbox.kube.nodes.shapes import NodeShape
-from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
-from gpukube.sandbox.kube.store.kinds import CORE
-from gpukube.sandbox.tls import make_tls
-from tests.waiting import PATIENCE_S, wait_for
+from gpukube_sandbox.kube.nodes.shapes import NodeShape
+from gpukube_sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube_sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.tls import make_tls
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.conftest import TOKEN
 
 if TYPE_CHECKING:

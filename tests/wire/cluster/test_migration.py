@@ -13,10 +13,10 @@ from gpukube.cluster.release.manager import apply_release
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.core.jsontree import pointer
-from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube_sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from sandbox_tests.waiting import wait_for
 from tests.unit.cluster.builders import SLICED, desire, operated
-from tests.waiting import wait_for
 from tests.wire.cluster.conftest import settled_proof
 
 if TYPE_CHECKING:

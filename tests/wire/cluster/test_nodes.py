@@ -12,10 +12,10 @@ from gpukube.cluster.release.node_repair import repair_nodes
 from gpukube.cluster.state.node_drift import NodeRepair
 from gpukube.core.values import Taint
 from gpukube.errors import AccessError, ClusterError
-from gpukube.sandbox.kube.nodes.shapes import NodeShape
-from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
-from gpukube.sandbox.kube.store.kinds import CORE
-from tests.waiting import wait_for
+from gpukube_sandbox.kube.nodes.shapes import NodeShape
+from gpukube_sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube_sandbox.kube.store.kinds import CORE
+from sandbox_tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import Conflict, HelmError
-from gpukube.sandbox.kube.controllers.migmanager import STATE
-from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
-from gpukube.sandbox.kube.nodes.shapes import Taint as SandboxTaint
+from gpukube_sandbox.kube.controllers.migmanager import STATE
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube_sandbox.kube.nodes.shapes import Taint as SandboxTaint
 from tests.unit.cluster.builders import GPU_TAINT, MIXED, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.wire.cluster.conftest import settled_proof
 

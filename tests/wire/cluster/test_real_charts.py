@@ -28,14 +28,14 @@ from gpukube.cluster.state.advertisers import check_advertisers, find_advertiser
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.jsontree import items, pointer, texts, tree
 from gpukube.core.values import KubeAccess
-from gpukube.sandbox.clock import ScaledClock
-from gpukube.sandbox.kube.cluster import KubeCluster
-from gpukube.sandbox.kube.controlplane import find_assets
-from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
-from tests.clients import client
-from tests.serving import hang_up
+from gpukube_sandbox.clock import ScaledClock
+from gpukube_sandbox.kube.cluster import KubeCluster
+from gpukube_sandbox.kube.controlplane import find_assets
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from sandbox_tests.clients import client
+from sandbox_tests.serving import hang_up
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.unit.cluster.builders import SINGLE, SLICED, desire, operated
-from tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.conftest import MOMENT_S, TOKEN, settled_proof
 from tests.wire.cluster.real_charts import SWITCH, missing_charts, real_archive
 

@@ -24,13 +24,13 @@ from gpukube.engine.change.draining import DrainConsent, Drained, drain_pool
 from gpukube.engine.run.context import Pace, Run
 from gpukube.engine.run.session import Session
 from gpukube.errors import DrainTimeout, GpukubeError
-from gpukube.sandbox.kube.controlplane import ControlPlane
-from gpukube.sandbox.kube.nodes.shapes import NodeShape
 from gpukube.testing.fakes import FakeProvider
+from gpukube_sandbox.kube.controlplane import ControlPlane
+from gpukube_sandbox.kube.nodes.shapes import NodeShape
+from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.builders import CLUSTER
 from tests.drained_pods import differences, workloads
 from tests.draining import NEW, OLD, PLAN, POOL, budget, deployment, pod_spec
-from tests.waiting import PATIENCE_S, wait_for
 from tests.wire.cluster.conftest import TOKEN
 from tests.wire.cluster.test_real_charts import ASSETS, control_plane
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import LightKube
     from gpukube.cluster.kube.evictions import EvictionAnswer
-    from gpukube.sandbox.kube.cluster import KubeCluster
-    from gpukube.sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.kube.store.objects import JsonObject
 
 pytestmark = [
     pytest.mark.kube,

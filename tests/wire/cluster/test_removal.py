@@ -12,7 +12,7 @@ from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.removal import uninstall_release
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.errors import HelmError, HelmTimeout
-from gpukube.sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.kube.store.kinds import CORE
 from tests.unit.cluster.builders import operated
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from gpukube.core.values import Settings
 from gpukube.engine.run.session import Session
 from gpukube.errors import AccessError
 from gpukube.testing.fakes import FakeProvider, FakeWorld
+from sandbox_tests.waiting import PATIENCE_S
 from tests.builders import CLUSTER
-from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from gpukube.core.values import KubeAccess

@@ -15,7 +15,7 @@ from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.plugin_refresh import refresh_plugin
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.engine.documents.parts import WEIGHTS
-from gpukube.sandbox.kube.nodes.shapes import GpuShape, NodeShape
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
 from tests.unit.cluster.builders import SLICED, desire, operated
 from tests.wire.cluster.conftest import FAST, settled_proof
 

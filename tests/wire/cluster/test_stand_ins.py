@@ -21,7 +21,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import Surroundings
-from gpukube.sandbox.kube.repository import CHART, OPERATOR, archive_name, chart_archive
+from gpukube_sandbox.kube.repository import CHART, OPERATOR, archive_name, chart_archive
 from tests.unit.cluster.builders import MIXED, MPS, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.wire.cluster.real_charts import SWITCH, missing_charts, real_archive
 

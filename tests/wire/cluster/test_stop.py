@@ -18,13 +18,13 @@ from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.engine.run.clock import Stopped, SystemClock
-from gpukube.sandbox.kube.cluster import KubeCluster
-from gpukube.sandbox.kube.http.app import make_app
-from gpukube.sandbox.pacing import PacedClock
-from gpukube.sandbox.tls import make_tls
-from tests.serving import serving
+from gpukube_sandbox.kube.cluster import KubeCluster
+from gpukube_sandbox.kube.http.app import make_app
+from gpukube_sandbox.pacing import PacedClock
+from gpukube_sandbox.tls import make_tls
+from sandbox_tests.serving import serving
+from sandbox_tests.waiting import PATIENCE_S
 from tests.unit.cluster.builders import SINGLE, SLICED, desire
-from tests.waiting import PATIENCE_S
 from tests.wire.cluster.conftest import FAST, TOKEN, Live
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.values import ClusterRef, Settings
-from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.live.client import EksCloud
-from tests.sandboxes import emptied
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., EksCloud]
 

@@ -16,22 +16,22 @@ from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Settings, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.pool.fields import RESOURCE_FIELD, RESOURCE_TAG, UNTAG, UPDATE_VERSION
 from gpukube_eks.pool.native import EXCLUSIVE, NATIVE, field_of
 from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
+from sandbox_tests.waiting import wait_for
 from tests.builders import by_text
-from tests.sandboxes import emptied
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.values import Desired, Observed, Request, Target, UpdateKind
     from gpukube.provider import Cloud
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
 PROVIDER = EksProvider()
 SPEED = 4000.0

@@ -12,18 +12,18 @@ from gpukube.core.fields import DISK_SIZE, FieldPath
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Disk, Nodes, Operation, Settings, Taint
 from gpukube.errors import AccessError, Busy, CloudError, Conflict, GpukubeError, Moved
-from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.live.access import AwsClients, Identity
 from gpukube_eks.pool.fields import UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_sandbox import daemon
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from gpukube.core.values import Desired, Observed, Progress, Request, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_eks.live.client import EksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Follow = Callable[[EksCloud, Operation], Progress]
 

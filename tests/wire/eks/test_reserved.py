@@ -11,16 +11,16 @@ from gpukube.core.fields import ZONES
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Capacity, Nodes, Reservation
 from gpukube.errors import CapacityError, GpukubeError
-from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
+from gpukube_sandbox import daemon
 from tests.unit.gpukube_eks.samples import ACCOUNT, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpukube.core.values import Desired, Observed, Operation, Progress, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_eks.live.client import EksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Follow = Callable[[EksCloud, Operation], Progress]
 

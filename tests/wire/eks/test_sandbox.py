@@ -27,17 +27,17 @@ from gpukube.errors import (
     SpecError,
 )
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.sandbox import daemon
 from gpukube_eks import EksProvider
 from gpukube_eks.pool.translate import LEFTOVER
+from gpukube_sandbox import daemon
 from tests.unit.gpukube_eks.samples import ACCOUNT, CLUSTER, REGION, desired_of, eks_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gpukube.core.values import Desired, Observed, Progress, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_eks.live.client import EksCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Follow = Callable[[EksCloud, Operation], Progress]
     Connect = Callable[..., EksCloud]

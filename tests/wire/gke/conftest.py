@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.values import ClusterRef, Settings
-from gpukube.sandbox import daemon
 from gpukube_gke.live.client import GkeCloud
-from tests.sandboxes import emptied
+from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import emptied
+from sandbox_tests.waiting import wait_for
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.sandbox.daemon import SandboxInfo
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., GkeCloud]
 

@@ -9,16 +9,16 @@ from gpukube.cluster.proof.verify import prove_pool
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.diff import diff_fields
 from gpukube.core.plan import plan_pool
-from gpukube.sandbox import daemon
+from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.unit.gpukube_gke.edits import native_fields
 from tests.unit.gpukube_gke.targets import PROVIDER, desire
-from tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.values import ClassifiedChange, Desired, Observed, Operation, Request, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.live.client import GkeCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
 CALLS = 16
 UNTOLD = {"etag", "status", "instanceGroupUrls", "autoscaling.enabled"}

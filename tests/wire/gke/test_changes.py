@@ -18,8 +18,8 @@ from tests.unit.gpukube_gke.targets import PROVIDER, desire
 from tests.wire.gke.living import bring_about, create, find, machines, moved, planned, prove
 
 if TYPE_CHECKING:
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.live.client import GkeCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
 MUTABLE = ("in-place", "disruptive")
 

@@ -19,8 +19,8 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Disk, Nodes, Operation, Taint, Upgrade
 from gpukube.errors import Busy, CapacityError, CloudError, Conflict, GpukubeError, Moved, SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
-from gpukube.sandbox import daemon
-from tests.sandbox.gke.clients import signed_channel
+from gpukube_sandbox import daemon
+from sandbox_tests.gke.clients import signed_channel
 from tests.unit.gpukube_gke.edits import BASE, EDITS
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire
 from tests.wire.gke.living import bring_about, create, find, finish, first_request, machines
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.live.client import GkeCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
 POOL = "projects/ml-prod/locations/us-central1/clusters/train/nodePools/edited"
 EACH_CALL = ("labels, another", "taints", "nodes.count", "nodes.autoscaling.max", "gke.management.autoRepair", "image")

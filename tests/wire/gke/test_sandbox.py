@@ -16,16 +16,16 @@ from gpukube.core.values import Capacity, Disk, Nodes, Operation, Settings, Tain
 from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, GpukubeError, SpecError
 from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube.sandbox import daemon
 from gpukube_gke.live.client import connect_cluster
+from gpukube_sandbox import daemon
 from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target, reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpukube.core.values import Desired, Observed, Progress, Target
-    from gpukube.sandbox.daemon import SandboxInfo
     from gpukube_gke.live.client import GkeCloud
+    from gpukube_sandbox.daemon import SandboxInfo
 
     Connect = Callable[..., GkeCloud]
     Follow = Callable[[GkeCloud, Operation], Progress]

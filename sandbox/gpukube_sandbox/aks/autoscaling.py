@@ -1,0 +1,115 @@
+"""The autoscaler that AKS runs for pools with enableAutoScaling.
+
+Lives here: what it believes of a pool, its changes of a scale set. Must not live here: deciding (`kube.autoscaler`),
+changes by the ARM API (`lifecycle`).
+
+Source: kubernetes/autoscaler cluster-autoscaler/cloudprovider/azure (azure_template.go); docs: aks/cluster-autoscaler
+(scan 10 s, unneeded 10 min, unready 20 min). AKS's own one may differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.aks.answers import Refusal
+from gpukube_sandbox.aks.failures import planned_failure
+from gpukube_sandbox.aks.lifecycle import Pace, add_machines, forget
+from gpukube_sandbox.aks.machines import Place, node_shape, scale_set_name
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.aks.clusters import Cluster
+    from gpukube_sandbox.aks.pools import Pool
+    from gpukube_sandbox.aks.quotas import Quotas
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.faults import FaultBook
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_PROFILE = Profile("kubernetes.azure.com/accelerator")
+_PODS = 110
+
+
+@dataclass(slots=True)
+class AksGroups:
+    """The scale sets of a cluster's autoscaled pools; conforms to `Groups`.
+
+    Attributes:
+        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
+        quotas: What a scale-up is held to.
+    """
+
+    cluster: Cluster
+    clock: Clock
+    faults: FaultBook
+    quotas: Quotas
+
+    async def profile(self) -> Profile | None:
+        """The defaults; a pool chooses to be autoscaled by itself."""
+        return _PROFILE
+
+    def listed(self) -> list[Group]:
+        """List the scale sets of autoscaled pools that are at rest and run."""
+        return [
+            Group(
+                self._scale_set(pool),
+                pool.name,
+                tuple(pool.nodes),
+                _number(pool, "count"),
+                _number(pool, "minCount"),
+                _number(pool, "maxCount"),
+            )
+            for pool in self.cluster.pools.values()
+            if pool.properties.get("enableAutoScaling")
+            and not pool.is_stopped
+            and pool.state in {"Succeeded", "Failed"}
+        ]
+
+    def imagined(self, name: str) -> JsonObject:
+        """What the autoscaler expects: the pool's labels and taints, and whole GPUs, however they are cut or shared."""
+        pool = self._pool(name)
+        shape = node_shape(self._place(), pool.name, pool.properties, pool.next_index, 0.0)
+        devices = {"nvidia.com/gpu": shape.gpu.count} if shape.gpu else {}
+        return imagine(dataclasses.replace(shape, name=f"template-{name}", max_pods=_PODS), devices)
+
+    async def grow(self, name: str, count: int) -> str:
+        """Raise the capacity of a scale set; takes back what does not come."""
+        pool = self._pool(name)
+        short = self.quotas.late(self.cluster, pool.properties, count)
+        pool.properties["count"] = _number(pool, "count") + count
+        try:
+            fault = self.faults.operation("arm", self.cluster.name, pool.name, "autoscale")
+            failure = planned_failure(fault, self.cluster, pool.name, str(pool.properties["vmSize"]))
+        except Refusal as refusal:
+            pool.properties["count"] = len(pool.nodes)
+            return str(refusal)
+        failure = failure or short
+        pace = Pace()
+        await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
+        fails = failure is not None and failure.error is not None
+        await add_machines(self.cluster, pool, min(count, failure.after_nodes) if failure and fails else count, pace)
+        await self.cluster.kube.joined(pool.nodes)
+        pool.properties["count"] = len(pool.nodes)
+        return str(failure.error.get("message", "")) if failure and failure.error else ""
+
+    async def shrink(self, name: str, node: str) -> None:
+        """Delete one member of a scale set."""
+        pool = self._pool(name)
+        if node in pool.nodes:
+            await forget(self.cluster, pool, node)
+            pool.properties["count"] = len(pool.nodes)
+
+    def _place(self) -> Place:
+        cluster = self.cluster
+        return Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location)
+
+    def _scale_set(self, pool: Pool) -> str:
+        return scale_set_name(self.cluster.id, pool.name)
+
+    def _pool(self, name: str) -> Pool:
+        return next(pool for pool in self.cluster.pools.values() if self._scale_set(pool) == name)
+
+
+def _number(pool: Pool, key: str) -> int:
+    return int(str(pool.properties[key]))

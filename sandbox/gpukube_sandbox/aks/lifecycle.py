@@ -1,0 +1,285 @@
+"""The work behind an operation, on the sandbox's clock: machines come, change and go.
+
+Lives here: what happens between the answer to a request and the end of its operation. Must not live here: HTTP, rules.
+
+Durations are sandbox seconds, within the limits that are known: bootstrap at most 15 minutes, a MIG node reboots once
+(Azure/AgentBaker parts/linux/cloud-init/artifacts); the figures themselves are unconfirmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.aks.machines import (
+    Place,
+    node_labels,
+    node_shape,
+    node_taints,
+    retouch_node,
+    with_machines_of,
+)
+from gpukube_sandbox.aks.upgrades import drain_settings, is_rolled, surge_of, undrained
+from gpukube_sandbox.kube.draining import cordon, drain
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.aks.answers import Json
+    from gpukube_sandbox.aks.clusters import Cluster
+    from gpukube_sandbox.aks.operations import Operation
+    from gpukube_sandbox.aks.pools import Pool
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.kube.draining import Blocked
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long things take, in sandbox seconds."""
+
+    accept_s: float = 5.0
+    allocate_s: float = 40.0
+    boot_s: float = 75.0
+    between_nodes_s: float = 8.0
+    reboot_s: float = 90.0
+    settle_s: float = 10.0
+    drain_s: float = 20.0
+    cancel_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An operation that is made to fail, or to take longer.
+
+    Attributes:
+        error: `{code, message, details}`; None when it only takes longer.
+        after_nodes: Machines that still come before it fails.
+        delay_s: Sandbox seconds it takes longer.
+    """
+
+    error: Json | None
+    after_nodes: int = 0
+    delay_s: float = 0.0
+
+
+class _Failed(Exception):
+    """The failure of an operation: the planned one, or that of `error`."""
+
+    def __init__(self, error: Json | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One operation at work.
+
+    Attributes:
+        failure: What was planned to go wrong.
+        before: The properties that living machines were made from, when they changed.
+    """
+
+    cluster: Cluster
+    pool: Pool
+    operation: Operation
+    clock: Clock
+    pace: Pace
+    failure: Failure | None = None
+    before: Json | None = None
+
+    async def begin(self) -> None:
+        """Let the time pass in which nothing shows."""
+        await self.clock.sleep(self.pace.accept_s + (self.failure.delay_s if self.failure else 0))
+
+    def end(self, error: Json | None = None) -> None:
+        """Settle pool and operation."""
+        pool = self.pool
+        pool.state = "Failed" if error else "Succeeded"
+        pool.error = error
+        if pool.properties.get("enableAutoScaling") and not error:
+            pool.properties["count"] = len(pool.nodes)  # an autoscaled pool shows its machines
+        pool.touch()
+        self.operation.end("Failed" if error else "Succeeded", self.clock.now(), error)
+        self.cluster.kube.regrouped()
+
+
+async def run_change(job: Job) -> None:
+    """Bring the machines of a pool to what its properties say, then settle the operation."""
+    try:
+        await job.begin()
+        await job.cluster.kube.joined(job.pool.nodes)  # what an aborted operation left booting would miss the change
+        await _retouch(job)
+        _note_outdated(job)
+        await _shrink(job, _wanted(job.pool))
+        await (_roll(job) if job.pool.outdated else _grow(job))
+        await job.clock.sleep(job.pace.settle_s)
+    except _Failed as failed:
+        job.end(failed.error or (job.failure.error if job.failure else None))
+    else:
+        job.end()
+
+
+async def run_delete(job: Job) -> None:
+    """Drain and remove every machine, then the pool."""
+    await job.begin()
+    if job.failure and job.failure.error:
+        job.end(job.failure.error)
+        return
+    await _shrink(job, 0)
+    await job.clock.sleep(job.pace.settle_s)
+    job.cluster.pools.pop(job.pool.name, None)
+    job.operation.end("Succeeded", job.clock.now())
+
+
+async def stop_work(operation: Operation) -> None:
+    """End the work behind an operation where it stands; its record is left as it is."""
+    if operation.task is not None:
+        operation.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await operation.task
+
+
+async def run_abort(job: Job, victim: Operation) -> None:
+    """Stop what runs; what was done is not rolled back (docs: aks/manage-abort-operations)."""
+    await stop_work(victim)
+    if victim.is_running:
+        victim.end("Canceled", job.clock.now())
+    await job.clock.sleep(job.pace.cancel_s)
+    job.pool.state = "Canceled"
+    job.pool.touch()
+    job.operation.end("Succeeded", job.clock.now())
+
+
+def _wanted(pool: Pool) -> int:
+    if pool.is_stopped:
+        return 0
+    count = int(str(pool.properties["count"]))
+    if not pool.properties.get("enableAutoScaling"):
+        return count
+    low, high = (int(str(pool.properties[key])) for key in ("minCount", "maxCount"))
+    return min(max(count, low), high)  # an update may leave the count outside; the autoscaler moves it (Azure/AKS#1758)
+
+
+async def _retouch(job: Job) -> None:
+    """Labels and taints of living machines follow the pool in place (docs: aks/use-labels, aks/use-node-taints)."""
+    pool, group = job.pool, job.cluster.node_group
+    if job.before is None:
+        return
+    old = node_labels(pool.name, job.before, group)
+    new = node_labels(pool.name, with_machines_of(pool.properties, job.before), group)
+    taints = node_taints(job.before), node_taints(pool.properties)
+    for name in pool.nodes:
+        await retouch_node(job.cluster.kube, name, (old, new), taints)
+
+
+def _note_outdated(job: Job) -> None:
+    """Another image or version replaces every machine; what an earlier upgrade left is replaced by any PUT."""
+    if job.before is not None and is_rolled(job.before, job.pool.properties):
+        job.pool.outdated = set(job.pool.nodes)
+
+
+async def _shrink(job: Job, wanted: int) -> None:
+    while len(job.pool.nodes) > wanted:
+        await job.clock.sleep(job.pace.drain_s)
+        await _remove(job, job.pool.nodes[-1])  # newest first
+
+
+async def _remove(job: Job, name: str) -> None:
+    """Take a machine away; an abort in between must leave no node without its machine."""
+    await forget(job.cluster, job.pool, name)
+
+
+async def forget(cluster: Cluster, pool: Pool, name: str) -> None:
+    """Take a machine away with its node."""
+    pool.nodes.remove(name)
+    pool.outdated.discard(name)
+    await asyncio.shield(cluster.kube.remove_node(name))
+
+
+async def _grow(job: Job) -> None:
+    wanted, made = _wanted(job.pool), 0
+    fails = job.failure is not None and job.failure.error is not None
+    if len(job.pool.nodes) < wanted:
+        await job.clock.sleep(job.pace.allocate_s)
+    while len(job.pool.nodes) < wanted:
+        if fails and job.failure and made >= job.failure.after_nodes:
+            break
+        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+        made += 1
+        await job.clock.sleep(job.pace.between_nodes_s)
+    if fails:
+        raise _Failed
+    if made:
+        await _wait_for_boot(job)
+
+
+async def _roll(job: Job) -> None:
+    """Replace the machines a few at a time: surge, wait, drain, and without a surge the other way round.
+
+    A failing upgrade stops after some machines, and leaves the pool with old and new ones. So does one whose machines
+    cannot be drained in time: they take pods again and are not replaced, or, with undrainableNodeBehavior Cordon, stay
+    cordoned beside their replacements while the others go on (SDK, UndrainableNodeBehavior).
+    """
+    fails = job.failure.after_nodes if job.failure and job.failure.error else None
+    old = [name for name in job.pool.nodes if name in job.pool.outdated]
+    surge, settings = surge_of(job.pool.properties, len(old)), drain_settings(job.pool.properties)
+    blocked: list[Blocked] = []
+    at_once = surge.extra or surge.missing
+    for start in range(0, len(old), at_once):
+        if fails is not None and start >= fails:
+            raise _Failed
+        batch = old[start : start + at_once]
+        if surge.extra:
+            await _add_machines(job, len(batch))
+        await job.clock.sleep(job.pace.drain_s)
+        left = await drain(job.cluster.kube.api, job.clock, batch, settings.drain_s)
+        stuck = {one.node for one in left}
+        if left and not settings.quarantines:
+            await cordon(job.cluster.kube.api, batch, unschedulable=False)
+            while len(job.pool.nodes) > len(old):  # the surge goes
+                await _remove(job, job.pool.nodes[-1])
+            raise _Failed(undrained(left))
+        blocked += left
+        for name in batch:
+            if name not in stuck:
+                await _remove(job, name)
+        if not surge.extra:
+            await job.clock.sleep(job.pace.allocate_s)
+            await _add_machines(job, len(batch) - len(stuck))
+    if blocked:
+        raise _Failed(undrained(blocked))
+    await _grow(job)
+
+
+async def _add_machines(job: Job, count: int) -> None:
+    for _ in range(count):
+        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+    await _wait_for_boot(job)
+
+
+async def _wait_for_boot(job: Job) -> None:
+    """A pool is not done before its machines are nodes: two sleeps side by side could end in any order."""
+    reboots = "gpuInstanceProfile" in job.pool.properties
+    await job.clock.sleep(job.pace.boot_s + (job.pace.reboot_s if reboots else 0))
+    await job.cluster.kube.joined(job.pool.nodes)
+
+
+async def seed_pool(cluster: Cluster, pool: Pool) -> None:
+    """Give a pool that has always been there its machines, booted already."""
+    while len(pool.nodes) < _wanted(pool):
+        await _add_machine(cluster, pool, 0.0)
+
+
+async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> None:
+    """Bring up machines one after the other."""
+    for _ in range(count):
+        await _add_machine(cluster, pool, pace.boot_s)
+
+
+async def _add_machine(cluster: Cluster, pool: Pool, boot_s: float) -> None:
+    index = pool.next_index
+    pool.next_index += 1
+    place = Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location)
+    shape = node_shape(place, pool.name, pool.properties, index, boot_s)
+    pool.nodes.append(shape.name)
+    await cluster.kube.add_node(shape)

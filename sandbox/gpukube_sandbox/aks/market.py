@@ -1,0 +1,144 @@
+"""What sizes there are in the emulated Azure and what they cost: ARM's Resource SKUs, and the public retail prices.
+
+Lives here: both answers, and invented prices. Must not live here: HTTP (`routes`), the sizes themselves (`sizes`).
+
+Sources: docs: rest/api/compute/resource-skus/list, rest/api/cost-management/retail-prices.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.aks.answers import front_door
+from gpukube_sandbox.aks.sizes import SIZES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube_sandbox.aks.answers import Json
+    from gpukube_sandbox.aks.sizes import VmSize
+
+_LOCATION = re.compile(r"location eq '([a-z0-9]+)'")
+_TERM = re.compile(r"(\w+) eq '([^']*)'")
+_SHARES = {"Standard_NV6ads_A10_v5": 1 / 6, "Standard_NV12ads_A10_v5": 1 / 3, "Standard_NV18ads_A10_v5": 1 / 2}
+_GPU_USD = {
+    "T4-16GB": 0.35, "V100-16GB": 2.8, "V100-32GB": 3.1, "A100-80GB": 3.5, "A100-40GB": 3.0,
+    "H100-94GB": 6.5, "H100-80GB": 11.0, "H200-141GB": 12.0, "A10-24GB": 2.0, "RTXPRO6000-96GB": 4.0,
+}  # fmt: skip
+_VCPU_USD = 0.03
+_FAR = 1.2
+_SPOT = 0.3
+_PAGE = 60
+"""Prices of one page; the real service gives 1,000."""
+
+
+def resource_skus(query: Mapping[str, str]) -> Json:
+    """All SKUs of a location; disks are among them, as in the real answer.
+
+    Raises:
+        Refusal: 400, a filter by anything else.
+    """
+    asked = query.get("$filter", "")
+    found = _LOCATION.fullmatch(asked)
+    if asked and found is None:
+        raise front_door(400, "InvalidFilterInQueryString", "The filter query specified in the request is not valid.")
+    location = found[1] if found else "eastus"
+    disk = {"resourceType": "disks", "name": "Premium_LRS", "locations": [location], "capabilities": []}
+    return {"value": [disk, *(_sku(size, location) for size in SIZES.values())]}
+
+
+def _sku(size: VmSize, location: str) -> Json:
+    capabilities = {
+        "vCPUs": str(size.vcpus),
+        "MemoryGB": str(size.memory_gib),
+        "CpuArchitectureType": "x64",
+        "LowPriorityCapable": "True",
+        "RdmaEnabled": str("r_" in size.name),
+        **({"GPUs": str(size.gpus)} if size.gpus else {}),
+    }
+    zones = list(size.zones)
+    place: Json = {"location": location, "zones": zones, "zoneDetails": []}
+    barred: Json = {
+        "type": "Location",
+        "values": [location],
+        "restrictionInfo": {"locations": [location], "zones": []},
+        "reasonCode": "NotAvailableForSubscription",
+    }
+    partly: Json = {
+        "type": "Zone",
+        "values": [location],
+        "restrictionInfo": {"locations": [location], "zones": ["3"]},
+        "reasonCode": "NotAvailableForSubscription",
+    }
+    return {
+        "resourceType": "virtualMachines",
+        "name": size.name,
+        "tier": "Standard",
+        "size": size.name.removeprefix("Standard_"),
+        "family": size.family,
+        "locations": [location],
+        "locationInfo": [place],
+        "capabilities": [{"name": name, "value": value} for name, value in capabilities.items()],
+        "restrictions": [barred] if size.restricted else [partly] if len(zones) < 3 else [],  # noqa: PLR2004 - zones of a region
+    }
+
+
+def price_of(size: VmSize, region: str) -> float:
+    """US dollars per hour; invented."""
+    gpus = size.gpus * _SHARES.get(size.name, 1.0)
+    return round((gpus * _GPU_USD.get(size.gpu, 1.0) + size.vcpus * _VCPU_USD) * (1.0 if "us" in region else _FAR), 4)
+
+
+def retail_prices(query: Mapping[str, str], base: str) -> Json:
+    """One page of retail prices; no account is needed to read them.
+
+    Args:
+        query: Of the request; `$filter` is a conjunction of equalities.
+        base: Address of the page itself, for the link to the next.
+    """
+    asked = query.get("$filter", "")
+    terms: dict[str, str] = dict(_TERM.findall(asked))
+    region = terms.get("armRegionName", "eastus")
+    items = [item for size in SIZES.values() for item in _items(size, region)]
+    wanted = {"type" if key == "priceType" else key: value for key, value in terms.items()}
+    found = [item for item in items if all(item.get(key) == value for key, value in wanted.items())]
+    skip = query.get("$skip", "0")
+    start = int(skip) if skip.isdigit() else 0
+    link = (
+        f"{base}?api-version={query.get('api-version', '')}&$filter={asked.replace(' ', '%20')}&$skip={start + _PAGE}"
+    )
+    return {
+        "BillingCurrency": "USD",
+        "CustomerEntityId": "Default",
+        "CustomerEntityType": "Retail",
+        "Items": found[start : start + _PAGE],
+        "NextPageLink": link if start + _PAGE < len(found) else None,
+        "Count": len(found[start : start + _PAGE]),
+    }
+
+
+def _items(size: VmSize, region: str) -> list[Json]:
+    """The meters of one size: Linux, Windows, and both again as Spot and as Low Priority."""
+    if size.restricted:
+        return []
+    usd = price_of(size, region)
+    short = size.name.removeprefix("Standard_").replace("_", " ")
+    series = f"Virtual Machines {short.split()[0]} Series"
+    return [
+        {
+            "currencyCode": "USD",
+            "type": "Consumption",
+            "serviceFamily": "Compute",
+            "serviceName": "Virtual Machines",
+            "armRegionName": region,
+            "armSkuName": size.name,
+            "productName": f"{series}{system}",
+            "skuName": f"{short}{deal}",
+            "meterName": f"{short}{deal}",
+            "unitOfMeasure": "1 Hour",
+            "retailPrice": round(usd * share * (1.4 if system else 1.0), 4),
+        }
+        for system in ("", " Windows")
+        for deal, share in (("", 1.0), (" Spot", _SPOT), (" Low Priority", 0.25))
+    ]

@@ -1,0 +1,143 @@
+"""What each call of ARM needs of Azure RBAC, and the refusals.
+
+Lives here: the map from call to action, and the words. Must not live here: which permissions are refused (`permits`).
+
+Sources: docs: role-based-access-control/permissions/containers, permissions/compute and permissions/general (the
+operations of Microsoft.ContainerService, Microsoft.Compute, Microsoft.Resources); the built-in roles Azure Kubernetes
+Service Agent Pool Manager Role and Azure Kubernetes Service Contributor Role.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
+
+from gpukube_sandbox.aks.answers import Refusal, front_door
+from gpukube_sandbox.permits import Need
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from starlette.responses import Response
+    from starlette.types import Scope
+
+_CONTAINERS, _COMPUTE = "Microsoft.ContainerService", "Microsoft.Compute"
+_POOLS = f"{_CONTAINERS}/managedClusters/agentPools"
+
+_OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
+    ("GET", ""): "Microsoft.Resources/subscriptions/read",
+    ("GET", "resourcegroups"): "Microsoft.Resources/subscriptions/resourceGroups/read",
+    ("GET", "resourcegroups/*"): "Microsoft.Resources/subscriptions/resourceGroups/read",
+    ("GET", "providers/microsoft.compute/skus"): f"{_COMPUTE}/skus/read",
+    ("GET", "providers/microsoft.compute/locations/*/usages"): f"{_COMPUTE}/locations/usages/read",
+    ("GET", "providers/microsoft.containerservice/managedclusters"): f"{_CONTAINERS}/managedClusters/read",
+    (
+        "GET",
+        "providers/microsoft.containerservice/locations/*/operations/*",
+    ): f"{_CONTAINERS}/locations/operations/read",
+    ("GET", "providers/microsoft.containerservice/locations/*/operationresults/*"): (
+        f"{_CONTAINERS}/locations/operationresults/read"
+    ),
+}
+"""Method and path below a subscription, names as `*`, to the action."""
+_OF_CLUSTERS: dict[tuple[str, str], str] = {
+    ("GET", ""): f"{_CONTAINERS}/managedClusters/read",
+    ("GET", "agentpools"): f"{_POOLS}/read",
+    ("GET", "agentpools/*"): f"{_POOLS}/read",
+    ("PUT", "agentpools/*"): f"{_POOLS}/write",
+    ("DELETE", "agentpools/*"): f"{_POOLS}/delete",
+    ("POST", "agentpools/*/abort"): f"{_POOLS}/abort/action",
+    # the list of operations also has /write, which does nothing (MicrosoftDocs/azure-docs#112369)
+    ("POST", "agentpools/*/upgradenodeimageversion"): f"{_POOLS}/upgradeNodeImageVersion/action",
+    ("GET", "agentpools/*/upgradeprofiles/*"): f"{_POOLS}/upgradeProfiles/read",
+    ("GET", "availableagentpoolversions"): f"{_CONTAINERS}/managedClusters/availableAgentPoolVersions/read",
+    ("POST", "listclusterusercredential"): f"{_CONTAINERS}/managedClusters/listClusterUserCredential/action",
+    ("POST", "listclusteradmincredential"): f"{_CONTAINERS}/managedClusters/listClusterAdminCredential/action",
+}
+"""Method and path below a cluster, names as `*`, to the action."""
+_LINKED: dict[str, str] = {
+    "vnetSubnetID": "Microsoft.Network/virtualNetworks/subnets/join/action",
+    "podSubnetID": "Microsoft.Network/virtualNetworks/subnets/join/action",
+    "nodePublicIPPrefixID": "Microsoft.Network/publicIPPrefixes/join/action",
+    "proximityPlacementGroupID": f"{_COMPUTE}/proximityPlacementGroups/write",
+}
+"""Property of an agent pool that names a resource -> what the caller must be allowed there (docs:
+aks/aks-service-permissions, "Identity creating and operating the cluster"). Capacity reservation groups and host groups
+are joined by the cluster's own identity (docs: aks/use-capacity-reservation-groups, aks/use-azure-dedicated-hosts)."""
+KNOWN = frozenset({*_OF_SUBSCRIPTIONS.values(), *_OF_CLUSTERS.values(), *_LINKED.values()})
+"""All actions that calls of the emulated ARM need."""
+_GROUP_PARTS, _CLUSTER_PARTS = 4, 8
+_CLIENT, _OBJECT = "00000000-0000-0000-0000-0000000000cc", "00000000-0000-0000-0000-0000000000bb"
+
+
+def needs(scope: Scope, body: bytes) -> list[Need]:
+    """List what a request needs, that of the call itself first."""
+    parts = [part for part in scope["path"].split("/") if part]
+    if len(parts) < 2 or parts[0].lower() != "subscriptions":  # noqa: PLR2004 - subscriptions, its id
+        return []
+    below = [part.lower() for part in parts[2:]]
+    if below[:1] == ["resourcegroups"] and below[2:5] == ["providers", "microsoft.containerservice", "managedclusters"]:
+        return list(_on_cluster(scope["method"], parts, body))
+    path = "/".join("*" if _is_name(below, at) else part for at, part in enumerate(below))
+    action = _OF_SUBSCRIPTIONS.get((scope["method"], path))
+    return [Need(action, "/" + "/".join(parts[: 2 if "providers" in below else None]))] if action else []
+
+
+def _is_name(parts: list[str], at: int) -> bool:
+    """Whether a part is the name of something: providers/NAMESPACE is none, what follows takes turns with types."""
+    if parts[:1] == ["providers"]:
+        return at > 1 and at % 2 == 1
+    return at % 2 == 1
+
+
+def _on_cluster(method: str, parts: list[str], body: bytes) -> Iterator[Need]:
+    below = parts[_CLUSTER_PARTS:]
+    path = "/".join("*" if at % 2 else part.lower() for at, part in enumerate(below))
+    action = _OF_CLUSTERS.get((method, path))
+    if action is None:
+        return
+    scope = "/" + "/".join(parts[: _CLUSTER_PARTS + (2 if len(below) > 1 else 0)])
+    yield Need(action, scope)
+    if method == "PUT":
+        for key, identity in _properties(body).items():
+            if key in _LINKED and isinstance(identity, str) and identity:
+                yield Need(_LINKED[key], identity, action, scope)
+
+
+def _properties(body: bytes) -> Mapping[str, object]:
+    try:
+        sent = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    properties = sent.get("properties") if isinstance(sent, dict) else None
+    return properties if isinstance(properties, dict) else {}
+
+
+def answer(need: Need, scope: Scope) -> Response:
+    """Answer that a permission is missing."""
+    del scope
+    found = refusal(need)
+    return JSONResponse(found.body(), found.status)
+
+
+def refusal(need: Need) -> Refusal:
+    """The error of a missing permission.
+
+    Sources: Azure/azure-docs issues and rancher/rancher#11473 (AuthorizationFailed), Azure/aad-pod-identity#1279 and
+    microsoft/planetary-computer-hub#25 (LinkedAuthorizationFailed).
+    """
+    who = f"The client '{_CLIENT}' with object id '{_OBJECT}'"
+    if not need.by:
+        message = (
+            f"{who} does not have authorization to perform action '{need.permission}' over scope '{need.resource}' or "
+            "the scope is invalid. If access was recently granted, please refresh your credentials."
+        )
+        return front_door(403, "AuthorizationFailed", message)
+    message = (
+        f"{who} has permission to perform action '{need.by}' on scope '{need.at}'; however, it does not have "
+        f"permission to perform action '{need.permission}' on the linked scope(s) '{need.resource}' or the linked "
+        "scope(s) are invalid."
+    )
+    return front_door(403, "LinkedAuthorizationFailed", message)

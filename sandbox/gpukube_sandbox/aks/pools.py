@@ -1,0 +1,186 @@
+"""One agent pool: what is stored, what is shown, and what a PUT makes of it.
+
+Lives here: defaults, merging, the wire form. Must not live here: rules (`rules`), time (`lifecycle`).
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.aks.answers import Json, bad_parameter
+from gpukube_sandbox.aks.keys import add_spot_marks
+from gpukube_sandbox.aks.machines import IMAGE_DATE, image_version, is_managed
+from gpukube_sandbox.aks.schema import FIELDS, GONE_WHEN_OMITTED, READ_ONLY
+from gpukube_sandbox.aks.sizes import find_size
+from gpukube_sandbox.aks.upgrades import is_rolled, running_version
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.aks.rules import ClusterFacts
+
+_DEFAULTS: dict[str, object] = {
+    # What `az aks nodepool show` prints for a pool made from count and vmSize alone (docs' sample outputs).
+    "osDiskSizeGB": 128,
+    "kubeletDiskType": "OS",
+    "maxPods": 250,
+    "type": "VirtualMachineScaleSets",
+    "mode": "User",
+    "osType": "Linux",
+    "osSKU": "Ubuntu",
+    "enableAutoScaling": False,
+    "scaleDownMode": "Delete",
+    "scaleSetPriority": "Regular",
+    "enableNodePublicIP": False,
+    "enableEncryptionAtHost": False,
+    "enableUltraSSD": False,
+    "enableFIPS": False,
+    "workloadRuntime": "OCIContainer",
+}
+_UPGRADE_DEFAULTS = {"maxSurge": "10%", "maxUnavailable": "0"}  # as real pools read back (Azure/ARO-HCP#6447)
+_SECURITY_DEFAULTS = {"enableVTPM": False, "enableSecureBoot": False}
+_SIZE_WHEN_OMITTED = (
+    "Standard_D4s_v5"  # AKS picks one since May 2025 (docs: aks/quotas-skus-regions); which: unconfirmed
+)
+
+
+@dataclass(slots=True)
+class Pool:
+    """One agent pool.
+
+    Attributes:
+        name: Pool name.
+        properties: Stored wire properties; of the read-only ones only currentOrchestratorVersion.
+        state: provisioningState.
+        error: Last failure, shown as status.provisioningError.
+        nodes: Names of its machines, oldest first.
+        outdated: Those that an upgrade has still to replace; one that failed or was stopped leaves some.
+        next_index: Number of the next scale-set member.
+        listed_from: Moment from which on lists have it.
+    """
+
+    name: str
+    properties: Json
+    state: str = "Creating"
+    error: Json | None = None
+    nodes: list[str] = field(default_factory=list)
+    outdated: set[str] = field(default_factory=set)
+    next_index: int = 0
+    listed_from: float = 0.0
+    etag: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def touch(self) -> None:
+        """Note that the stored resource changed: a new eTag."""
+        self.etag = str(uuid.uuid4())
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether its machines are meant to be off."""
+        power = self.properties.get("powerState")
+        return isinstance(power, dict) and power.get("code") == "Stopped"
+
+    def shown(self) -> Json:
+        """`properties` as a GET gives them."""
+        shown = copy.deepcopy(self.properties)
+        shown["eTag"] = self.etag
+        shown["provisioningState"] = self.state
+        if self.error is not None:
+            shown["status"] = {"provisioningError": self.error}
+        return shown
+
+    def wire(self, cluster_id: str) -> Json:
+        """The resource as a GET gives it."""
+        return {
+            "id": f"{cluster_id}/agentPools/{self.name}",
+            "name": self.name,
+            "type": "Microsoft.ContainerService/managedClusters/agentPools",
+            "properties": self.shown(),
+        }
+
+
+def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
+    """Fill in what the service fills in at creation."""
+    pool: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
+    pool.setdefault("vmSize", _SIZE_WHEN_OMITTED)
+    for key, value in _DEFAULTS.items():
+        pool.setdefault(key, value)
+    if pool["osDiskSizeGB"] == 0:
+        pool["osDiskSizeGB"] = _DEFAULTS["osDiskSizeGB"]
+    _fill(pool, "upgradeSettings", _UPGRADE_DEFAULTS)
+    _fill(pool, "securityProfile", _SECURITY_DEFAULTS)
+    pool["powerState"] = {"code": "Running"}
+    pool.setdefault("osDiskType", _disk_type(pool))
+    running = running_version(str(pool.get("orchestratorVersion", "")), cluster.kubernetes_version)
+    pool.setdefault("orchestratorVersion", running)
+    pool["currentOrchestratorVersion"] = running
+    if pool["scaleSetPriority"] == "Spot":
+        pool.setdefault("scaleSetEvictionPolicy", "Delete")
+        pool.setdefault("spotMaxPrice", -1.0)
+        add_spot_marks(pool)
+    if is_managed(pool):
+        _fill(pool, "gpuProfile", {"driver": "Install"})
+    pool.pop("nodeImageVersion", None)
+    return pool
+
+
+def _disk_type(pool: Json) -> str:
+    """Ephemeral where the machine has room for it (docstring of AgentPool.osDiskType, azure-mgmt-containerservice)."""
+    size = find_size(str(pool["vmSize"]))
+    room = (size.local_gib if size else None) or 0
+    asked = pool["osDiskSizeGB"]
+    return "Ephemeral" if isinstance(asked, int) and room > asked else "Managed"
+
+
+def finish_defaults(pool: Json, image_date: str = IMAGE_DATE) -> Json:
+    """Fill in what depends on properties that were checked first."""
+    if pool["scaleSetPriority"] != "Spot":
+        _drop_idle_spot_fields(pool)
+    pool.setdefault("nodeImageVersion", image_version(pool, image_date))
+    return pool
+
+
+def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
+    """The pool that a PUT on an existing one asks for.
+
+    Maps, lists and the autoscaler's bounds are replaced as a whole; other properties that the body leaves out stay.
+
+    Raises:
+        Refusal: 400 when nodeImageVersion names another image: only a rollback may, which is not emulated.
+    """
+    asked: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
+    wanted = {key: copy.deepcopy(value) for key, value in stored.items() if key not in GONE_WHEN_OMITTED}
+    if stored["scaleSetPriority"] != "Spot":
+        _drop_idle_spot_fields(asked)
+    if "count" not in asked:
+        wanted.pop("count", None)  # required in every PUT
+    if asked.get("osDiskSizeGB") == 0:  # the default for the size, which is what it has
+        asked["osDiskSizeGB"] = stored["osDiskSizeGB"]
+    for key, value in asked.items():
+        below = wanted.get(key)
+        nested = key in FIELDS and FIELDS[key].fields and isinstance(value, dict) and isinstance(below, dict)
+        wanted[key] = {**below, **value} if nested and isinstance(value, dict) and isinstance(below, dict) else value
+    if wanted.get("nodeImageVersion") != stored.get("nodeImageVersion"):
+        asked_for = wanted.get("nodeImageVersion")
+        message = f"nodeImageVersion '{asked_for}' is not one of the recently used versions of this pool."
+        raise bad_parameter(message, "agentPoolProfile.nodeImageVersion")
+    present = str(stored["currentOrchestratorVersion"])
+    asked_version = str(wanted["orchestratorVersion"])
+    wanted["currentOrchestratorVersion"] = running_version(asked_version, cluster.kubernetes_version, present)
+    other_image = any(stored.get(key) != wanted.get(key) for key in ("osSKU", "enableFIPS"))
+    if other_image or is_rolled(stored, wanted):
+        wanted["nodeImageVersion"] = image_version(wanted, cluster.image_date)
+    return wanted
+
+
+def _drop_idle_spot_fields(pool: Json) -> None:
+    """SDKs before 41 send these two for every pool; on a regular one they mean nothing and are not stored."""
+    if pool.get("spotMaxPrice") == -1:
+        del pool["spotMaxPrice"]
+    if pool.get("scaleSetEvictionPolicy") == "Delete":
+        del pool["scaleSetEvictionPolicy"]
+
+
+def _fill(pool: Json, key: str, defaults: dict[str, object] | dict[str, str] | dict[str, bool]) -> None:
+    given = pool.get(key)
+    pool[key] = {**defaults, **(given if isinstance(given, dict) else {})}

@@ -1,0 +1,313 @@
+"""ARM over HTTP: paths, queries, headers and bodies to calls of the service, and back.
+
+Lives here: everything that is HTTP about Microsoft.ContainerService. Must not live here: rules or state.
+
+ARM compares every segment of a path without case, so paths are read by hand and not by a router.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gpukube_sandbox.aks.answers import Refusal, front_door
+from gpukube_sandbox.aks.identity import check_authorization
+from gpukube_sandbox.aks.market import resource_skus, retail_prices
+from gpukube_sandbox.aks.preconditions import Preconditions
+from gpukube_sandbox.aks.service import Answer
+from gpukube_sandbox.aks.versions import require_api_version
+from gpukube_sandbox.pages import WrongToken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.types import Receive, Scope, Send
+
+    from gpukube_sandbox.aks.answers import Json
+    from gpukube_sandbox.aks.clusters import Cluster
+    from gpukube_sandbox.aks.service import AksService
+
+_PROVIDER = "microsoft.containerservice"
+_LOCATION = "eastus"
+_RETAIL = "/api/retail/prices"
+_ROOTS = (["subscriptions"], ["providers"], ["tenants"])
+"""Where the paths of ARM begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, read.
+
+    Attributes:
+        parts: Segments of the path that name things, in order.
+        page: Token of the page, "" for the first.
+        query: All of the query, for what takes filters.
+    """
+
+    method: str
+    parts: tuple[str, ...]
+    body: object
+    api_version: str
+    preconditions: Preconditions
+    page: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+class ArmApp:
+    """The ASGI application of the emulated ARM.
+
+    Args:
+        service: What answers.
+    """
+
+    def __init__(self, service: AksService) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        base = f"{request.url.scheme}://{request.url.netloc}"
+        if request.url.path == _RETAIL:  # another service, which asks for no account
+            return _reply(200, retail_prices(request.query_params, f"{base}{_RETAIL}"), {})
+        try:
+            check_authorization(request.headers.get("authorization"))
+            call = await _read(request)
+            answer = _dispatch(self._service, call)
+        except Refusal as refusal:
+            return _reply(refusal.status, refusal.body(), refusal.headers)
+        return self._render(answer, base, request)
+
+    def _render(self, answer: Answer, base: str, request: Request) -> Response:
+        headers: dict[str, str] = {}
+        if answer.operation is not None:
+            headers = _poll_after(self._service)
+            headers["Azure-AsyncOperation"] = answer.operation.address(base, "operations")
+            if request.method != "PUT":
+                headers["Location"] = answer.operation.address(base, "operationresults")
+        elif answer.polls_again:
+            headers = _poll_after(self._service)
+        body = answer.body
+        if answer.next_page and isinstance(body, dict):
+            version = request.query_params.get("api-version", "")
+            link = f"{base}{request.url.path}?api-version={version}&$skiptoken={answer.next_page}"
+            body = {**body, "nextLink": link}
+        return _reply(answer.status, body, headers)
+
+
+def _poll_after(service: AksService) -> dict[str, str]:
+    """The header that says when to poll again, in time of the wall clock.
+
+    Retry-After takes whole seconds only (the SDK reads it as an integer on the first answer). Below one second, when
+    the sandbox's time runs fast, azure-core's own header in milliseconds stands in for it.
+    """
+    wait_s = service.poll_after_s / service.clock.speed
+    return (
+        {"Retry-After": str(round(wait_s))}
+        if wait_s >= 1
+        else {"x-ms-retry-after-ms": str(max(10, round(wait_s * 1000)))}
+    )
+
+
+async def _read(request: Request) -> Call:
+    raw = await request.body()
+    body: object = None
+    if raw:
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            message = "The request content was invalid and could not be deserialized."
+            raise front_door(400, "InvalidRequestContent", message) from None
+    preconditions = Preconditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
+    parts = tuple(part for part in request.url.path.split("/") if part)
+    version = request.query_params.get("api-version", "")
+    page = request.query_params.get("$skiptoken", "")
+    return Call(request.method, parts, body, version, preconditions, page, dict(request.query_params))
+
+
+def _reply(status: int, body: object, headers: dict[str, str]) -> Response:
+    identity = str(uuid.uuid4())
+    common = {"x-ms-request-id": identity, "x-ms-correlation-request-id": identity, "Cache-Control": "no-cache"}
+    content = b"" if body is None else json.dumps(body).encode()
+    return Response(content, status, {**common, **headers}, media_type="application/json" if body is not None else None)
+
+
+def _dispatch(service: AksService, call: Call) -> Answer:
+    names = [part.lower() for part in call.parts]
+    if names[:1] not in _ROOTS:
+        raise _no_such_path(call)
+    match names:
+        case ["subscriptions"]:
+            _require_any_version(call)
+            return Answer(200, {"value": [_subscription(s) for s in _subscriptions(service)]})
+        case ["subscriptions", _]:
+            _require_any_version(call)
+            service.require_subscription(_checked(call.parts[1]))
+            return Answer(200, _subscription(call.parts[1]))
+        case ["subscriptions", _, "resourcegroups"] if call.method == "GET":
+            _require_any_version(call)
+            service.require_subscription(_checked(call.parts[1]))
+            return Answer(200, {"value": _groups(service, call.parts[1])})
+        case ["subscriptions", _, "resourcegroups", _] if call.method == "GET":
+            _require_any_version(call)
+            service.require_group(_checked(call.parts[1]), call.parts[3])
+            return Answer(200, _group(call.parts[1], call.parts[3]))
+        case ["subscriptions", _, "providers", *_]:
+            return _in_subscription(service, call, names[3:])
+        case ["subscriptions", _, "resourcegroups", _, "providers", provider, "managedclusters", *_] if (
+            provider == _PROVIDER
+        ):
+            return _on_clusters(service, call, names[7:])
+        case _:
+            _require_any_version(call)
+            raise _not_emulated(call)
+
+
+def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer:
+    subscription = _checked(call.parts[1])
+    match rest, call.method:
+        case ["microsoft.compute", "skus"], "GET":
+            _require_any_version(call)
+            return Answer(200, resource_skus(call.query))
+        case ["microsoft.compute", "locations", location, "usages"], "GET":
+            _require_any_version(call)
+            service.require_subscription(subscription)
+            return Answer(200, service.quotas.usages(subscription, location))
+        case ["microsoft.containerservice", "managedclusters"], "GET":
+            require_api_version(call.api_version, "managedClusters", _LOCATION)
+            service.throttle.take("list-clusters", subscription.lower())
+            return service.list_clusters(subscription)
+        case ["microsoft.containerservice", "locations", _, "operations", identity], "GET":
+            _require_any_version(call)
+            service.throttle.take("get-operation", subscription.lower())
+            return service.get_operation(identity)
+        case ["microsoft.containerservice", "locations", _, "operationresults", identity], "GET":
+            _require_any_version(call)
+            service.throttle.take("get-operation", subscription.lower())
+            return service.get_operation_result(identity)
+        case _:
+            _require_any_version(call)
+            raise _not_emulated(call)
+
+
+def _on_clusters(service: AksService, call: Call, rest: list[str]) -> Answer:
+    subscription, group = _checked(call.parts[1]), call.parts[3]
+    resource_type = "managedClusters" if len(rest) <= 1 else f"managedClusters/{call.parts[8]}"
+    require_api_version(call.api_version, resource_type, _LOCATION)
+    if not rest:
+        service.throttle.take("list-clusters-in-group", f"{subscription}/{group}".lower())
+        return service.list_clusters(subscription, group)
+    cluster = service.require_cluster(subscription, group, call.parts[7])
+    api = "/".join(("*" if at == 1 else part) for at, part in enumerate(rest[1:]))
+    handler = _CALLS.get((call.method, api))
+    if handler is None:
+        raise _not_emulated(call)
+    _take_token(service, cluster, call, api)
+    return handler(service, cluster, call)
+
+
+def _take_token(service: AksService, cluster: Cluster, call: Call, api: str) -> None:
+    match call.method, api:
+        case "PUT", "agentpools/*":
+            service.throttle.take("put-agent-pool", f"{cluster.id}/{call.parts[9]}".lower())
+        case "GET", "":
+            service.throttle.take("get-cluster", cluster.id.lower())
+        case _:  # "all other APIs" share a limit per subscription; that it is counted per API is our reading
+            service.throttle.take("other", f"{cluster.subscription}/{call.method}/{api}".lower())
+
+
+def _list_pools(service: AksService, cluster: Cluster, call: Call) -> Answer:
+    try:
+        return service.list_pools(cluster, call.page)
+    except WrongToken as error:  # the code is unconfirmed
+        raise front_door(400, "InvalidSkipToken", "The skip token is invalid.") from error
+
+
+def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
+    return service.put_pool(cluster, call.parts[9], call.body, call.api_version, call.preconditions)
+
+
+_CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
+    ("GET", ""): lambda service, cluster, _: Answer(200, cluster.wire(service.clock.now())),
+    ("GET", "agentpools"): _list_pools,
+    ("GET", "agentpools/*"): lambda service, cluster, call: service.get_pool(cluster, call.parts[9]),
+    ("PUT", "agentpools/*"): _put_pool,
+    ("DELETE", "agentpools/*"): lambda service, cluster, call: service.delete_pool(
+        cluster, call.parts[9], call.preconditions
+    ),
+    ("POST", "agentpools/*/abort"): lambda service, cluster, call: service.abort_pool(cluster, call.parts[9]),
+    ("POST", "agentpools/*/upgradenodeimageversion"): lambda service, cluster, call: service.upgrade_image(
+        cluster, call.parts[9]
+    ),
+    ("GET", "agentpools/*/upgradeprofiles/default"): lambda service, cluster, call: service.upgrade_profile(
+        cluster, call.parts[9]
+    ),
+    ("GET", "availableagentpoolversions"): lambda service, cluster, _: service.available_versions(cluster),
+    ("POST", "listclusterusercredential"): lambda _, cluster, __: Answer(200, cluster.credential(admin=False)),
+    ("POST", "listclusteradmincredential"): lambda _, cluster, __: Answer(200, cluster.credential(admin=True)),
+}
+"""Method and path below a cluster, names as `*`, to what answers."""
+
+
+def _checked(subscription: str) -> str:
+    """Refuse what is no subscription id, as ARM does."""
+    try:
+        uuid.UUID(subscription)
+    except ValueError:
+        message = f"The provided subscription identifier '{subscription}' is malformed or invalid."
+        raise front_door(400, "InvalidSubscriptionId", message) from None
+    return subscription
+
+
+def _require_any_version(call: Call) -> None:
+    if not call.api_version:
+        require_api_version(None, "", _LOCATION)
+
+
+def _subscriptions(service: AksService) -> list[str]:
+    return sorted({cluster.subscription for cluster in service.clusters.values()})
+
+
+def _subscription(identity: str) -> Json:
+    return {
+        "id": f"/subscriptions/{identity}",
+        "subscriptionId": identity,
+        "tenantId": "00000000-0000-0000-0000-0000000000aa",
+        "displayName": f"sandbox {identity[:8]}",
+        "state": "Enabled",
+        "subscriptionPolicies": {"spendingLimit": "Off"},
+    }
+
+
+def _groups(service: AksService, subscription: str) -> list[Json]:
+    names = {c.group for c in service.clusters.values() if c.subscription.lower() == subscription.lower()}
+    return [_group(subscription, name) for name in sorted(names)]
+
+
+def _group(subscription: str, name: str) -> Json:
+    return {
+        "id": f"/subscriptions/{subscription}/resourceGroups/{name}",
+        "name": name,
+        "type": "Microsoft.Resources/resourceGroups",
+        "location": _LOCATION,
+        "properties": {"provisioningState": "Succeeded"},
+    }
+
+
+def _no_such_path(call: Call) -> Refusal:
+    message = f"No HTTP resource was found that matches the request URI '/{'/'.join(call.parts)}'."
+    return front_door(404, "InvalidResourceType", message)
+
+
+def _not_emulated(call: Call) -> Refusal:
+    """What exists in the real service but not here; says so rather than inventing an answer."""
+    message = f"The gpukube sandbox does not emulate {call.method} /{'/'.join(call.parts)}."
+    return front_door(501, "NotEmulated", message)

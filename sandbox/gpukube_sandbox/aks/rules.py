@@ -1,0 +1,402 @@
+"""What AKS refuses in an agent pool that has the right shape, in the order a request meets it.
+
+Lives here: rules over the properties of one pool, pure. Must not live here: names and types (`schema`), labels and
+taints (`keys`), state of the cluster (`pools`).
+
+Every rule names its source; "unconfirmed" marks a text or code that no public log shows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.aks.answers import Json, bad_parameter, refuse
+from gpukube_sandbox.aks.keys import check_labels, check_taints
+from gpukube_sandbox.aks.machines import IMAGE_DATE
+from gpukube_sandbox.aks.reservations import check_reservation
+from gpukube_sandbox.aks.schema import immutable_fields
+from gpukube_sandbox.aks.sizes import find_size, mig_layout
+from gpukube_sandbox.aks.upgrades import check_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,11}")
+_MAX_NODES = 1000
+_MAX_PODS = 250
+_MIN_PODS = 10
+_MIN_DISK_GB = 30
+_MAX_DISK_GB = 2048
+_WINDOWS_NAME = 6
+_TAGS = 50
+_TAG_NAME, _TAG_VALUE = 512, 256
+_PRICE_DECIMALS = 5
+_GIB = 1024**3
+
+_LINUX = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
+"""Beginnings of the OS SKUs that migrate to each other."""
+_ABSENT_MEANS = {  # docs: aks/use-nvidia-gpu, aks/aks-managed-gpu-nodes: the defaults
+    "gpuProfile.driver": "Install",
+    "gpuProfile.nvidia.managementMode": "Unmanaged",
+    "gpuProfile.nvidia.migStrategy": "None",
+    "gpuProfile.nvidia.driverMode": "DevicePlugin",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What a rule may know of the cluster."""
+
+    subscription: str
+    location: str
+    kubernetes_version: str
+    node_provisioning_mode: str = "Manual"
+    identity: str = "UserAssigned"
+    image_date: str = IMAGE_DATE
+
+
+def check_name(name: str) -> None:
+    """Refuse a pool name outside `^[a-z][a-z0-9]{0,11}$` (docs: aks/create-node-pools; the sentence is unconfirmed)."""
+    if not _NAME.fullmatch(name):
+        message = (
+            "The value of parameter agentPoolProfile.name is invalid. Error details: Agent pool name "
+            f"'{name}' must match ^[a-z][a-z0-9]{{0,11}}$: lower case letters and digits, at most 12, a letter first."
+        )
+        raise bad_parameter(message, "agentPoolProfile.name")
+
+
+def check_name_for(name: str, pool: Json) -> None:
+    """Refuse a Windows pool name of more than six characters (jenkins-infra/azure#284; the target is unconfirmed)."""
+    if pool.get("osType") == "Windows" and len(name) > _WINDOWS_NAME:
+        message = f"Windows agent pool name can not be longer than {_WINDOWS_NAME} characters."
+        raise refuse("WindowsAgentPoolNameTooLong", message, target="agentPoolProfile.name")
+
+
+def check_pool(pool: Json, cluster: ClusterFacts, *, creating: bool) -> None:
+    """Check the whole pool as it would be stored.
+
+    Args:
+        pool: Wire properties with the server's defaults filled in.
+        cluster: Facts of the cluster.
+        creating: Some rules hold at creation only.
+
+    Raises:
+        Refusal: The first rule that does not hold.
+    """
+    for rule in _RULES:
+        rule(pool, cluster)
+    if creating:
+        _check_count_in_range(pool)
+        _check_tags(pool)
+
+
+def check_changes(before: Json, after: Json, sent: Json) -> None:
+    """Refuse a change that needs a new pool.
+
+    Args:
+        before: The stored pool.
+        after: The pool as it would be stored.
+        sent: The properties of the body.
+
+    Raises:
+        Refusal: 400 PropertyChangeNotAllowed, flat, with its target (text seen in public logs: Changing property
+            'properties.vmSize' is not allowed.; the target of gpuInstanceProfile is unconfirmed).
+    """
+    for path in immutable_fields():
+        implied = _ABSENT_MEANS.get(path)
+        old, new = _at(before, path) or implied, _at(after, path) or implied
+        if not _is_same(old, new):
+            raise _fixed(path)
+    # A body without these two asks for "any size" and "no MIG", which is another pool (pulumi-azure-native#2462).
+    for path in ("vmSize", "gpuInstanceProfile"):
+        if path in before and path not in sent:
+            raise _fixed(path)
+    if before.get("osSKU") != after.get("osSKU") and not _can_migrate(before, after):
+        raise _fixed("osSKU")
+
+
+def _fixed(path: str) -> Exception:
+    target = f"properties.{path}"
+    return refuse("PropertyChangeNotAllowed", f"Changing property '{target}' is not allowed.", target=target)
+
+
+def _at(pool: Json, path: str) -> object:
+    value: object = pool
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _is_same(old: object, new: object) -> bool:
+    if isinstance(old, str) and isinstance(new, str):
+        return old.lower() == new.lower()  # Azure compares sizes and ids without case
+    return old == new
+
+
+def _can_migrate(before: Json, after: Json) -> bool:
+    """Whether the OS SKU can change in place: from one Linux to another, with exceptions.
+
+    Source: docs: aks/upgrade-os-version; the exceptions: docs: azure-linux/tutorial-azure-linux-migration (GPU VHD,
+    confidential machines on Ubuntu 20.04, Kata). The error code of the exceptions is unconfirmed.
+    """
+    image, skus = str(before.get("nodeImageVersion", "")), [str(pool.get("osSKU", "")) for pool in (before, after)]
+    if "gpucontainerd" in image or str(before.get("workloadRuntime", "")).startswith("Kata"):
+        return False
+    if "2004" in image and "cvm" in image and not skus[1].startswith("Ubuntu"):
+        return False
+    return all(sku.startswith(_LINUX) for sku in skus)
+
+
+def _number(pool: Json, key: str) -> int | None:
+    value = pool.get(key)
+    return value if isinstance(value, int) else None
+
+
+def _check_size(pool: Json, cluster: ClusterFacts) -> None:
+    name = str(pool["vmSize"])
+    size = find_size(name)
+    if size is None:  # Azure/karpenter-provider-azure pkg/fake/aksmachinesapi.go
+        message = (
+            f"Virtual Machine size: '{name}' is not supported for subscription {cluster.subscription} in location "
+            f"'{cluster.location}'. Please refer to aka.ms/aks/vm-size-selector to find supported VM sizes in location "
+            f"'{cluster.location}'."
+        )
+        raise refuse("VMSizeNotSupported", message)
+    if size.restricted:
+        raise refuse("BadRequest", f"The VM SKUs chosen for agentpool(s) {name} are restricted by AKS.")
+    zones = pool.get("availabilityZones")
+    missing = [zone for zone in zones if zone not in size.zones] if isinstance(zones, list) else []
+    if missing:  # unconfirmed: code and sentence
+        message = (
+            f"The zone(s) '{','.join(missing)}' for resource 'agentPoolProfile' is not supported. The supported zones "
+            f"for location '{cluster.location}' and size '{name}' are '{','.join(size.zones)}'."
+        )
+        raise refuse("AvailabilityZoneNotSupported", message, target="agentPoolProfile.availabilityZones")
+
+
+def _check_count(pool: Json, _: ClusterFacts) -> None:
+    count = _number(pool, "count")
+    if count is None:  # pulumi-azure-native#2943
+        message = "Required parameter properties.count is missing (null)."
+        raise bad_parameter(message, "properties.count")
+    least = 1 if pool["mode"] == "System" else 0
+    if not least <= count <= _MAX_NODES:
+        message = (
+            f"The value of parameter agentPoolProfile.count is invalid: agentPoolProfile.count was {count}. It must be "
+            f"greater or equal to {least} and less than or equal to {_MAX_NODES}."
+        )
+        raise bad_parameter(message, "agentPoolProfile.count")
+
+
+def _check_autoscaling(pool: Json, cluster: ClusterFacts) -> None:
+    low, high = _number(pool, "minCount"), _number(pool, "maxCount")
+    if not pool.get("enableAutoScaling"):
+        if low is not None or high is not None:  # ksctl/ksctl#629; the sentence is unconfirmed
+            key = "minCount" if low is not None else "maxCount"
+            raise bad_parameter(
+                f"agentPoolProfile.{key} cannot be set when agentPoolProfile.enableAutoScaling is false.",
+                f"agentPoolProfile.{key}",
+            )
+        return
+    if cluster.node_provisioning_mode == "Auto":  # coder/envbuilder#143
+        raise refuse(
+            "OperationNotAllowed",
+            ".properties.nodeProvisioningProfile.mode cannot be Auto while any AgentPools have "
+            ".properties.enableAutoScaling enabled",
+        )
+    for key, value in (("minCount", low), ("maxCount", high)):
+        if value is None:
+            message = f"Required parameter agentPoolProfile.{key} is missing (null)."
+            raise bad_parameter(message, f"agentPoolProfile.{key}")
+    least = 1 if pool["mode"] == "System" else 0
+    if low is not None and high is not None and not least <= low <= high <= _MAX_NODES:
+        message = (
+            f"agentPoolProfile.minCount was {low} and agentPoolProfile.maxCount was {high}. minCount must be greater "
+            f"or equal to {least}, and maxCount greater or equal to minCount and less than or equal to {_MAX_NODES}."
+        )
+        raise bad_parameter(message, "agentPoolProfile.minCount")
+
+
+def _check_count_in_range(pool: Json) -> None:
+    """At creation only: an update may leave the count outside, the autoscaler then moves it (Azure/AKS#1758)."""
+    low, high, count = (_number(pool, key) for key in ("minCount", "maxCount", "count"))
+    if not pool.get("enableAutoScaling") or low is None or high is None or count is None or low <= count <= high:
+        return
+    message = (  # cluster-api-provider-azure#5947
+        f"agentPoolProfile.count was {count}. It must be greater or equal to minCount:{low} and less than or equal to "
+        f"maxCount:{high}"
+    )
+    raise bad_parameter(message, "agentPoolProfile.count")
+
+
+def _check_spot(pool: Json, _: ClusterFacts) -> None:
+    price, policy = pool.get("spotMaxPrice"), pool.get("scaleSetEvictionPolicy")
+    if pool["scaleSetPriority"] != "Spot":
+        # SDKs before 41 always send -1 and Delete, so these two must pass on a regular pool.
+        if price not in {None, -1} or policy not in {None, "Delete"}:
+            target = "spotMaxPrice" if price not in {None, -1} else "scaleSetEvictionPolicy"
+            message = f"agentPoolProfile.{target} can only be set when agentPoolProfile.scaleSetPriority is Spot."
+            raise bad_parameter(message, f"agentPoolProfile.{target}")
+        return
+    if pool["mode"] != "User":  # docs: aks/spot-node-pool
+        message = "Spot agent pools must have mode User."
+        raise bad_parameter(message, "agentPoolProfile.mode")
+    if pool["type"] != "VirtualMachineScaleSets":
+        message = "Spot agent pools must have type VirtualMachineScaleSets."
+        raise bad_parameter(message, "agentPoolProfile.type")
+    if isinstance(price, int | float) and price != -1:
+        too_fine = round(price, _PRICE_DECIMALS) != price
+        if price <= 0 or too_fine:
+            message = f"spotMaxPrice was {price}. It must be -1 or above 0 with at most {_PRICE_DECIMALS} decimals."
+            raise bad_parameter(message, "agentPoolProfile.spotMaxPrice")
+
+
+def _check_mig(pool: Json, _: ClusterFacts) -> None:
+    value = pool.get("gpuInstanceProfile")
+    if value is None:
+        return
+    size = find_size(str(pool["vmSize"]))
+    if size is None or not mig_layout(size, str(value)):
+        # The check exists since the release notes of 2026-08-07 (Azure/AKS PR 5913); code and sentence are unconfirmed.
+        message = f"GPU instance profile '{value}' is not supported by VM size '{pool['vmSize']}'."
+        raise bad_parameter(message, "agentPoolProfile.gpuInstanceProfile")
+    if pool["osType"] != "Linux":
+        message = "GPU instance profiles are supported on Linux agent pools only."
+        raise bad_parameter(message, "agentPoolProfile.gpuInstanceProfile")
+
+
+def _check_gpu_profile(pool: Json, _: ClusterFacts) -> None:
+    profile = pool.get("gpuProfile")
+    if not isinstance(profile, dict):
+        return
+    if "driverType" in profile and pool["osType"] != "Windows":  # docstring of the preview SDK
+        message = "gpuProfile.driverType can only be set on Windows agent pools."
+        raise bad_parameter(message, "agentPoolProfile.gpuProfile.driverType")
+    nvidia = profile.get("nvidia")
+    if isinstance(nvidia, dict):
+        _check_managed(pool, nvidia)
+
+
+def _check_managed(pool: Json, nvidia: Json) -> None:
+    """Rules of AKS-managed GPU pools (docs: aks/aks-managed-gpu-nodes; the sentences are unconfirmed)."""
+    target = "agentPoolProfile.gpuProfile.nvidia"
+    size = find_size(str(pool["vmSize"]))
+    if "migProfiles" in nvidia:
+        _check_mig_profiles(pool, nvidia)
+    if nvidia.get("managementMode") != "Managed":
+        return
+    if size is None or not size.gpus:
+        message = f"VM size '{pool['vmSize']}' has no NVIDIA GPU to be managed."
+        raise bad_parameter(message, f"{target}.managementMode")
+    if pool["osType"] != "Linux":
+        message = "Managed GPU agent pools are supported on Linux only."
+        raise bad_parameter(message, f"{target}.managementMode")
+    if pool.get("enableAutoScaling"):
+        message = "Managed GPU agent pools do not support the cluster autoscaler."
+        raise bad_parameter(message, "agentPoolProfile.enableAutoScaling")
+
+
+def _check_mig_profiles(pool: Json, nvidia: Json) -> None:
+    """Preview only: Single takes one entry, Mixed several; excludes gpuInstanceProfile (docstring of 41.9.0b1)."""
+    profiles, size = nvidia["migProfiles"], find_size(str(pool["vmSize"]))
+    target = "agentPoolProfile.gpuProfile.nvidia.migProfiles"
+    if "gpuInstanceProfile" in pool:
+        raise bad_parameter("migProfiles and gpuInstanceProfile exclude each other.", target)
+    count = len(profiles) if isinstance(profiles, list) else 0
+    if nvidia.get("migStrategy") == "Single" and count != 1:
+        raise bad_parameter("MIG strategy Single takes exactly one entry of migProfiles.", target)
+    if size is None or not all(
+        mig_layout(size, str(name)) for name in (profiles if isinstance(profiles, list) else ())
+    ):
+        raise bad_parameter(f"migProfiles do not fit VM size '{pool['vmSize']}'.", target)
+
+
+def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
+    pods, disk = _number(pool, "maxPods"), _number(pool, "osDiskSizeGB")
+    if pods is not None and not _MIN_PODS <= pods <= _MAX_PODS:  # the lower bound is unconfirmed
+        message = f"agentPoolProfile.maxPods was {pods}. It must be between {_MIN_PODS} and {_MAX_PODS}."
+        raise bad_parameter(message, "agentPoolProfile.maxPods")
+    if disk is None:
+        return
+    if not _MIN_DISK_GB <= disk <= _MAX_DISK_GB:  # Azure/bicep-types-az, microsoft.containerservice types.md (2048)
+        message = (
+            f"agentPoolProfile.osDiskSizeGB was {disk}. It must be 0, or between {_MIN_DISK_GB} and {_MAX_DISK_GB}."
+        )
+        raise bad_parameter(message, "agentPoolProfile.osDiskSizeGB")
+    size = find_size(str(pool["vmSize"]))
+    if pool["osDiskType"] == "Ephemeral" and size and size.local_gib is not None and disk > size.local_gib:
+        message = (  # Azure/AKS#2672 and #2635, from when the cache alone was looked at
+            f"The virtual machine size {size.name} has a cache size of {size.local_gib * _GIB} bytes, but the OS disk "
+            f"requires {disk * _GIB} bytes. Use a VM size with larger cache or disable ephemeral OS."
+        )
+        raise refuse("VMCacheSizeTooSmall", message)
+
+
+def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
+    """Within two minors below the control plane, never above (docs: aks/upgrade-node-pools; sentence unconfirmed)."""
+    running = str(pool["currentOrchestratorVersion"])
+    asked, plane = _minor(running), _minor(cluster.kubernetes_version)
+    above = asked is not None and _parts(running) > _parts(cluster.kubernetes_version)
+    if asked is None or plane is None or above or asked < plane - 2:
+        message = (
+            f"Node pool version {pool['orchestratorVersion']} and control plane version {cluster.kubernetes_version} "
+            "are incompatible. Minor version of node pool cannot be bigger than control plane version, and not more "
+            "than two minors below."
+        )
+        raise refuse("NodePoolMcVersionIncompatible", message, target="agentPoolProfile.orchestratorVersion")
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _minor(version: str) -> int | None:
+    found = re.fullmatch(r"1\.(\d+)(\.\d+)?", version)
+    return int(found[1]) if found else None
+
+
+def _check_tags(pool: Json) -> None:
+    """The skip tag is refused since 2025-08-14 (Azure/AKS#4925); code and sentence are unconfirmed."""
+    tags = pool.get("tags")
+    if isinstance(tags, dict) and any(key.lower() == "skipgpudriverinstall" for key in tags):
+        message = (
+            "The tag SkipGPUDriverInstall is retired. Set properties.gpuProfile.driver to None instead of installing "
+            "the GPU driver."
+        )
+        raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+
+
+def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
+    """ARM's limits (Azure/azure-resource-manager-rpc#146, docs: azure-resource-manager/management/tag-resources).
+
+    Code and sentences are unconfirmed.
+    """
+    tags = pool.get("tags")
+    if not isinstance(tags, dict):
+        return
+    if len(tags) > _TAGS:
+        message = f"The agent pool has {len(tags)} tags. A resource can have at most {_TAGS} tags."
+        raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+    for name, value in tags.items():
+        if not 1 <= len(name) <= _TAG_NAME or len(str(value)) > _TAG_VALUE:
+            message = f"Tag '{name[:40]}' is too long. Names have at most {_TAG_NAME} characters, values {_TAG_VALUE}."
+            raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+
+
+_RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
+    _check_size,
+    _check_count,
+    _check_autoscaling,
+    _check_spot,
+    _check_mig,
+    _check_gpu_profile,
+    _check_pods_and_disk,
+    _check_kubernetes_version,
+    _check_tag_limits,
+    lambda pool, _: check_settings(pool),
+    lambda pool, cluster: check_reservation(pool, cluster.identity),
+    lambda pool, _: check_labels(pool),
+    lambda pool, _: check_taints(pool),
+)

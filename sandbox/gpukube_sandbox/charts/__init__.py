@@ -1,0 +1,1 @@
+"""Sources of the stand-in charts, as package data; `gpukube_sandbox.kube.repository` packs and serves them."""

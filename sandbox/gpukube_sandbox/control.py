@@ -1,0 +1,526 @@
+"""The sandbox's own API: clusters, status, log, faults, changes behind the user's back.
+
+Lives here: the HTTP of /_sandbox. Must not live here: the services it steers.
+
+Every call needs the control token of the state file as a bearer token. Answers are JSON; mistakes are 400 with
+`{"error": text}`, and what needs a library that is not installed is 501.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import re
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from gpukube_sandbox.aks import permissions as of_azure
+from gpukube_sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
+from gpukube_sandbox.aks.lifecycle import Pace
+from gpukube_sandbox.aks.references import ids_in, read_resources, short_id
+from gpukube_sandbox.clock import timestamp
+from gpukube_sandbox.eks import permissions as of_aws
+from gpukube_sandbox.eks.steering import add_context as add_eks_context
+from gpukube_sandbox.eks.steering import cluster_request as eks_request
+from gpukube_sandbox.eks.steering import cluster_status as eks_status
+from gpukube_sandbox.eks.steering import declare as declare_eks
+from gpukube_sandbox.eks.steering import declare_for as declare_eks_for
+from gpukube_sandbox.eks.steering import named as named_eks
+from gpukube_sandbox.eks.steering import set_pace as set_eks_pace
+from gpukube_sandbox.eks.steering import tamper_group
+from gpukube_sandbox.eks.wire.answers import Refusal as AwsRefusal
+from gpukube_sandbox.faults import parse_fault
+from gpukube_sandbox.gke import permissions as of_google
+from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN, user_named
+from gpukube_sandbox.permits import is_access
+from gpukube_sandbox.saving import load_world, save_world
+from gpukube_sandbox.shapes import Keys, WrongEntry, check_entry
+from gpukube_sandbox.tampering import tamper_pool
+from gpukube_sandbox.throttle import Limit
+from gpukube_sandbox.world import ClusterRequest, World
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from gpukube_sandbox.aks.answers import Json
+
+_OPTION_NAMES = {
+    "disableLocalAccounts": "disable_local_accounts",
+    "aad": "aad",
+    "nodeProvisioningMode": "node_provisioning_mode",
+    "tenant": "tenant",
+    "identity": "identity",
+    "foreignPlugin": "foreign_plugin",
+}
+
+_CLOUDS = ("aks", "eks", "gke")
+_CLUSTER = Keys(
+    {"provider": str, "subscription": str, "resourceGroup": str, "name": str},
+    {"kubernetesVersion": str, "location": str, "options": dict},
+)
+_OF_NO_ACCOUNT = ("reset", "stop", "save", "load", "permissions")
+"""Calls that are no part of how a world came about."""
+
+
+def known_permissions() -> frozenset[str]:
+    """All permissions that calls of the emulated clouds need."""
+    return of_azure.KNOWN | of_aws.KNOWN | of_google.KNOWN
+
+
+def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[Route]:
+    """Routes of the control API.
+
+    Args:
+        world: What it steers.
+        token: What every call must carry.
+        stop: Ends the process, after the answer.
+    """
+    control = _Control(world, stop)
+    table: tuple[tuple[str, str, Callable[[Request], Awaitable[Json]]], ...] = (
+        ("GET", "status", control.status),
+        ("POST", "reset", control.reset),
+        ("POST", "stop", control.stop),
+        ("POST", "settings", control.settings),
+        ("POST", "clusters", control.make_cluster),
+        ("POST", "things", control.declare),
+        ("POST", "upgrade", control.upgrade),
+        ("GET", "kubeconfig", control.kubeconfig),
+        ("GET", "requests", control.requests),
+        ("POST", "faults", control.add_fault),
+        ("GET", "faults", control.list_faults),
+        ("DELETE", "faults", control.clear_faults),
+        ("POST", "tamper", control.tamper),
+        ("POST", "deny", control.deny),
+        ("GET", "permissions", control.permissions),
+        ("POST", "permissions", control.permit),
+        ("POST", "user", control.user),
+        ("POST", "save", control.save),
+        ("POST", "load", control.load),
+    )
+    return [
+        Route(f"/_sandbox/{path}", _guarded(handler, token, world.log.touch, world.origin), methods=[method])
+        for method, path, handler in table
+    ]
+
+
+def _guarded(
+    handler: Callable[[Request], Awaitable[Json]], token: str, note: Callable[[], None], origin: list[str]
+) -> Callable[[Request], Awaitable[JSONResponse]]:
+    expected = f"Bearer {token}".encode()
+
+    async def serve(request: Request) -> JSONResponse:
+        note()
+        given = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(given, expected):
+            return JSONResponse({"error": "the control token is missing or wrong"}, 401)
+        try:
+            answer = await handler(request)
+            if request.method != "GET" and request.url.path.rpartition("/")[2] not in _OF_NO_ACCOUNT:
+                origin.append(f"{request.method} {request.url.path} {(await request.body()).decode()}")
+            return JSONResponse(answer)
+        except WrongEntry as error:
+            return JSONResponse({"error": str(error), "at": error.at}, 400)
+        except (ValueError, KeyError, TypeError, AwsRefusal) as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except ModuleNotFoundError as error:
+            return JSONResponse({"error": str(error)}, 501)
+
+    return serve
+
+
+class _Control:
+    def __init__(self, world: World, stop: Callable[[], None]) -> None:
+        self._world = world
+        self._stop = stop
+
+    async def status(self, _: Request) -> Json:
+        world = self._world
+        services = [entry.service for entry in world.log.requests]
+        return {
+            "pid": os.getpid(),
+            "clock": timestamp(world.clock.now()),
+            "speed": world.clock.speed,
+            "requests": {name: services.count(name) for name in sorted(set(services))} | {"total": world.log.count},
+            "faults": len(world.faults.faults),
+            "clusters": [await _cluster_status(world, cluster) for cluster in world.aks.clusters.values()]
+            + [await eks_status(cluster) for cluster in world.eks.clusters.values()]
+            + await world.gke.status(),
+        }
+
+    async def reset(self, _: Request) -> Json:
+        await self._world.reset()
+        return {}
+
+    async def load(self, request: Request) -> Json:
+        """`{name}`: the world that was saved under the name from the same beginnings takes the place of an unused one.
+
+        `{"loaded": false, "name"}` when there is none: the name to save it by. The name is "" in a world that has
+        answered requests already.
+        """
+        body, world = await _object(request), self._world
+        beginnings = json.dumps([str(body["name"]), *world.origin]) if not world.log.count else ""
+        if beginnings not in world.saved:
+            return {"loaded": False, "name": beginnings}
+        await load_world(world, world.saved[beginnings])
+        return {"loaded": True, "name": beginnings}
+
+    async def save(self, request: Request) -> Json:
+        """`{name}`, as `load` gave it: keep the world as it is; `{"saved": false}` while something is at work in it."""
+        name = str((await _object(request))["name"])
+        saved = save_world(self._world)
+        if saved is not None:
+            self._world.saved[name] = saved
+        return {"saved": saved is not None}
+
+    async def stop(self, _: Request) -> Json:
+        asyncio.get_running_loop().call_later(0.05, self._stop)
+        return {}
+
+    async def settings(self, request: Request) -> Json:
+        """`speed`, `throttling`, `limits` {name: [burst, per second]}; those of GKE are there once it is used.
+
+        AKS: `pageSize`, `pace` {name: sandbox seconds}, `emptyGroups` (ids of capacity reservation groups without a
+        reservation).
+
+        GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group refuses updates), `pageSize` too.
+        """
+        body, world = await _object(request), self._world
+        _require_keys(
+            body,
+            {
+                "speed",
+                "throttling",
+                "limits",
+                "pace",
+                "pageSize",
+                "emptyGroups",
+                "gkePace",
+                "eksPace",
+                "eksDegradedBusy",
+            },
+        )
+        if "speed" in body:
+            world.clock.set_speed(float(str(body["speed"])))
+        if "pageSize" in body:
+            world.aks.page_size = int(str(body["pageSize"]))
+            world.eks.page_size = world.aks.page_size or 100
+        groups = body.get("emptyGroups", [])
+        if not isinstance(groups, list):
+            message = "emptyGroups must be a list of ids"
+            raise ValueError(message)  # noqa: TRY004 - the caller's mistake, told like the others
+        world.aks.empty_groups |= {str(group).lower() for group in groups}
+        if "throttling" in body:
+            for buckets in world.buckets():
+                buckets.enabled = bool(body["throttling"])
+        for name, pair in _items(body, "limits"):
+            holders = {known: buckets for buckets in world.buckets() for known in buckets.limits}
+            if name not in holders or not isinstance(pair, list):
+                message = f"no limit {name!r}; there are {', '.join(holders)}, each [burst, refill per second]"
+                raise ValueError(message)
+            holders[name].limits[name] = Limit(int(pair[0]), float(pair[1]))
+        names = {field.name for field in fields(Pace)}
+        for name, seconds in _items(body, "pace"):
+            if name not in names:
+                message = f"no pace {name!r}; there are {', '.join(sorted(names))}"
+                raise ValueError(message)
+            setattr(world.aks.pace, name, float(str(seconds)))
+        world.gke.set_pace({name: float(str(seconds)) for name, seconds in _items(body, "gkePace")})
+        set_eks_pace(world.eks, {name: float(str(seconds)) for name, seconds in _items(body, "eksPace")})
+        world.eks.is_degraded_busy = bool(body.get("eksDegradedBusy", world.eks.is_degraded_busy))
+        return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
+
+    async def make_cluster(self, request: Request) -> Json:
+        """Idempotent: a cluster that is there stays as it is."""
+        body = await _object(request)
+        if body.get("provider") == "gke":
+            self._world.gke.service()  # says what is not installed
+            from gpukube_sandbox.gke.steering import cluster_request  # noqa: PLC0415 - loads google-cloud-container
+
+            google, made = await self._world.ensure_gke_cluster(cluster_request(body))
+            return {"id": google.id, "created": made, "kubeUrl": google.kube_url}
+        if body.get("provider") == "eks":
+            amazon, made = await self._world.ensure_eks_cluster(eks_request(body))
+            return {"id": amazon.arn, "created": made, "kubeUrl": amazon.kube_url}
+        cluster, made = await self._world.ensure_cluster(_cluster_request(body))
+        return {"id": cluster.id, "created": made, "kubeUrl": cluster.kube_url}
+
+    async def declare(self, request: Request) -> Json:
+        """`{provider, ...}`: let things exist that pools name; `{"made": [...]}` says in words which did not yet.
+
+        EKS: `eks.steering.declare`. AKS: `resources`, ids, or `quotas` as `aks.quotas` reads them. GKE:
+        `gke.steering.declare`. Each cloud also takes
+        `request`, the arguments of the SDK's call that makes a pool, and lets exist what they name (EKS with `account`,
+        `region`, `cluster` and `zones` beside it).
+        """
+        body = await _object(request)
+        provider, sent = body.pop("provider", ""), body.get("request")
+        pool = sent if isinstance(sent, dict) else None
+        _check_provider(provider)
+        if provider == "gke":
+            service = self._world.gke.service()  # says what is not installed
+            from gpukube_sandbox.gke import steering  # noqa: PLC0415 - loads google-cloud-container
+
+            return {"made": steering.declare_for(service, pool) if pool else steering.declare(service, body)}
+        if provider == "eks":
+            return {"made": (declare_eks_for if pool else declare_eks)(self._world.eks, body)}
+        if "quotas" in body:
+            return {"made": self._world.aks.quotas.declare(body)}
+        found = ids_in(pool["body"]["properties"]) if pool else read_resources(body)
+        return {"made": [short_id(made) for made in self._world.aks.declare(found)]}
+
+    async def upgrade(self, request: Request) -> Json:
+        """`{cluster, kubernetesVersion?, images?}`: upgrade control planes at once, publish images of a date.
+
+        Node pools stay as they are. GKE's images go with its versions.
+        """
+        body, world = await _object(request), self._world
+        _require_keys(body, {"cluster", "kubernetesVersion", "images"})
+        name, version, images = (str(body.get(key) or "") for key in ("cluster", "kubernetesVersion", "images"))
+        azure, google, amazon = _clusters_named(world, name), world.gke.named(name), named_eks(world.eks, name)
+        if not (azure or google or amazon):
+            message = f"no cluster is called {name!r}"
+            raise ValueError(message)
+        if images and not re.fullmatch(r"20\d{6}", images):
+            message = f"images is {images!r}; write a date such as 20260915"
+            raise ValueError(message)
+        for aks in azure:
+            aks.kube.kubernetes_version = aks.kubernetes_version = version or aks.kubernetes_version
+            aks.image_date = f"{images[:6]}.{images[6:]}.0" if images else aks.image_date
+        for eks in amazon:
+            eks.kube.kubernetes_version = eks.kubernetes_version = version or eks.kubernetes_version
+            eks.image_date = images or eks.image_date
+        for one in google:
+            one.upgrade(version)
+        return {"clusters": len(azure) + len(google) + len(amazon)}
+
+    async def kubeconfig(self, _: Request) -> Json:
+        """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""
+        clusters = list(self._world.aks.clusters.values())
+        subscriptions = sorted({cluster.subscription for cluster in clusters})
+        document = merged_kubeconfig(clusters)
+        for amazon in self._world.eks.clusters.values():
+            add_eks_context(document, amazon)
+        self._world.gke.add_contexts(document)
+        accounts = {cluster.account: cluster.region for cluster in self._world.eks.clusters.values()}
+        projects = self._world.gke.projects()
+        return {"kubeconfig": document, "subscriptions": subscriptions, "accounts": accounts, "projects": projects}
+
+    async def requests(self, request: Request) -> Json:
+        after = int(request.query_params.get("after", "0"))
+        found = [entry.wire() for entry in self._world.log.requests if entry.index > after]
+        return {"count": self._world.log.count, "requests": found}
+
+    async def add_fault(self, request: Request) -> Json:
+        body = await _object(request)
+        if body.get("action") == "background":
+            return self._block(body)
+        return {"number": self._world.faults.add(parse_fault(body))}
+
+    def _block(self, body: Json) -> Json:
+        """A reconcile of the service itself keeps a cluster busy for some sandbox seconds (Azure/telescope#1213)."""
+        _require_keys(body, {"action", "cluster", "seconds", "state"})
+        until = self._world.clock.now() + float(str(body.get("seconds", 60)))
+        clusters = _clusters_named(self._world, str(body.get("cluster", "")))
+        for cluster in clusters:
+            cluster.background = (until, str(body.get("state", "Updating")))
+        google = self._world.gke.named(str(body.get("cluster", "")))
+        for one in google:
+            one.background = (until, str(body.get("state") or "operation-of-the-service"))
+        return {"clusters": len(clusters) + len(google)}
+
+    async def list_faults(self, _: Request) -> Json:
+        return {"faults": [{"number": at, **fault.wire()} for at, fault in enumerate(self._world.faults.faults)]}
+
+    async def clear_faults(self, _: Request) -> Json:
+        """What hangs is let go."""
+        self._world.faults.clear()
+        for cluster in self._world.aks.clusters.values():
+            cluster.background = (0.0, "")
+        for google in self._world.gke.clusters.values():
+            google.background = (0.0, "")
+        return {}
+
+    async def tamper(self, request: Request) -> Json:
+        """`{cluster, pool, delete?: true, set?: {property: value}}`, without any check and at once."""
+        body = await _object(request)
+        _require_keys(body, {"cluster", "pool", "delete", "set"})
+        clusters = _clusters_named(self._world, str(body["cluster"]))
+        google = self._world.gke.named(str(body["cluster"]))
+        if len(google) == 1 and not clusters:
+            changes = dict(_items(body, "set"))
+            await self._world.gke.tamper(google[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
+            return {}
+        amazon = named_eks(self._world.eks, str(body["cluster"]))
+        if len(amazon) == 1 and not clusters and not google:
+            changes = dict(_items(body, "set"))
+            delete = bool(body.get("delete"))
+            await tamper_group(self._world.eks, amazon[0], str(body["pool"]), changes, delete=delete)
+            return {}
+        if len(clusters) != 1:
+            message = f"{len(clusters)} clusters are called {body['cluster']!r}"
+            raise ValueError(message)
+        changes = dict(_items(body, "set"))
+        await tamper_pool(clusters[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
+        return {}
+
+    async def deny(self, request: Request) -> Json:
+        """`{cluster, denied: [[verb, resource], ...]}`: what RBAC refuses in that cluster; replaces what was there."""
+        body = await _object(request)
+        _require_keys(body, {"cluster", "denied"})
+        pairs = body["denied"]
+        if not isinstance(pairs, list):
+            message = "denied is no list"
+            raise TypeError(message)
+        denied = {(str(verb), str(resource)) for verb, resource in pairs}
+        clusters = _clusters_named(self._world, str(body.get("cluster", "")))
+        for cluster in clusters:
+            cluster.kube.denied = set(denied)
+        google = self._world.gke.named(str(body.get("cluster", "")))
+        for one in google:
+            one.kube.denied = set(denied)
+        amazon = named_eks(self._world.eks, str(body.get("cluster", "")))
+        for eks in amazon:
+            eks.kube.denied = set(denied)
+        return {"clusters": len(clusters) + len(google) + len(amazon)}
+
+    async def permissions(self, _: Request) -> Json:
+        """What calls of gpukube have needed since the process runs, and what is refused."""
+        permits = self._world.permits
+        allowed = None if permits.allowed is None else list(permits.allowed)
+        return {"used": sorted(permits.used), "denied": sorted(permits.denied), "allowed": allowed}
+
+    async def permit(self, request: Request) -> Json:
+        """`{denied: [permission, ...]}`: what is refused, also `create pods/eviction` of a Kubernetes API.
+
+        `{allowed: [pattern, ...]}`: of a cloud, all that is allowed; null: everything. Each replaces what was there.
+        """
+        body, permits = await _object(request), self._world.permits
+        _require_keys(body, {"denied", "allowed"})
+        if "denied" in body:
+            denied = _strings(body, "denied")
+            unknown = [text for text in denied if not (text in known_permissions() or is_access(text))]
+            if unknown:
+                message = f"no call here needs a permission {unknown[0]!r}"
+                near = get_close_matches(unknown[0], known_permissions(), n=1)
+                raise ValueError(message + (f"; did you mean {near[0]}?" if near else ""))
+            permits.denied = set(denied)
+        if "allowed" in body:
+            permits.allowed = None if body["allowed"] is None else tuple(_strings(body, "allowed"))
+        return {}
+
+    async def user(self, request: Request) -> Json:
+        """`{cluster, user, groups?}`: who the bearers of a cluster's token are, by its Roles; "": an administrator."""
+        body, world = await _object(request), self._world
+        _require_keys(body, {"cluster", "user", "groups"})
+        name, place = str(body.get("user") or ""), str(body.get("cluster", ""))
+        user = user_named(name, _strings(body, "groups")) if name else SANDBOX_ADMIN
+        kubes = [cluster.kube for cluster in _clusters_named(world, place)]
+        kubes += [cluster.kube for cluster in named_eks(world.eks, place)]
+        kubes += [cluster.kube for cluster in world.gke.named(place)]
+        for kube in kubes:
+            kube.user = user
+        return {"clusters": len(kubes)}
+
+
+async def _cluster_status(world: World, cluster: Cluster) -> Json:
+    pools = [
+        {
+            "name": pool.name,
+            "state": pool.state,
+            "vmSize": pool.properties["vmSize"],
+            "count": pool.properties["count"],
+            "nodes": list(pool.nodes),
+        }
+        for pool in cluster.pools.values()
+    ]
+    ready = sum(_is_ready(node) for node in await cluster.kube.api.list("nodes"))
+    wire = cluster.wire(world.clock.now())
+    properties = wire["properties"]
+    state = properties["provisioningState"] if isinstance(properties, dict) else ""
+    return {
+        "provider": "aks",
+        "id": cluster.id,
+        "name": cluster.name,
+        "kubeUrl": cluster.kube_url,
+        "state": state,
+        "readyNodes": ready,
+        "pools": pools,
+    }
+
+
+def _is_ready(node: Json) -> bool:
+    status = node.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions or ())
+
+
+def _cluster_request(body: Json) -> ClusterRequest:
+    _check_provider(body.get("provider"))
+    check_entry(body, _CLUSTER)
+    options: dict[str, object] = {}
+    for name, value in _items(body, "options"):
+        if name not in _OPTION_NAMES:
+            message = f"no option {name!r}; there are {', '.join(_OPTION_NAMES)}"
+            raise ValueError(message)
+        options[_OPTION_NAMES[name]] = value
+    return ClusterRequest(
+        subscription=str(body["subscription"]),
+        group=str(body["resourceGroup"]),
+        name=str(body["name"]),
+        location=str(body.get("location") or "eastus"),
+        kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
+        options=ClusterOptions(**options),  # type: ignore[arg-type] # names were checked; values are a test's own
+    )
+
+
+def _check_provider(name: object) -> None:
+    if name not in _CLOUDS:
+        raise WrongEntry(f"provider is {name or 'missing'}; there are {', '.join(_CLOUDS)}", "provider")
+
+
+def _clusters_named(world: World, name: str) -> list[Cluster]:
+    return [
+        cluster
+        for cluster in world.aks.clusters.values()
+        if name.lower() in {"", cluster.name.lower(), cluster.id.lower()}
+    ]
+
+
+async def _object(request: Request) -> Json:
+    raw = await request.body()
+    body = json.loads(raw) if raw else {}
+    if not isinstance(body, dict):
+        message = "the body is no JSON object"
+        raise TypeError(message)
+    return body
+
+
+def _strings(body: Json, key: str) -> list[str]:
+    value = body.get(key) or []
+    if not isinstance(value, list):
+        message = f"{key} is no list"
+        raise TypeError(message)
+    return [str(item) for item in value]
+
+
+def _items(body: Json, key: str) -> list[tuple[str, object]]:
+    value = body.get(key) or {}
+    if not isinstance(value, dict):
+        message = f"{key} is no object"
+        raise TypeError(message)
+    return list(value.items())
+
+
+def _require_keys(body: Json, known: set[str]) -> None:
+    unknown = sorted(set(body) - known)
+    if unknown:
+        message = f"unknown keys {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        raise ValueError(message)

@@ -1,0 +1,212 @@
+"""The actions of STS, IAM and Auto Scaling that node groups need.
+
+Lives here: who one is, which roles there are, what the groups' instances do. Must not live here: signatures
+(`identity`), the XML itself (`query`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.references import CONTROL_PLANE
+from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.identity import SECRET, SESSION, access_key
+from gpukube_sandbox.eks.wire.query import numbered, structures, when
+from gpukube_sandbox.pages import WrongToken, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.groups import NodeGroup
+    from gpukube_sandbox.eks.references import Role
+    from gpukube_sandbox.eks.service import EksService
+    from gpukube_sandbox.eks.wire.identity import Caller
+
+_SESSION_S = 3600
+_MOST_TAGS = 25
+_NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+_CLUSTER_POLICIES = ("AmazonEKSClusterPolicy",)
+
+
+def _caller_identity(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    del service, params
+    return {"Arn": caller.arn, "UserId": caller.user_id, "Account": caller.account}
+
+
+def _assume_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """Any role of any account can be assumed; the session's key says which account it is."""
+    del caller
+    arn = params.get("RoleArn", "")
+    parts = arn.split(":")
+    if len(parts) != 6 or parts[2] != "iam" or not parts[5].startswith("role/"):  # noqa: PLR2004 - parts of an ARN
+        raise Refusal("ValidationError", f"{arn} is invalid")
+    account, role, name = parts[4], parts[5].removeprefix("role/"), params.get("RoleSessionName", "")
+    credentials: Json = {
+        "AccessKeyId": access_key(account, session=True),
+        "SecretAccessKey": SECRET,
+        "SessionToken": f"{SESSION}/{role}",
+        "Expiration": when(service.clock.now() + _SESSION_S * max(service.clock.speed, 1)),
+    }
+    user: Json = {
+        "AssumedRoleId": f"AROAGPUK{account}:{name}",
+        "Arn": f"arn:aws:sts::{account}:assumed-role/{role}/{name}",
+    }
+    return {"Credentials": credentials, "AssumedRoleUser": user}
+
+
+STS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
+    "GetCallerIdentity": _caller_identity,
+    "AssumeRole": _assume_role,
+}
+
+
+def _role(role: Role) -> Json:
+    services = list(role.services)
+    principal = {"Service": services[0] if len(services) == 1 else services}
+    statement = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement] if services else []})
+    path = role.arn.partition(":role")[2].removesuffix(role.name)
+    return {
+        "Path": path,
+        "RoleName": role.name,
+        "RoleId": f"AROA{role.name.upper()[:17]:X<17}",
+        "Arn": role.arn,
+        "CreateDate": when(role.created),
+        "AssumeRolePolicyDocument": policy,
+    }
+
+
+def _list_roles(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    roles = [_role(role) for _, role in sorted(service.roles(caller.account).items())]
+    try:
+        page, following = cut("ListRoles", roles, params.get("Marker", ""), int(params.get("MaxItems", "100")))
+    except WrongToken as error:
+        raise Refusal("ValidationError", "Invalid Marker.") from error
+    more: Json = {"Marker": following} if following else {}
+    return {"Roles": {"member": list(page)}, "IsTruncated": bool(more), **more}
+
+
+def _require_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Role:
+    name = params.get("RoleName", "")
+    found = service.roles(caller.account).get(name)
+    if found is None:
+        raise Refusal("NoSuchEntity", f"The role with name {name} cannot be found.", status=404)
+    return found
+
+
+def _get_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    return {"Role": _role(_require_role(service, caller, params))}
+
+
+def _list_policies(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    role = _require_role(service, caller, params)
+    names = _CLUSTER_POLICIES if CONTROL_PLANE in role.services else _NODE_POLICIES
+    members = [{"PolicyName": name, "PolicyArn": f"arn:aws:iam::aws:policy/{name}"} for name in names]
+    return {"AttachedPolicies": {"member": members}, "IsTruncated": False}
+
+
+IAM: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
+    "ListRoles": _list_roles,
+    "GetRole": _get_role,
+    "ListAttachedRolePolicies": _list_policies,
+}
+
+
+def _groups(service: EksService, caller: Caller) -> Iterator[tuple[EksCluster, NodeGroup]]:
+    for cluster in service.in_region(caller.account, caller.region):
+        for group in cluster.groups.values():
+            yield cluster, group
+
+
+def _describe_groups(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    names = numbered(params, "AutoScalingGroupNames.member")
+    found = [_asg(cluster, group) for cluster, group in _groups(service, caller) if not names or group.asg in names]
+    return {"AutoScalingGroups": {"member": found}}
+
+
+def _asg(cluster: EksCluster, group: NodeGroup) -> Json:
+    zones = sorted({f"{cluster.region}{cluster.zone(str(name))}" for name in _subnets(group)})
+    instances: list[Json] = [
+        {
+            "InstanceId": group.instances[node].id,
+            "AvailabilityZone": group.instances[node].zone,
+            "LifecycleState": "InService",
+            "HealthStatus": "Healthy",
+            "ProtectedFromScaleIn": False,
+        }
+        for node in group.nodes
+    ]
+    return {
+        "AutoScalingGroupName": group.asg,
+        "AutoScalingGroupARN": f"arn:aws:autoscaling:{cluster.region}:{cluster.account}:autoScalingGroup:x:{group.asg}",
+        "MinSize": group.scaling["minSize"],
+        "MaxSize": group.scaling["maxSize"],
+        "DesiredCapacity": group.scaling["desiredSize"],
+        "DefaultCooldown": 300,
+        "AvailabilityZones": {"member": zones},
+        "HealthCheckType": "EC2",
+        "CreatedTime": when(group.created),
+        "VPCZoneIdentifier": ",".join(_subnets(group)),
+        "Instances": {"member": instances},
+        "Tags": {"member": [_tag(group, key, value) for key, value in group.asg_tags.items()]},
+    }
+
+
+def _subnets(group: NodeGroup) -> list[str]:
+    found = group.members["subnets"]
+    return [str(name) for name in found] if isinstance(found, list) else []
+
+
+def _tag(group: NodeGroup, key: str, value: str) -> Json:
+    return {
+        "ResourceId": group.asg,
+        "ResourceType": "auto-scaling-group",
+        "Key": key,
+        "Value": value,
+        "PropagateAtLaunch": True,
+    }
+
+
+def _describe_activities(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    name = params.get("AutoScalingGroupName", "")
+    found: list[Json] = []
+    for _, group in _groups(service, caller):
+        if name in {"", group.asg}:
+            for activity in group.activities:
+                moment = when(float(str(activity["StartTime"])))
+                shown = {**activity, "StartTime": moment, "EndTime": moment, "AutoScalingGroupName": group.asg}
+                found.append({key: value for key, value in shown.items() if value != ""})
+    return {"Activities": {"member": found}}
+
+
+def _put_tags(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """At most 25 tags a call (docs: autoscaling CreateOrUpdateTags; eksctl-io/eksctl uses the same figure)."""
+    places = structures(params, "Tags.member")
+    if len(places) > _MOST_TAGS:
+        raise Refusal("ValidationError", f"At most {_MOST_TAGS} tags can be set in one call")
+    known = {group.asg: group for _, group in _groups(service, caller)}
+    for place in places:
+        name = params.get(f"{place}ResourceId", "")
+        if name not in known:
+            raise Refusal("ValidationError", f"AutoScalingGroup name not found - no such group: {name}")
+        known[name].asg_tags[params.get(f"{place}Key", "")] = params.get(f"{place}Value", "")
+    return {}
+
+
+def _describe_tags(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    found = [_tag(group, key, value) for _, group in _groups(service, caller) for key, value in group.asg_tags.items()]
+    for place in structures(params, "Filters.member"):
+        name, values = params.get(f"{place}Name", ""), numbered(params, f"{place}Values.member")
+        key = {"auto-scaling-group": "ResourceId", "key": "Key", "value": "Value"}.get(name, "ResourceId")
+        found = [tag for tag in found if tag[key] in values]
+    return {"Tags": {"member": objects_in(found)}}
+
+
+AUTOSCALING: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
+    "DescribeAutoScalingGroups": _describe_groups,
+    "DescribeScalingActivities": _describe_activities,
+    "CreateOrUpdateTags": _put_tags,
+    "DescribeTags": _describe_tags,
+}

@@ -1,0 +1,60 @@
+"""What people have installed on their EKS clusters before gpukube came.
+
+Lives here: those objects. Must not live here: what the cluster makes of them (`kube`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.systempods import SystemPods
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_ECR = "602401143452.dkr.ecr.us-west-2.amazonaws.com"
+_DNS = {"cpu": "100m", "memory": "70Mi"}
+SYSTEM = (
+    SystemPods("aws-node", f"{_ECR}/amazon-k8s-cni:sandbox", {"cpu": "50m"}, label=("k8s-app", "aws-node")),
+    SystemPods("kube-proxy", f"{_ECR}/eks/kube-proxy:sandbox", {"cpu": "100m"}, label=("k8s-app", "kube-proxy")),
+    SystemPods("coredns", f"{_ECR}/eks/coredns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
+)
+"""The networking add-ons that each cluster comes with.
+
+Source:
+    aws/amazon-vpc-cni-k8s charts/aws-vpc-cni/values.yaml (25m for each of two containers), kubernetes/kubernetes
+    cluster/addons/dns/coredns/coredns.yaml.base and cluster/addons/kube-proxy.
+"""
+_LABELS = {"name": "nvidia-device-plugin-ds"}
+
+
+async def apply_static_plugin(kube: KubeCluster) -> None:
+    """Apply the device-plugin DaemonSet that eksctl applies for NVIDIA pools (eksctl-io/eksctl pkg/addons)."""
+    await kube.api.create("daemonsets", _static_plugin())
+
+
+def _static_plugin() -> JsonObject:
+    container = {
+        "name": "nvidia-device-plugin-ctr",
+        "image": "nvcr.io/nvidia/k8s-device-plugin:v0.17.0",
+        "env": [{"name": "FAIL_ON_INIT_ERROR", "value": "false"}],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": "device-plugin", "mountPath": "/var/lib/kubelet/device-plugins"}],
+    }
+    pod = {
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+        "priorityClassName": "system-node-critical",
+        "containers": [container],
+        "volumes": [{"name": "device-plugin", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "nvidia-device-plugin-daemonset", "namespace": "kube-system"},
+        "spec": {
+            "selector": {"matchLabels": _LABELS},
+            "updateStrategy": {"type": "RollingUpdate"},
+            "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+        },
+    }

@@ -1,0 +1,180 @@
+"""The Cluster Autoscaler on EKS: it runs where somebody has installed it, and resizes Auto Scaling groups.
+
+Lives here: finding it among the pods, what it believes of a node group, its changes of a group. Must not live here:
+deciding (`kube.autoscaler`), updates by the EKS API (`lifecycle`).
+
+Source: kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws (aws_manager.go buildNodeFromTemplate, aws_wrapper.go
+getManagedNodegroupInfo, README); docs: eks/managed-node-groups (tags for auto-discovery).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.failures import planned_failure
+from gpukube_sandbox.eks.groups import type_names
+from gpukube_sandbox.eks.keys import EFFECTS, labels_of
+from gpukube_sandbox.eks.lifecycle import Job, Pace, forget, scale_out
+from gpukube_sandbox.eks.wire.answers import Refusal, objects_in
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+from gpukube_sandbox.kube.nodes.shapes import NodeShape, Taint
+from gpukube_sandbox.kube.store.objects import spec, status
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.groups import NodeGroup
+    from gpukube_sandbox.faults import FaultBook
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+GPU_LABEL = "k8s.amazonaws.com/accelerator"
+_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
+_PODS = 110
+_DURATION = re.compile(r"(\d+)([smh])")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
+
+
+@dataclass(slots=True)
+class EksGroups:
+    """The node groups of a cluster; conforms to `Groups`.
+
+    Attributes:
+        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
+    """
+
+    cluster: EksCluster
+    clock: Clock
+    faults: FaultBook
+
+    async def profile(self) -> Profile | None:
+        """Read the flags of the autoscaler that runs in the cluster and looks for this cluster's groups."""
+        for pod in await self.cluster.kube.api.list("pods"):
+            for container in spec(pod).get("containers") or ():
+                flags = _flags(container)
+                if flags is not None and status(pod).get("phase") == "Running" and self._discovers(flags):
+                    return Profile(
+                        GPU_LABEL,
+                        unneeded_s=_seconds(flags.get("scale-down-unneeded-time", "10m")),
+                        after_add_s=_seconds(flags.get("scale-down-delay-after-add", "10m")),
+                        unready_s=_seconds(flags.get("scale-down-unready-time", "20m")),
+                    )
+        return None
+
+    def _discovers(self, flags: dict[str, str]) -> bool:
+        asked = flags.get("node-group-auto-discovery", "")
+        named = re.findall(r"k8s\.io/cluster-autoscaler/([^,=]+)", asked)
+        return bool(asked) and all(name in {"enabled", self.cluster.name} for name in named)
+
+    def listed(self) -> list[Group]:
+        """List the Auto Scaling groups of node groups that are at rest; EKS tags them all for discovery."""
+        return [
+            Group(
+                group.asg,
+                group.name,
+                tuple(group.nodes),
+                group.desired,
+                group.scaling["minSize"],
+                group.scaling["maxSize"],
+            )
+            for group in self.cluster.groups.values()
+            if group.status in {"ACTIVE", "DEGRADED"}
+        ]
+
+    def imagined(self, name: str) -> JsonObject:
+        """What the autoscaler expects: the first type's hardware, the node group's labels and taints, and its tags."""
+        group = self._group(name)
+        kind = group.types[0]
+        devices = {"nvidia.com/gpu": str(kind.gpus)} if kind.is_nvidia else {}  # a fraction of one counts none
+        labels = {
+            "topology.kubernetes.io/region": self.cluster.region,
+            "topology.kubernetes.io/zone": f"{self.cluster.region}{kind.zones[0]}",
+            **_tagged(group.asg_tags, "label/"),
+            "eks.amazonaws.com/nodegroup": group.name,
+            "eks.amazonaws.com/capacityType": str(group.members["capacityType"]),
+            **labels_of(group.members),
+        }
+        devices |= _tagged(group.asg_tags, "resources/")
+        devices |= _tagged(group.tags, "resources/")  # of the node group: these win
+        shape = NodeShape(
+            name=f"template-{group.asg}",
+            machine=kind.name,
+            labels=labels,
+            taints=(*_given_taints(group), *_tagged_taints(group)),
+            cpu=kind.vcpus,
+            memory_gib=kind.memory_gib,
+            max_pods=_PODS,
+            arch={"x86_64": "amd64"}.get(kind.arch, kind.arch),
+        )
+        return imagine(shape, {key: int(value) for key, value in devices.items() if value.isdigit()})
+
+    async def grow(self, name: str, count: int) -> str:
+        """Raise the desired size of an Auto Scaling group; takes back what does not come."""
+        group = self._group(name)
+        _resize(group, count)
+        try:
+            kind = type_names(group.members, group.data)[0]
+            failure = planned_failure(
+                self.faults.operation("aws", self.cluster.name, group.name, "autoscale"), self.cluster, kind, ""
+            )
+        except Refusal as refusal:
+            _resize(group, -count)
+            return refusal.message
+        job = Job(self.cluster, group, self.clock, Pace(), failure)
+        try:
+            found = await scale_out(job)
+        finally:
+            _resize(group, min(0, len(group.nodes) - group.desired))
+        return found.message if found else ""
+
+    async def shrink(self, name: str, node: str) -> None:
+        """Terminate one instance and lower the desired size with it."""
+        group = self._group(name)
+        if node in group.nodes:
+            _resize(group, -1)
+            await asyncio.shield(forget(self.cluster, group, node))
+
+    def _group(self, name: str) -> NodeGroup:
+        return next(group for group in self.cluster.groups.values() if group.asg == name)
+
+
+def _resize(group: NodeGroup, by: int) -> None:
+    group.members["scalingConfig"] = {**group.scaling, "desiredSize": group.desired + by}
+
+
+def _flags(container: JsonObject) -> dict[str, str] | None:
+    """Read the command line of a cluster autoscaler; None for every other program."""
+    line = [str(part) for part in [*(container.get("command") or ()), *(container.get("args") or ())]]
+    by_image = "cluster-autoscaler" in str(container.get("image", "")).rpartition("/")[2]
+    if not by_image and not (line and line[0].rpartition("/")[2] == "cluster-autoscaler"):
+        return None
+    pairs = [part.lstrip("-").partition("=") for part in line if part.startswith("-")]
+    return {key: value for key, _, value in pairs}
+
+
+def _seconds(text: str) -> float:
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
+
+
+def _tagged(tags: dict[str, str], kind: str) -> dict[str, str]:
+    start = _TEMPLATE + kind
+    return {key.removeprefix(start): value for key, value in tags.items() if key.startswith(start)}
+
+
+def _given_taints(group: NodeGroup) -> list[Taint]:
+    """The node group's taints; one without a value is not seen (taint.Value != nil)."""
+    taints = objects_in(group.members.get("taints"))
+    return [
+        Taint(str(item["key"]), str(item["value"]), EFFECTS[str(item["effect"])])
+        for item in taints
+        if item.get("value")
+    ]
+
+
+def _tagged_taints(group: NodeGroup) -> list[Taint]:
+    """Taints of ASG tags, "value:Effect"; one without an effect is not seen."""
+    parts = [(key, *value.rpartition(":")[::2]) for key, value in _tagged(group.asg_tags, "taint/").items()]
+    return [Taint(key, value, effect) for key, value, effect in parts if effect in _EFFECTS]

@@ -1,0 +1,178 @@
+"""User data of a node group's launch template: MIME for Amazon Linux, TOML settings for Bottlerocket.
+
+Lives here: reading it, EKS's complaints about its form, and what Bottlerocket's settings make of the GPUs. Must not
+live here: the node's own life (`kube`).
+
+Sources: docs: eks/launch-templates (forms, unsupported TOML); bottlerocket-os/bottlerocket-project-website
+data/settings kubelet-device-plugins.toml (1.25 time-slicing, 1.34 MIG, 1.54 MPS); bottlerocket documentation of each.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import email
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import yaml
+
+from gpukube_sandbox.kube.nodes.hardware import find_model
+from gpukube_sandbox.kube.nodes.pluginconfig import Sharing
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.eks.wire.answers import Json
+
+_GPU = "nvidia.com/gpu"
+_KEY = re.compile(r"([a-z])(\d+)\.(\d+)gb")
+_PROFILE = re.compile(r"[0-9]g\.\d+gb")
+_FEWEST, _MOST_MPS = 2, 48
+_COUNTED: dict[str, dict[int, str]] = {
+    "a100.40gb": {1: "7g.40gb", 2: "3g.20gb", 3: "2g.10gb", 4: "1g.10gb", 7: "1g.5gb"},
+    "a100.80gb": {1: "7g.80gb", 2: "3g.40gb", 3: "2g.20gb", 4: "1g.20gb", 7: "1g.10gb"},
+    "h100.80gb": {1: "7g.80gb", 2: "3g.40gb", 3: "2g.20gb", 4: "1g.20gb", 7: "1g.10gb"},
+    "h200.141gb": {1: "7g.141gb", 2: "3g.71gb", 3: "2g.35gb", 4: "1g.35gb", 7: "1g.18gb"},
+}
+"""MIG key -> partitions per GPU -> profile: the four models that take a count."""
+_BRACKETED_QUOTED = re.compile(r'^\s*\[[^\]]*"[^\]]*\]', re.MULTILINE)
+
+
+class UserDataError(Exception):
+    """User data that a node cannot start with."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSettings:
+    """What the settings make of a node's GPUs.
+
+    Attributes:
+        layout: MIG instances of each GPU, all alike; () for none.
+        sharing: Replicas; None for none.
+        runs: The plugin starts; it does not with MPS over MIG.
+    """
+
+    layout: tuple[str, ...] = ()
+    sharing: Sharing | None = None
+    runs: bool = True
+
+
+def decoded(user_data: object) -> str:
+    """User data of a template as text; "" for none."""
+    try:
+        return base64.b64decode(str(user_data or ""), validate=True).decode(errors="replace")
+    except binascii.Error:
+        return ""
+
+
+def check_form(text: str, system: str) -> None:
+    """Refuse user data that EKS cannot merge with its own.
+
+    Args:
+        text: Decoded.
+        system: al2023, al2 or bottlerocket.
+
+    Raises:
+        UserDataError: The message is that of the health issue (hashicorp/terraform-provider-aws#15007 and
+            terraform-aws-modules/terraform-aws-eks#2708 for MIME; that for TOML is unconfirmed).
+    """
+    if not text:
+        return
+    if system == "bottlerocket":
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise UserDataError("User data was not in the TOML format.") from error
+        if _BRACKETED_QUOTED.search(text):
+            raise UserDataError("User data was not in the TOML format: quoted keys in a table header.")
+        return
+    head = text.lstrip().lower()
+    if not ("mime-version:" in head and "content-type: multipart/" in head):
+        raise UserDataError("User data was not in the MIME multipart format.")
+
+
+def read_pods(text: str, system: str) -> int:
+    """The most pods that the kubelet is told to take; 0 when it is told nothing.
+
+    Args:
+        text: User data that EKS can merge; "" for none.
+        system: al2023, al2 or bottlerocket.
+
+    Source:
+        bottlerocket-os/bottlerocket-project-website data/settings kubernetes.toml (max-pods);
+        awslabs/amazon-eks-ami nodeadm/doc/api.md (kubelet.config), whose parts are merged, the last one winning.
+    """
+    if system == "bottlerocket":
+        found = _below(tomllib.loads(text), "settings", "kubernetes").get("max-pods") if text else None
+        return found if isinstance(found, int) else 0
+    pods = 0
+    for part in email.message_from_string(text).walk():
+        if part.get_content_type() == "application/node.eks.aws":
+            for document in yaml.safe_load_all(str(part.get_payload())):
+                pods = int(str(_below(document, "spec", "kubelet", "config").get("maxPods", pods)))
+    return pods
+
+
+def read_settings(text: str, model: str) -> GpuSettings:
+    """Read `settings.kubelet-device-plugins.nvidia` of Bottlerocket.
+
+    Args:
+        text: TOML; "" for none.
+        model: GPU model of the node, key of `kube.hardware.MODELS`.
+
+    Raises:
+        UserDataError: A value that the settings do not allow: the node does not start its kubelet.
+    """
+    settings = _below(tomllib.loads(text), "settings", "kubelet-device-plugins", "nvidia") if text else {}
+    layout = _layout(settings, model)
+    sharing = _sharing(settings)
+    runs = not (layout and sharing and sharing.strategy == "mps")
+    return GpuSettings(layout, sharing, runs)
+
+
+def _below(value: object, *path: str) -> Json:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _layout(settings: Json, model: str) -> tuple[str, ...]:
+    strategy = settings.get("device-partitioning-strategy", "none")
+    if strategy not in {"none", "mig"}:
+        raise UserDataError(f"device-partitioning-strategy {strategy!r} is neither none nor mig")
+    profiles = _below(settings, "mig", "profile")
+    for key, value in profiles.items():
+        if not _KEY.fullmatch(key):
+            raise UserDataError(f"mig.profile key {key!r} is not of the form a100.40gb")
+        if not isinstance(value, str) or not (_PROFILE.fullmatch(value) or value.isdigit()):
+            raise UserDataError(f"mig.profile value {value!r} is neither a profile nor a count in quotes")
+        if value.isdigit() and int(value) not in _COUNTED.get(key, {}):
+            raise UserDataError(f"{key} cannot be cut into {value} partitions")
+    key = model.lower().replace("-", ".")
+    value = str(profiles.get(key, ""))
+    if strategy != "mig" or not value:
+        return ()  # what MIG mode without a profile for this model does is unconfirmed: whole GPUs
+    profile = _COUNTED[key][int(value)] if value.isdigit() else value
+    known = find_model(model).profiles
+    if profile not in known:
+        raise UserDataError(f"{model} has no MIG profile {profile}")
+    return (profile,) * known[profile].most
+
+
+def _sharing(settings: Json) -> Sharing | None:
+    strategy = settings.get("device-sharing-strategy", "none")
+    if strategy not in {"none", "time-slicing", "mps"}:
+        raise UserDataError(f"device-sharing-strategy {strategy!r} is none of none, time-slicing, mps")
+    if strategy == "none":
+        return None
+    section = _below(settings, str(strategy))
+    replicas, most = section.get("replicas", _FEWEST), _MOST_MPS if strategy == "mps" else 2**31
+    if not isinstance(replicas, int) or not _FEWEST <= replicas <= most:
+        raise UserDataError(f"{strategy}.replicas {replicas!r} is out of range")
+    rename = section.get("rename-by-default", True)
+    one = section.get("fail-requests-greater-than-one", True)
+    if not isinstance(rename, bool) or not isinstance(one, bool):
+        raise UserDataError(f"{strategy}: a switch is neither true nor false")
+    kind: Literal["mps", "time-slicing"] = "mps" if strategy == "mps" else "time-slicing"
+    return Sharing(kind, {_GPU: replicas}, rename=rename, one_at_most=one)

@@ -1,0 +1,167 @@
+"""How EKS fails: what it says at once, and what it says late, as health issues and errors of updates.
+
+Lives here: the table of failures and their wire form. Must not live here: when they strike (`faults`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.wire.answers import Json, Refusal
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.faults import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What shall go wrong with an operation.
+
+    Attributes:
+        code: Health issue code, "" when it only takes longer.
+        after_nodes: Machines that still come.
+        delay_s: Sandbox seconds it takes longer.
+    """
+
+    code: str
+    message: str = ""
+    after_nodes: int = 0
+    delay_s: float = 0.0
+
+
+LAUNCH: dict[str, str] = {
+    # docs: AWSEC2 troubleshooting-launch, as Auto Scaling repeats it in StatusMessage
+    "InsufficientInstanceCapacity": (
+        "We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). Our "
+        "system will be working on provisioning additional capacity. You can currently get {type} capacity by not "
+        "specifying an Availability Zone in your request or choosing another one."
+    ),
+    "VcpuLimitExceeded": (
+        "You have requested more vCPU capacity than your current vCPU limit of {limit:g} allows for the instance "
+        "bucket that the specified instance type belongs to. Please visit "
+        "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."
+    ),
+    "MaxSpotInstanceCountExceeded": "Max spot instance count exceeded",
+    "ReservationCapacityExceeded": (
+        "The requested reservation does not have sufficient compatible and available capacity."
+    ),
+    "InvalidCapacityReservationId.NotFound": "The specified capacity reservation does not exist.",
+    "Unsupported": (
+        "Your requested instance type ({type}) is not supported in your requested Availability Zone ({zone}). Please "
+        "retry your request by not specifying an Availability Zone or choosing another one."
+    ),
+}
+"""EC2 error code -> its sentence; a group shows them as AsgInstanceLaunchFailures."""
+
+_ISSUES: dict[str, str] = {
+    # docs: eks/troubleshooting, managed node group error codes
+    "NodeCreationFailure": "Instances failed to join the kubernetes cluster",
+    "AccessDenied": "Your worker nodes do not have access to the cluster: the node role is not mapped.",
+    "InstanceLimitExceeded": "Your AWS account is unable to launch any more instances of the specified instance type.",
+    "InsufficientFreeAddresses": "One or more of the subnets do not have enough available IP addresses for new nodes.",
+    "Ec2SubnetInvalidConfiguration": (
+        "One or more Amazon EC2 Subnets do not automatically assign public IP addresses to instances launched into it."
+    ),
+    "NodeTerminationFailure": "Nodes failed to drain and terminate.",
+    "PodEvictionFailure": "Reached max retries while trying to evict pods from nodes in node group",
+    "InternalFailure": "An internal error occurred.",
+}
+
+_AT_ONCE: dict[str, tuple[str, int, str]] = {
+    # code of the fault -> exception, status, sentence
+    "RequestLimitExceeded": ("InvalidRequestException", 400, "Request limit exceeded."),  # aws/aws-sdk#652
+    "ResourceInUseException": (
+        "ResourceInUseException",
+        409,
+        "Nodegroup cannot be updated as it is currently not in Active State",
+    ),
+    "ResourcePropagationDelayException": (
+        "ResourcePropagationDelayException",
+        428,
+        "The service-linked role for Amazon EKS node groups is still being created.",
+    ),
+    "ResourceLimitExceededException": (
+        "ResourceLimitExceededException",
+        400,
+        "Maximum number of managed node groups exceeded.",
+    ),
+    "AccessDeniedException": (
+        "AccessDeniedException",
+        403,
+        "User: arn:aws:iam::{account}:user/sandbox is not authorized to perform: eks:{action} on {arn}",
+    ),
+    "UnsupportedAvailabilityZoneException": (
+        "UnsupportedAvailabilityZoneException",
+        400,
+        "Your cluster's Availability Zones do not support this request.",
+    ),
+}
+
+
+def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action: str) -> Failure | None:
+    """What a fault makes of an operation that is about to start.
+
+    Args:
+        fault: Its code is an EC2 error of `LAUNCH`, a health issue code, or one that EKS notices at once.
+        cluster: Where.
+        kind: Instance type, for the sentence.
+        action: The API's operation, likewise.
+
+    Raises:
+        Refusal: The service notices this failure at once.
+    """
+    if fault is None:
+        return None
+    if not fault.code:
+        return Failure("", delay_s=fault.seconds)
+    if fault.code in _AT_ONCE:
+        name, status, message = _AT_ONCE[fault.code]
+        text = fault.message or message.format(account=cluster.account, arn=cluster.arn, action=action)
+        raise Refusal(name, text, status=status)
+    zone = f"{cluster.region}{next((entry.zone for entry in cluster.subnets), 'a')}"
+    if fault.code in LAUNCH:
+        text = fault.message or launch_message(fault.code, kind, zone)
+        return Failure("AsgInstanceLaunchFailures", text, fault.after_nodes, fault.seconds)
+    text = fault.message or _ISSUES.get(fault.code, f"Injected failure {fault.code}.")
+    return Failure(fault.code, text, fault.after_nodes, fault.seconds)
+
+
+def launch_message(code: str, kind: str, zone: str, limit: float = 0) -> str:
+    """What Auto Scaling says of a launch that failed (seen in public logs of AsgInstanceLaunchFailures)."""
+    sentence = LAUNCH[code].format(type=kind, zone=zone, limit=limit)
+    market = "Spot" if code == "MaxSpotInstanceCountExceeded" else "On-Demand"
+    return f"Could not launch {market} Instances. {code} - {sentence} Launching EC2 instance failed."
+
+
+def eviction_failure(group: str) -> Failure:
+    """Pods of a node could not be evicted in time (docs: eks/managed-node-update-behavior)."""
+    return Failure("PodEvictionFailure", f"{_ISSUES['PodEvictionFailure']} {group}")
+
+
+def unsupported_zone(kind: str, zone: str) -> Failure:
+    """No subnet of the group is in a zone that offers any of its types."""
+    return launch_failure("Unsupported", kind, zone)
+
+
+def launch_failure(code: str, kind: str, zone: str) -> Failure:
+    """A launch that EC2 refused, as the group's health shows it.
+
+    Args:
+        code: Key of `LAUNCH`.
+        kind: Instance type.
+        zone: Availability Zone, where the sentence names one.
+    """
+    return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, zone))
+
+
+def over_quota(kind: str, limit: float, *, spot: bool) -> Failure:
+    """A launch beyond a quota of the account: the vCPU limit of its bucket, or that of spot requests."""
+    code = "MaxSpotInstanceCountExceeded" if spot else "VcpuLimitExceeded"
+    return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, "", limit))
+
+
+def issue(failure: Failure, resources: list[str]) -> Json:
+    """A health issue on the wire."""
+    return {"code": failure.code, "message": failure.message, "resourceIds": resources}

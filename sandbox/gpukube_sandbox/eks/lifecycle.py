@@ -1,0 +1,399 @@
+"""The work behind a node group's states, on the sandbox's clock: instances come, change and go.
+
+Lives here: what happens between the answer to a request and the state it leads to. Must not live here: HTTP, rules.
+
+Durations are sandbox seconds; how long EKS waits before it gives up on missing capacity is unconfirmed, nodes have 15
+minutes to join (docs: eks/troubleshooting).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.bottlerocket import UserDataError, check_form, decoded
+from gpukube_sandbox.eks.failures import Failure, eviction_failure, issue, over_quota, unsupported_zone
+from gpukube_sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
+from gpukube_sandbox.eks.quotas import limit_of, quota_of, room_for
+from gpukube_sandbox.eks.reservations import refused_launch
+from gpukube_sandbox.eks.wire.answers import Json, whole
+from gpukube_sandbox.kube.draining import cordon, drain
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.groups import NodeGroup, Update
+    from gpukube_sandbox.eks.instances import InstanceType
+    from gpukube_sandbox.kube.nodes.shapes import Taint
+
+
+@dataclass(slots=True)
+class Pace:
+    """How long things take, in sandbox seconds."""
+
+    accept_s: float = 5.0
+    launch_s: float = 30.0
+    boot_s: float = 60.0
+    give_up_s: float = 300.0
+    join_limit_s: float = 900.0
+    settle_s: float = 10.0
+    update_s: float = 10.0
+    drain_s: float = 20.0
+    drain_limit_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a group's living nodes were given."""
+
+    members: Json
+    data: Json | None
+    labels: dict[str, str]
+    taints: tuple[Taint, ...]
+
+    @classmethod
+    def of(cls, group: NodeGroup) -> Before:
+        """As it is now."""
+        return cls(dict(group.members), group.data, node_labels(group), node_taints(group.members))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One operation at work."""
+
+    cluster: EksCluster
+    group: NodeGroup
+    clock: Clock
+    pace: Pace
+    failure: Failure | None = None
+    update: Update | None = None
+    before: Before | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it was planned to go wrong."""
+        return self.failure is not None and bool(self.failure.code)
+
+    async def begin(self) -> None:
+        """Let the time pass in which nothing shows."""
+        await self.clock.sleep(self.pace.accept_s + (self.failure.delay_s if self.failure else 0))
+
+    def settle(self, status: str, failure: Failure | None = None) -> None:
+        """Give the group its state and its health."""
+        group = self.group
+        group.status = status  # type: ignore[assignment] # callers pass states only
+        group.issues = [issue(failure, [group.asg])] if failure else []
+        group.modified = self.clock.now()
+        self.cluster.kube.regrouped()
+
+
+async def run_create(job: Job) -> None:
+    """Launch a new group's instances and wait until they have joined; a failure stays until the group is deleted."""
+    await job.begin()
+    group = job.group
+    bad = _bad_user_data(group)
+    if bad:
+        job.settle("CREATE_FAILED", Failure("Ec2LaunchTemplateInvalidConfiguration", bad))
+        return
+    failure = await _launch(job)
+    if failure is None:
+        await job.clock.sleep(job.pace.settle_s)
+    job.settle("CREATE_FAILED" if failure else "ACTIVE", failure)
+
+
+async def run_delete(job: Job) -> None:
+    """Drain and terminate every instance, then the group; its launch template is not touched."""
+    await job.begin()
+    if job.fails:
+        job.settle("DELETE_FAILED", job.failure)
+        return
+    await _shrink(job, 0)
+    await job.clock.sleep(job.pace.settle_s)
+    job.cluster.groups.pop(job.group.name, None)
+
+
+async def run_config(job: Job) -> None:
+    """Carry out a change of labels, taints, sizes or settings; a failed one is taken back.
+
+    The update ends once EKS has told the Auto Scaling group; new instances come after it.
+    """
+    await job.begin()
+    await job.clock.sleep(job.pace.update_s)
+    group, update = job.group, job.update
+    launches = job.failure is not None and job.failure.code == "AsgInstanceLaunchFailures"
+    if job.fails and not launches:
+        _take_back(job)
+        return
+    await job.cluster.kube.joined(group.nodes)  # what boots now would miss the change
+    await _retouch(job)
+    await _shrink(job, group.desired, at_once=True)
+    if update:
+        update.status = "Successful"
+    degraded = group.issues and len(group.nodes) >= group.desired
+    if degraded:  # stays DEGRADED until a scale-out succeeds (aws/containers-roadmap#2326)
+        group.status, group.modified = "DEGRADED", job.clock.now()
+        return
+    job.settle("ACTIVE")
+    if len(group.nodes) < group.desired:
+        group.growth = asyncio.create_task(_grow_later(job))
+
+
+async def run_version(job: Job) -> None:
+    """Replace every instance by one of the new version, template or release; a failed update is taken back.
+
+    Strategy DEFAULT launches before it terminates, MINIMAL terminates before it launches, as many at once as
+    updateConfig lets be unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior). A
+    node whose pods cannot be evicted in time fails the update, which is taken back; with force they are deleted.
+    """
+    await job.begin()
+    group, pace = job.group, job.pace
+    failure = _unfit(job) or (job.failure if job.fails else None)
+    if failure is not None:
+        await job.clock.sleep(pace.give_up_s)
+        _take_back(replace(job, failure=failure))
+        return
+    old = list(group.nodes)
+    while old:
+        batch, old = old[: _at_once(group)], old[_at_once(group) :]
+        added: list[str] = []
+        if not _is_minimal(group):
+            added = await _replace(job, batch)
+        await job.clock.sleep(pace.drain_s)
+        left = await drain(job.cluster.kube.api, job.clock, batch, pace.drain_limit_s)
+        if left and not (job.update and job.update.is_forced):
+            await cordon(job.cluster.kube.api, batch, unschedulable=False)
+            await _remove_all(job, added)
+            _take_back(replace(job, failure=eviction_failure(group.name)), [one.node for one in left])
+            return
+        await _remove_all(job, batch)
+        if _is_minimal(group):
+            await _replace(job, batch)
+    await job.cluster.kube.joined(group.nodes)
+    if job.update:
+        job.update.status = "Successful"
+    job.settle("ACTIVE")
+    if len(group.nodes) < group.desired:
+        group.growth = asyncio.create_task(_grow_later(job))
+
+
+async def stop_work(group: NodeGroup) -> None:
+    """End whatever works on a group, where it stands."""
+    tasks = [task for task in (group.task, group.growth) if task is not None]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def seed(job: Job) -> None:
+    """Give a group that has always been there its instances, booted already."""
+    await _add(job, job.group.desired - len(job.group.nodes), 0.0)
+    job.settle("ACTIVE")
+
+
+async def _replace(job: Job, batch: list[str]) -> list[str]:
+    """Launch as many instances of the new version; gives their names."""
+    before = len(job.group.nodes)
+    await _add(job, len(batch), job.pace.boot_s)
+    await job.cluster.kube.joined(job.group.nodes)
+    return job.group.nodes[before:]
+
+
+def _take_back(job: Job, resources: list[str] | None = None) -> None:
+    if job.before is not None:
+        job.group.members, job.group.data = job.before.members, job.before.data
+    if job.update and job.failure:
+        job.update.status = "Failed"
+        job.update.errors = [
+            {
+                "errorCode": job.failure.code,
+                "errorMessage": job.failure.message,
+                "resourceIds": list(dict.fromkeys(resources or [job.group.asg])),
+            }
+        ]
+    job.settle("ACTIVE")
+
+
+def _unfit(job: Job) -> Failure | None:
+    """Why no instance of a new version would come or join; the code is one of updates' (botocore eks ErrorCode)."""
+    group = job.group
+    refused = refused_launch(job.cluster, group, 0) or _over_quota(job, _surge(job)) if group.nodes else None
+    wrong = refused.message if refused else _bad_user_data(group) or cannot_join(group)
+    return Failure("NodeCreationFailure", wrong) if wrong else None
+
+
+def _is_minimal(group: NodeGroup) -> bool:
+    settings = group.members.get("updateConfig")
+    return isinstance(settings, dict) and settings.get("updateStrategy") == "MINIMAL"
+
+
+def _at_once(group: NodeGroup) -> int:
+    """How many instances are replaced at the same time."""
+    settings = group.members.get("updateConfig")
+    given = settings if isinstance(settings, dict) else {}
+    if "maxUnavailablePercentage" in given:
+        return max(1, len(group.nodes) * whole(given["maxUnavailablePercentage"]) // 100)
+    return max(1, whole(given.get("maxUnavailable", 1)))
+
+
+def _surge(job: Job) -> int:
+    """Machines that an update launches beside the old ones: twice as many as zones, or as many as are replaced at once.
+
+    Source:
+        docs: eks/managed-node-update-behavior, scale up phase; strategy MINIMAL launches none.
+    """
+    return 0 if _is_minimal(job.group) else max(2 * len(_zones(job)), _at_once(job.group))
+
+
+def _bad_user_data(group: NodeGroup) -> str:
+    """What EKS says of user data that it cannot merge; with an image of one's own it does not look."""
+    if group.image.system == "custom":
+        return ""
+    try:
+        check_form(decoded((group.data or {}).get("UserData")), group.image.system)
+    except UserDataError as error:
+        return str(error)
+    return ""
+
+
+async def _launch(job: Job) -> Failure | None:
+    """Bring the group to its size; gives why it could not."""
+    group, pace = job.group, job.pace
+    wanted = group.desired - len(group.nodes)
+    if wanted <= 0:
+        return job.failure if job.fails else None
+    await job.clock.sleep(pace.launch_s)
+    if not _offers(job):
+        found = unsupported_zone(group.types[0].name, f"{job.cluster.region}{_zones(job)[0]}")
+        _note(job, found.message)
+        await job.clock.sleep(pace.give_up_s)
+        return found
+    refused = refused_launch(job.cluster, group, wanted)
+    if refused is not None:
+        _note(job, refused.message)
+        await job.clock.sleep(pace.give_up_s)
+        return refused
+    unjoinable = cannot_join(group)
+    if unjoinable:
+        await job.clock.sleep(pace.join_limit_s)
+        return Failure("NodeCreationFailure", "Instances failed to join the kubernetes cluster")
+    if (short := _over_quota(job, wanted)) is not None:
+        _note(job, short.message)
+        await _add(job, short.after_nodes, pace.boot_s)
+        await job.clock.sleep(pace.give_up_s)
+        return short
+    if job.failure and job.fails:
+        _note(job, job.failure.message)
+        await _add(job, min(wanted, job.failure.after_nodes), pace.boot_s)
+        await job.clock.sleep(pace.give_up_s)
+        return job.failure
+    await _add(job, wanted, pace.boot_s)
+    _note(job, "", count=wanted)
+    await job.cluster.kube.joined(group.nodes)
+    return None
+
+
+def _over_quota(job: Job, wanted: int) -> Failure | None:
+    """Why so many more machines may not be launched, and how many may (that the others come is unconfirmed)."""
+    group, known = job.group, job.cluster.known
+    kind = group.types[0]
+    room = room_for(known, group, kind)
+    if room is None or room >= wanted:
+        return None
+    market = str(group.members["capacityType"])
+    quota = quota_of(kind, market)
+    limit = limit_of(known, quota) if quota else 0.0
+    return replace(over_quota(kind.name, limit, spot=market == "SPOT"), after_nodes=room)
+
+
+async def _grow_later(job: Job) -> None:
+    await scale_out(job)
+
+
+async def scale_out(job: Job) -> Failure | None:
+    """Launch what the group lacks; gives why it did not come, which its health then shows too."""
+    failure = await _launch(job)
+    group = job.group
+    if group.status == "ACTIVE" and failure:
+        job.settle("DEGRADED", failure)
+    elif group.status == "DEGRADED" and not failure:
+        job.settle("ACTIVE")  # a scale-out that succeeds heals it (aws/containers-roadmap#2326)
+    return failure
+
+
+def _zones(job: Job) -> list[str]:
+    subnets = job.group.members["subnets"]
+    names = subnets if isinstance(subnets, list) else []
+    return sorted({job.cluster.zone(str(name)) for name in names} - {""}) or ["a"]
+
+
+def _offers(job: Job) -> list[tuple[InstanceType, str]]:
+    """Where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers."""
+    for kind in job.group.types:
+        found = [(kind, zone) for zone in _zones(job) if zone in kind.zones]
+        if found:
+            return found
+    return []
+
+
+async def _add(job: Job, count: int, boot_s: float) -> None:
+    offers = _offers(job) or [(job.group.types[0], _zones(job)[0])]
+    group, left = job.group, count
+    group.coming += count
+    try:
+        for _ in range(count):
+            kind, zone = offers[group.next_index % len(offers)]
+            shape = node_shape(job.cluster, group, kind, zone, boot_s)
+            group.nodes.append(shape.name)
+            group.coming, left = group.coming - 1, left - 1
+            await job.cluster.kube.add_node(shape)
+    finally:
+        group.coming -= left
+
+
+async def _shrink(job: Job, wanted: int, *, at_once: bool = False) -> None:
+    """Terminate the newest; a smaller size does it at once, budgets or not (docs: eks/update-managed-node-group)."""
+    while len(job.group.nodes) > wanted:
+        if not at_once:
+            await job.clock.sleep(job.pace.drain_s)
+        await _remove(job, job.group.nodes[-1])
+
+
+async def _remove(job: Job, name: str) -> None:
+    await asyncio.shield(forget(job.cluster, job.group, name))
+
+
+async def forget(cluster: EksCluster, group: NodeGroup, name: str) -> None:
+    """Take one instance away with its node."""
+    group.nodes.remove(name)
+    await cluster.kube.remove_node(name)
+
+
+async def _remove_all(job: Job, names: list[str]) -> None:
+    for name in names:
+        await _remove(job, name)
+
+
+async def _retouch(job: Job) -> None:
+    """Labels and taints of living nodes follow the group (docs: eks/update-managed-node-group: wording only)."""
+    if job.before is None:
+        return
+    labels = job.before.labels, node_labels(job.group)
+    taints = job.before.taints, node_taints(job.group.members)
+    for name in job.group.nodes:
+        await retouch_node(job.cluster.kube, name, labels, taints)
+
+
+def _note(job: Job, message: str, *, count: int = 0) -> None:
+    """Write down what the Auto Scaling group did, for DescribeScalingActivities."""
+    group, now = job.group, job.clock.now()
+    entry: Json = {
+        "ActivityId": f"{whole(len(group.activities)):08d}-{group.asg[-12:]}",
+        "Description": f"Launching {count or 'a new'} EC2 instance{'s' if count > 1 else ''}",
+        "Cause": "an instance was started in response to a difference between desired and actual capacity",
+        "StartTime": now,
+        "StatusCode": "Failed" if message else "Successful",
+        "StatusMessage": message,
+        "Progress": "100",
+    }
+    group.activities.insert(0, entry)

@@ -1,0 +1,187 @@
+"""The EC2 instances of a node group as Kubernetes nodes: names, labels, taints, GPUs.
+
+Lives here: what EKS puts on a node that joins. Must not live here: when nodes come and go (`lifecycle`).
+
+Source of labels: docs: eks/managed-node-groups, eks/managed-node-update-behavior; cloud-provider-aws for the zone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
+from gpukube_sandbox.eks.groups import Instance, image_of
+from gpukube_sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
+from gpukube_sandbox.eks.parameters import patched
+from gpukube_sandbox.eks.wire.answers import objects_in
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube_sandbox.kube.store.objects import spec
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.groups import NodeGroup
+    from gpukube_sandbox.eks.instances import InstanceType
+    from gpukube_sandbox.eks.wire.answers import Json
+    from gpukube_sandbox.kube.cluster import KubeCluster
+
+_SYSTEMS = {
+    "al2": "Amazon Linux 2",
+    "al2023": "Amazon Linux 2023.9.20260714",
+    "bottlerocket": "Bottlerocket OS 1.57.0 ({variant})",
+    "windows": "Windows Server 2022 Datacenter",
+    "custom": "Amazon Linux 2023.9.20260714",
+}
+_FEW_PODS, _MANY_PODS, _MANY_VCPUS = 110, 250, 30
+_ARCH = {"x86_64": "amd64", "arm64": "arm64"}
+
+
+def node_labels(group: NodeGroup) -> dict[str, str]:
+    """Every label that the group gives its nodes: the user's and the cloud's."""
+    found = labels_of(group.members) | {
+        "eks.amazonaws.com/nodegroup": group.name,
+        "eks.amazonaws.com/nodegroup-image": image_of(group),
+        "eks.amazonaws.com/capacityType": str(group.members["capacityType"]),
+    }
+    template = group.members.get("launchTemplate")
+    if isinstance(template, dict):
+        found["eks.amazonaws.com/sourceLaunchTemplateId"] = str(template["id"])
+        found["eks.amazonaws.com/sourceLaunchTemplateVersion"] = str(template["version"])
+    return found
+
+
+def node_taints(members: Json) -> tuple[Taint, ...]:
+    """The group's taints as Kubernetes spells them; EKS adds none for GPUs."""
+    return tuple(
+        Taint(str(taint["key"]), str(taint.get("value") or ""), EFFECTS[str(taint["effect"])])
+        for taint in objects_in(members.get("taints"))
+    )
+
+
+def cannot_join(group: NodeGroup) -> str:
+    """Why no node of this group will register; "" when nothing stands in the way."""
+    wrong = refused_by_kubelet(labels_of(group.members))
+    if wrong:
+        return f"kubelet refuses labels {', '.join(wrong)}"
+    if group.image.has_plugin:
+        try:
+            read_settings(_user_data(group), group.types[0].gpu)
+        except UserDataError as error:
+            return str(error)
+    return ""
+
+
+def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: str, boot_s: float) -> NodeShape:
+    """One instance that is about to boot.
+
+    Args:
+        cluster: Where.
+        group: Its node group.
+        kind: Its instance type.
+        zone: Letter of its Availability Zone.
+        boot_s: Sandbox seconds until it registers.
+    """
+    index, group.next_index = group.next_index, group.next_index + 1
+    digest = hashlib.sha256(f"{group.arn}/{index}".encode()).digest()
+    instance = f"i-0{digest.hex()[:16]}"
+    area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
+    name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the digits at the end keep it unique here
+    group.instances[name] = Instance(instance, f"{cluster.region}{zone}", kind.name)
+    labels = node_labels(group) | {
+        "topology.kubernetes.io/region": cluster.region,
+        "failure-domain.beta.kubernetes.io/region": cluster.region,
+        "failure-domain.beta.kubernetes.io/zone": f"{cluster.region}{zone}",
+        "topology.kubernetes.io/zone": f"{cluster.region}{zone}",
+        "k8s.io/cloud-provider-aws": cluster.digest("cloud-provider"),
+    }
+    return NodeShape(
+        name=name,
+        pool=group.name,
+        machine=kind.name,
+        labels=labels,
+        taints=node_taints(group.members),
+        cpu=kind.vcpus,
+        memory_gib=kind.memory_gib,
+        gpu=_gpu_shape(group, kind),
+        boot_s=boot_s,
+        provider_id=f"aws:///{cluster.region}{zone}/{instance}",
+        os_image=_system(group),
+        runtime="containerd://2.1.4",
+        max_pods=_max_pods(group, kind),
+        zone=f"{cluster.region}{zone}",
+        arch=_ARCH[kind.arch],
+        kubelet=_kubelet(cluster, group),
+        kernel="6.12.40-64.114.amzn2023" if group.image.system == "al2023" else "6.12.37",
+    )
+
+
+def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
+    """What the user data asks for, else all that a managed group allows; the addresses of the network are not counted.
+
+    Source:
+        awsdocs/amazon-eks-user-guide#663: 110 for less than 30 vCPUs, 250 for all others.
+    """
+    most = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
+    asked = read_pods(_user_data(group), group.image.system)
+    return min(asked or most, most)
+
+
+def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:
+    """Version of the kubelet: a release of AL2023 begins with it."""
+    version, release = str(group.members["version"]), str(group.members["releaseVersion"])
+    return release.partition("-")[0] if release.startswith(f"{version}.") else patched(cluster, version)
+
+
+def _system(group: NodeGroup) -> str:
+    variant = f"aws-k8s-{group.members['version']}" + ("-nvidia" if group.image.has_driver else "")
+    return _SYSTEMS[group.image.system].format(variant=variant)
+
+
+def _gpu_shape(group: NodeGroup, kind: InstanceType) -> GpuShape | None:
+    """The GPUs of a node, none of them NVIDIA's for AMD and Neuron machines."""
+    if not kind.is_nvidia:
+        return None
+    image = group.image
+    if not image.has_plugin:
+        return GpuShape(kind.gpu, kind.devices, driver=image.has_driver or image.system == "custom")
+    try:
+        found = read_settings(_user_data(group), kind.gpu)
+    except UserDataError:
+        found = GpuSettings()
+    return GpuShape(
+        kind.gpu,
+        kind.devices,
+        mig_layout=found.layout,
+        host_plugin=found.runs,
+        host_strategy="single" if found.layout else "none",  # slices are advertised as plain nvidia.com/gpu
+        host_sharing=found.sharing,
+    )
+
+
+def _user_data(group: NodeGroup) -> str:
+    return decoded((group.data or {}).get("UserData"))
+
+
+async def retouch_node(
+    kube: KubeCluster,
+    name: str,
+    labels: tuple[dict[str, str], dict[str, str]],
+    taints: tuple[tuple[Taint, ...], tuple[Taint, ...]],
+) -> None:
+    """Bring the group's labels and taints of a living node from the old to the new ones; others stay.
+
+    Args:
+        kube: The cluster; a node that is not there (yet) is left out.
+        name: Node name.
+        labels: What the group gave, and what it gives now.
+        taints: Likewise; a taint is known by key and effect (hashicorp/terraform-provider-aws node_group.go).
+    """
+    node = await kube.api.get("nodes", name)
+    if node is None:
+        return
+    gone = {key: None for key in labels[0] if key not in labels[1]}
+    given = {(taint.key, taint.effect) for taint in (*taints[0], *taints[1])}
+    others = [taint for taint in spec(node).get("taints") or () if (taint["key"], taint["effect"]) not in given]
+    ours = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints[1]]
+    change = {"metadata": {"labels": {**gone, **labels[1]}}, "spec": {"taints": [*others, *ours] or None}}
+    await kube.api.patch("nodes", node, change)

@@ -1,0 +1,125 @@
+"""Making an EKS cluster with what stands in it from the start.
+
+Lives here: from the request for a cluster to a running one with its node groups. Must not live here: the control API's
+documents (`steering`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.addons import SYSTEM, apply_static_plugin
+from gpukube_sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
+from gpukube_sandbox.eks.lifecycle import Job, seed
+from gpukube_sandbox.eks.references import CONTROL_PLANE, Role
+from gpukube_sandbox.eks.reservations import read_reservations
+from gpukube_sandbox.eks.rules import check_group, template_asked
+from gpukube_sandbox.eks.service import EksService, eks_key, make_group
+from gpukube_sandbox.eks.wire.answers import Json, objects_in
+from gpukube_sandbox.eks.wire.schema import CREATE, check_shape
+from gpukube_sandbox.kube.cluster import KubeCluster
+from gpukube_sandbox.kube.systempods import apply_system_pods
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SYSTEM: Json = {"nodegroupName": "system", "instanceTypes": ["m5.large"]}
+_SYSTEM_SCALING = {"minSize": 1, "maxSize": 3, "desiredSize": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class EksRequest:
+    """A cluster that shall exist."""
+
+    account: str
+    region: str
+    name: str
+    kubernetes_version: str = "1.34.2"
+    options: ClusterOptions = field(default_factory=ClusterOptions)
+
+    @property
+    def key(self) -> str:
+        """Key of the cluster in the service and of its Kubernetes API."""
+        return eks_key(self.account, self.region, self.name)
+
+
+async def make_cluster(
+    service: EksService, wanted: EksRequest, kube_base: str, ca_pem: bytes, assets: Path | None
+) -> EksCluster:
+    """Start a cluster and seed its node groups.
+
+    Args:
+        service: Where it goes.
+        wanted: What it is.
+        kube_base: Address of the Kubernetes APIs.
+        ca_pem: Their certificate authority.
+        assets: Directory of a real control plane; None for an emulated one.
+
+    Raises:
+        Refusal: A node group of the options is one that EKS would refuse, or a reservation is not understood.
+    """
+    token = secrets.token_urlsafe(24)
+    reviewer = (f"{kube_base}/reviews/{wanted.key}", ca_pem.decode())
+    version = wanted.kubernetes_version
+    kube = KubeCluster(wanted.name, service.clock, token, version, assets=assets, reviewer=reviewer)
+    if wanted.options.extended_tolerations:
+        kube.tolerate_extended_resources()
+    await kube.start()
+    reached = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))["clusters"][0][
+        "cluster"
+    ]
+    cluster = EksCluster(
+        account=wanted.account,
+        region=wanted.region,
+        name=wanted.name,
+        kubernetes_version=kube.kubernetes_version,
+        kube=kube,
+        kube_url=reached["server"],
+        ca_pem=base64.b64decode(reached["certificate-authority-data"]),
+        token=token,
+        created=service.clock.now(),
+        options=wanted.options,
+        status=wanted.options.status,
+        tags=dict(wanted.options.tags),
+        known=service.known(wanted.account, wanted.region),
+    )
+    _add_things(cluster)
+    cluster.subnets = default_subnets(cluster, wanted.options.subnets)
+    given = wanted.options.node_groups
+    for body in [_SYSTEM] if given is None else objects_in(given):
+        await _seed_group(service, cluster, body)
+    await apply_system_pods(kube, SYSTEM)
+    if wanted.options.foreign_plugin:
+        await apply_static_plugin(kube)
+    service.clusters[wanted.key] = cluster
+    return cluster
+
+
+def _add_things(cluster: EksCluster) -> None:
+    """What came with the cluster, and what its options say."""
+    cluster.known.clusters.append(cluster)
+    cluster.known.groups.add(cluster.security_group)
+    cluster.known.reservations |= {entry.id: entry for entry in read_reservations(cluster.options.reservations)}
+    cluster.known.add_role(Role(cluster.role_arn, cluster.created, (CONTROL_PLANE,)))
+    own = [f"arn:aws:iam::{cluster.account}:role/{name}" for name in cluster.options.roles]
+    for arn in (cluster.node_role_arn, *own):
+        cluster.known.add_role(Role(arn, cluster.created))
+
+
+async def _seed_group(service: EksService, cluster: EksCluster, body: Json) -> None:
+    defaults: Json = {
+        "subnets": [subnet.id for subnet in cluster.subnets if not subnet.public] or [cluster.subnets[0].id],
+        "nodeRole": cluster.node_role_arn,
+        "scalingConfig": dict(_SYSTEM_SCALING),
+    }
+    sent = check_shape({**defaults, **body}, CREATE)
+    identity, name, version = template_asked(sent)
+    template = service.find_template(cluster, identity, name, version)
+    check_group(sent, template[1].data if template else None, cluster)
+    group = make_group(cluster, sent, template, service.clock.now())
+    cluster.groups[group.name] = group
+    await seed(Job(cluster, group, service.clock, service.pace))

@@ -1,0 +1,143 @@
+"""What machines cost in the emulated AWS: the price list and the history of spot prices.
+
+Lives here: invented prices, GetProducts of AWS's price list, DescribeSpotPriceHistory. Must not live here: HTTP
+(`routes`), what machines there are (`instances`).
+
+Sources: botocore pricing/2017-10-15 and ec2/2016-11-15; docs: awsaccountbilling/latest/aboutv2/price-list-query-api.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.instances import TYPES, InstanceType
+from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.query import numbered, when
+from gpukube_sandbox.pages import WrongToken, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpukube_sandbox.eks.service import EksService
+    from gpukube_sandbox.eks.wire.identity import Caller
+
+PRICE_LIST = "AWSPriceListService."
+"""What stands before the operation in X-Amz-Target."""
+_ENDPOINTS = {"us-east-1", "eu-central-1", "ap-south-1"}
+"""Regions that have the price list (botocore endpoints)."""
+_GPU_USD = {
+    "T4-16GB": 0.4, "T4G-16GB": 0.3, "V100-16GB": 2.6, "V100-32GB": 3.0, "A10G-24GB": 0.8, "L4-24GB": 0.7,
+    "L40S-48GB": 1.6, "A100-40GB": 2.5, "A100-80GB": 3.2, "H100-80GB": 6.0, "H200-141GB": 7.0,
+    "B200-180GB": 12.0, "B300-269GB": 15.0, "GB200-186GB": 14.0, "RTXPRO4500-32GB": 2.0, "RTXPRO6000-96GB": 2.8,
+}  # fmt: skip
+_VCPU_USD = 0.025
+_FAR = 1.15
+"""Regions outside the United States are dearer."""
+_SPOT = {"a": 0.4, "b": 0.45, "c": 0.5}
+"""Zone -> share of the price on demand."""
+_MOST = 100
+
+
+def price_of(entry: InstanceType, region: str) -> float:
+    """US dollars per hour; invented."""
+    gpus = entry.fraction or entry.gpus
+    here = gpus * _GPU_USD.get(entry.gpu, 1.0) + entry.vcpus * _VCPU_USD
+    return round(here * (1.0 if region.startswith("us-") else _FAR), 4)
+
+
+def get_products(caller: Caller, body: object) -> Json:
+    """One page of products, each as JSON in a string.
+
+    Raises:
+        Refusal: 400, another service than EC2, or a filter that is none.
+    """
+    asked = body if isinstance(body, dict) else {}
+    if caller.region not in _ENDPOINTS:
+        message = f"Could not connect: the price list has no endpoint in {caller.region}"
+        raise Refusal("InvalidParameterException", message)
+    if asked.get("ServiceCode") != "AmazonEC2":
+        raise Refusal("InvalidParameterException", "The sandbox has prices of AmazonEC2 only")
+    terms: dict[str, str] = {}
+    for entry in objects_in(asked.get("Filters")):
+        if entry.get("Type") != "TERM_MATCH":
+            raise Refusal("InvalidParameterException", f"Filter type {entry.get('Type')} is not supported")
+        terms[str(entry.get("Field"))] = str(entry.get("Value"))
+    region = terms.get("regionCode", "us-east-1")
+    found = [product for one in TYPES.values() if (product := _product(one, region)) and _fits(product, terms)]
+    size = min(_number(asked.get("MaxResults"), _MOST), _MOST)
+    try:
+        page, following = cut("GetProducts", found, str(asked.get("NextToken") or ""), size)
+    except WrongToken as error:
+        raise Refusal("InvalidNextTokenException", "The pagination token is invalid. Try again without it.") from error
+    more = {"NextToken": following} if following else {}
+    return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product) for product in page], **more}
+
+
+def _product(entry: InstanceType, region: str) -> Json:
+    is_metal = entry.name.endswith(".metal")
+    sku, usd = f"SKU{entry.name.upper().replace('.', '')}", price_of(entry, region)
+    dimension = {"unit": "Hrs", "description": f"${usd} per On Demand Linux {entry.name} Instance Hour"}
+    term = {"priceDimensions": {f"{sku}.JRTCKXETXF.6YS6EN2CT7": {**dimension, "pricePerUnit": {"USD": f"{usd:.10f}"}}}}
+    return {
+        "product": {
+            "productFamily": "Compute Instance (bare metal)" if is_metal else "Compute Instance",
+            "sku": sku,
+            "attributes": {
+                "instanceType": entry.name,
+                "regionCode": region,
+                "operatingSystem": "Linux",
+                "preInstalledSw": "NA",
+                "capacitystatus": "Used",
+                "marketoption": "OnDemand",
+                "tenancy": "Dedicated" if is_metal else "Shared",
+            },
+        },
+        "serviceCode": "AmazonEC2",
+        "terms": {"OnDemand": {f"{sku}.JRTCKXETXF": term}},
+    }
+
+
+def _fits(product: Json, terms: Mapping[str, str]) -> bool:
+    inside = product["product"]
+    attributes = inside["attributes"] if isinstance(inside, dict) else {}
+    known = {**attributes, "productFamily": inside["productFamily"] if isinstance(inside, dict) else ""}
+    return all(known.get(field) == value for field, value in terms.items())
+
+
+def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    names, systems = numbered(params, "InstanceType"), numbered(params, "ProductDescription")
+    if unknown := [name for name in names if name not in TYPES]:
+        raise Refusal("InvalidParameterValue", f"Invalid instance type: {unknown[0]}")
+    entries: list[Json] = [
+        {
+            "instanceType": entry.name,
+            "productDescription": "Linux/UNIX",
+            "spotPrice": f"{price_of(entry, caller.region) * _SPOT.get(zone, 0.5):.6f}",
+            "timestamp": when(service.clock.now()),
+            "availabilityZone": f"{caller.region}{zone}",
+        }
+        for entry in (TYPES[name] for name in names or TYPES)
+        if entry.gpu and "p6" not in entry.family
+        for zone in entry.zones
+    ]
+    if systems and "Linux/UNIX" not in systems:
+        entries = []
+    try:
+        page, following = cut(
+            "DescribeSpotPriceHistory", entries, params.get("NextToken", ""), _number(params.get("MaxResults"), 1000)
+        )
+    except WrongToken as error:
+        raise Refusal("InvalidNextToken", "The token is not valid.") from error
+    return {"spotPriceHistorySet": {"item": list(page)}, "nextToken": following}
+
+
+def _number(value: object, usual: int) -> int:
+    text = str(value or "")
+    return int(text) if text.isdigit() else usual
+
+
+ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
+    "DescribeSpotPriceHistory": _spot_history,
+}
+"""Actions of EC2 beyond those of `ec2`."""

@@ -1,0 +1,165 @@
+"""Capacity reservations and Capacity Blocks: machines that were set aside, and whether a launch may take them.
+
+Lives here: their state, their rules, their wire form. Must not live here: the XML itself (`query`), when groups launch
+(`lifecycle`), which there are (`references`).
+
+Sources: botocore ec2/2016-11-15 CapacityReservation; docs: eks/capacity-blocks-mng, AWSEC2 capacity-reservations-using.
+A sentence without a source is unconfirmed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.failures import Failure, launch_failure
+from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, objects_in, strings_in, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.groups import NodeGroup
+    from gpukube_sandbox.eks.references import Known
+
+_BLOCK = "capacity-block"
+_KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """One reservation.
+
+    Attributes:
+        type: Instance type.
+        zone: Letter of its Availability Zone.
+        count: Machines that it holds; None for as many as are asked for.
+        block: It is a Capacity Block.
+        state: As EC2 calls it: active, scheduled, expired ...
+        groups: ARNs of resource groups that it is in.
+    """
+
+    id: str
+    type: str
+    zone: str
+    count: int | None = None
+    block: bool = False
+    state: str = "active"
+    groups: tuple[str, ...] = ()
+
+
+def read_reservations(option: object) -> list[Reservation]:
+    """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?}]`.
+
+    Raises:
+        Refusal: An unknown key.
+        KeyError: A key is missing.
+    """
+    given = objects_in(option)
+    unknown = sorted({key for entry in given for key in entry} - _KEYS)
+    if unknown:
+        raise bad_parameter(f"no key {', '.join(unknown)} of a reservation; there are {', '.join(sorted(_KEYS))}")
+    return [
+        Reservation(
+            str(entry["id"]),
+            str(entry["type"]),
+            str(entry["zone"])[-1:],
+            whole(entry["count"]) if "count" in entry else None,
+            bool(entry.get("block", False)),
+            str(entry.get("state", "active")),
+            tuple(strings_in(entry.get("groups"))),
+        )
+        for entry in given
+    ]
+
+
+def reservation_json(account: str, region: str, known: Known, found: Reservation) -> Json:
+    """As DescribeCapacityReservations gives it; one of any size has room for one more."""
+    used = _used(known, found)
+    total = used + 1 if found.count is None else found.count
+    return {
+        "capacityReservationId": found.id,
+        "ownerId": account,
+        "capacityReservationArn": f"arn:aws:ec2:{region}:{account}:capacity-reservation/{found.id}",
+        "availabilityZone": f"{region}{found.zone}",
+        "instanceType": found.type,
+        "instancePlatform": "Linux/UNIX",
+        "tenancy": "default",
+        "totalInstanceCount": total,
+        "availableInstanceCount": max(0, total - used),
+        "ebsOptimized": True,
+        "ephemeralStorage": False,
+        "state": found.state,
+        "endDateType": "limited" if found.block else "unlimited",
+        "instanceMatchCriteria": "targeted",
+        "reservationType": _BLOCK if found.block else "default",
+    }
+
+
+def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None:
+    """Refuse subnets outside the zone of a Capacity Block, and a type that it does not hold.
+
+    Raises:
+        Refusal: 400 (docs: eks/capacity-blocks-mng: only the subnet in the Availability Zone of the reservation).
+    """
+    (identity, _) = reservation_asked(data)
+    found = cluster.known.reservations.get(identity)
+    if found is None:
+        raise Refusal("InvalidRequestException", f"The capacity reservation {identity} does not exist.")
+    if any(cluster.zone(name) != found.zone for name in subnets):
+        message = f"The subnets must be in the Availability Zone {cluster.region}{found.zone} of {identity}."
+        raise bad_parameter(message)
+    if data.get("InstanceType") != found.type:
+        raise bad_parameter(f"The capacity reservation {identity} holds {found.type}.")
+
+
+def refused_launch(cluster: EksCluster, group: NodeGroup, wanted: int) -> Failure | None:
+    """Why machines cannot be launched into the reservation of a group's template; None when they can.
+
+    Args:
+        cluster: Where.
+        group: Whose template may name a reservation, or a resource group of some.
+        wanted: Machines that shall come.
+    """
+    identity, arn = reservation_asked(group.data or {})
+    if not identity and not arn:
+        return None
+    zones = {cluster.zone(name) for name in strings_in(group.members.get("subnets"))}
+    fit = [
+        entry
+        for entry in cluster.known.reservations.values()
+        if (entry.id == identity or arn in entry.groups)
+        and entry.state == "active"
+        and entry.type == group.types[0].name
+        and entry.zone in zones
+    ]
+    rooms = [None if entry.count is None else entry.count - _used(cluster.known, entry) for entry in fit]
+    if fit and (None in rooms or sum(filter(None, rooms)) >= wanted):
+        return None
+    known = bool(arn) or identity in cluster.known.reservations
+    code = "ReservationCapacityExceeded" if known else "InvalidCapacityReservationId.NotFound"
+    return launch_failure(code, group.types[0].name, "")
+
+
+def is_block(data: Json) -> bool:
+    """Whether a template asks for the market of Capacity Blocks."""
+    market = data.get("InstanceMarketOptions")
+    return isinstance(market, dict) and market.get("MarketType") == _BLOCK
+
+
+def _used(known: Known, found: Reservation) -> int:
+    """Machines of all clusters that are in a reservation."""
+    names = {found.id, *found.groups}
+    groups = [group for cluster in known.clusters for group in cluster.groups.values()]
+    return sum(len(group.nodes) for group in groups if names & {*reservation_asked(group.data or {})})
+
+
+def reservation_asked(data: Json) -> tuple[str, str]:
+    """Id and resource group that a template targets; "" for none."""
+    specification = data.get("CapacityReservationSpecification")
+    target = specification.get("CapacityReservationTarget") if isinstance(specification, dict) else None
+    given = target if isinstance(target, dict) else {}
+    return (
+        str(given.get("CapacityReservationId") or ""),
+        str(given.get("CapacityReservationResourceGroupArn") or ""),
+    )

@@ -1,0 +1,242 @@
+"""What EKS refuses in a node group that has the right shape, in the order a request meets it.
+
+Lives here: rules over one request, pure. Must not live here: types and choices (`schema`), labels, taints and tags
+(`keys`), what a request names (`references`), states (`service`).
+
+Every rule names its source; "unconfirmed" marks a sentence or code that no public log shows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.groups import type_names
+from gpukube_sandbox.eks.images import IMAGES, check_pairing, check_release
+from gpukube_sandbox.eks.instances import TYPES
+from gpukube_sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
+from gpukube_sandbox.eks.references import check_references
+from gpukube_sandbox.eks.reservations import check_block, is_block, reservation_asked
+from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.eks.clusters import EksCluster
+
+_NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]{0,62}")
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/[\w+=,.@/-]+")
+_MOST_TYPES = 20
+_AL_SNAPSHOT_GIB = 20
+_FORBIDDEN_IN_TEMPLATE = {
+    "IamInstanceProfile": "IAM instance profile",
+    "HibernationOptions": "hibernation options",
+    "InstanceInitiatedShutdownBehavior": "shutdown behavior",
+}
+
+
+def template_asked(body: Json) -> tuple[str, str, str]:
+    """Id, name and version that a request names; ("", "", "") for none.
+
+    Raises:
+        Refusal: 400 when both or none of id and name are there (hashicorp/terraform-provider-aws node_group.go).
+    """
+    asked = body.get("launchTemplate")
+    if not isinstance(asked, dict):
+        return "", "", ""
+    identity, name = str(asked.get("id") or ""), str(asked.get("name") or "")
+    if bool(identity) == bool(name):
+        raise bad_parameter("Either provide launch template ID or launch template name in the request.")
+    return identity, name, str(asked.get("version") or "")
+
+
+def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
+    """Check the request for a new group.
+
+    Args:
+        body: Members, checked by `schema`.
+        data: Data of the launch template's version that it names; None without a template.
+        cluster: Where it shall go.
+
+    Raises:
+        Refusal: The first rule that does not hold.
+    """
+    name = str(body["nodegroupName"])
+    if not _NAME.fullmatch(name):  # docs: eks/create-managed-node-group; sentence unconfirmed
+        message = f"Nodegroup name {name} must be 1 to 63 letters, digits, - and _, and begin with a letter or digit"
+        raise bad_parameter(message)
+    check_labels(labels_of(body))
+    check_taints(body.get("taints"))
+    tags = body.get("tags")
+    check_tags(tags if isinstance(tags, dict) else {})
+    check_scaling(body.get("scalingConfig"), cluster, creating=True)
+    check_settings(body)
+    _check_template(body, data)
+    _check_role(str(body["nodeRole"]), cluster)
+    if not strings_in(body["subnets"]):
+        raise bad_parameter("subnets cannot be empty")  # sentence unconfirmed
+    check_references({"nodegroup": body, "template": data}, cluster)
+    _check_types(body, data, cluster)
+    _check_capacity(body, data, cluster)
+    _check_version(body, data, cluster)
+
+
+def check_scaling(scaling: object, cluster: EksCluster, *, creating: bool) -> None:
+    """Refuse sizes in the wrong order, a part of them at creation, and more nodes than the quota.
+
+    Raises:
+        Refusal: 400 (terraform-aws-modules/terraform-aws-eks#748 for the first sentence; the others unconfirmed).
+    """
+    if not isinstance(scaling, dict):
+        return
+    absent = [key for key in ("minSize", "maxSize", "desiredSize") if key not in scaling]
+    if absent and creating:
+        raise bad_parameter(f"scalingConfig must have minSize, maxSize and desiredSize; {', '.join(absent)} is absent")
+    least, most, desired = (whole(scaling[key]) for key in ("minSize", "maxSize", "desiredSize"))
+    if least > desired:
+        raise bad_parameter(f"Minimum capacity {least} can't be greater than desired size {desired}")
+    if desired > most:
+        raise bad_parameter(f"Desired capacity {desired} can't be greater than max size {most}")
+    if most > cluster.options.node_quota:
+        message = f"Max size {most} exceeds the limit of {cluster.options.node_quota} nodes per managed node group"
+        raise Refusal("ResourceLimitExceededException", message)
+
+
+def check_settings(body: Json) -> None:
+    """Refuse pairs of which only one may be there, in updateConfig, nodeRepairConfig and warmPoolConfig.
+
+    Source:
+        botocore eks, documentation of the three shapes; sentences unconfirmed.
+    """
+    pairs = (
+        ("updateConfig", "maxUnavailable", "maxUnavailablePercentage"),
+        ("nodeRepairConfig", "maxUnhealthyNodeThresholdCount", "maxUnhealthyNodeThresholdPercentage"),
+        ("nodeRepairConfig", "maxParallelNodesRepairedCount", "maxParallelNodesRepairedPercentage"),
+    )
+    for key, first, second in pairs:
+        value = body.get(key)
+        if isinstance(value, dict) and first in value and second in value:
+            raise bad_parameter(f"{key} cannot have both {first} and {second}")
+
+
+def check_settings_update(body: Json) -> None:
+    """Refuse an updateConfig that says nothing of how many.
+
+    Raises:
+        Refusal: 400 (botocore eks NodegroupUpdateConfig, "required to have a value"; sentence unconfirmed).
+    """
+    value = body.get("updateConfig")
+    if isinstance(value, dict) and not {"maxUnavailable", "maxUnavailablePercentage"} & value.keys():
+        raise bad_parameter("updateConfig must have maxUnavailable or maxUnavailablePercentage")
+
+
+def check_labels_update(body: Json) -> None:
+    """Refuse what an update of labels and taints may not have.
+
+    Raises:
+        Refusal: 400.
+    """
+    labels, taints = body.get("labels"), body.get("taints")
+    if isinstance(labels, dict):
+        check_labels(labels_of({"labels": labels.get("addOrUpdateLabels")}))
+    if isinstance(taints, dict):
+        check_taints(taints.get("addOrUpdateTaints"))
+        check_taints(taints.get("removeTaints"))
+
+
+def _check_template(body: Json, data: Json | None) -> None:
+    """What a launch template may not hold, and what may not stand beside it.
+
+    Source:
+        docs: eks/launch-templates; crossplane-contrib/provider-upjet-aws#866 (disk), getmoto/moto (remote access),
+        terraform-aws-modules/terraform-aws-eks#1386 (instance types); other sentences unconfirmed.
+    """
+    if data is None:
+        return
+    if "diskSize" in body:
+        raise bad_parameter("Disk size must be specified within the launch template.")
+    if "remoteAccess" in body:
+        raise bad_parameter("Remote access configuration cannot be specified with a launch template.")
+    if body.get("instanceTypes") and data.get("InstanceType"):
+        raise bad_request("Cannot specify instance types in launch template and API request")
+    if data.get("ImageId"):
+        for key in ("amiType", "version", "releaseVersion"):
+            if key in body and body[key] != "CUSTOM":
+                message = f"You cannot specify {key} when the launch template specifies an image id."
+                raise bad_parameter(message)
+    elif body.get("amiType") == "CUSTOM":
+        raise bad_parameter("amiType CUSTOM needs a launch template that specifies an image id.")
+    found = [text for key, text in _FORBIDDEN_IN_TEMPLATE.items() if data.get(key)]
+    found += ["subnet" for card in objects_in(data.get("NetworkInterfaces")) if card.get("SubnetId")]
+    market = data.get("InstanceMarketOptions")
+    found += ["spot market options"] if isinstance(market, dict) and market.get("MarketType") == "spot" else []
+    if found:
+        raise bad_parameter(f"The launch template must not specify {found[0]}.")
+
+
+def _check_role(role: str, cluster: EksCluster) -> None:
+    """A role has an ARN, of the cluster's account (the first sentence is unconfirmed)."""
+    found = _ROLE.fullmatch(role)
+    if not found:
+        raise bad_parameter(f"Invalid node role {role}: it is not the ARN of an IAM role")
+    if found[1] != cluster.account:
+        raise Refusal("AccessDeniedException", "Cross-account pass role is not allowed.")
+
+
+def _check_types(body: Json, data: Json | None, cluster: EksCluster) -> None:
+    """Known types of one architecture that the image is made for; a disk that holds the image's snapshot.
+
+    Source:
+        eksctl-io/eksctl#7754 (pairing), cilium/cilium#43051 (disk); other sentences unconfirmed.
+    """
+    names = type_names(body, data)
+    if len(names) > _MOST_TYPES:
+        raise bad_parameter(f"instanceTypes has {len(names)} entries; at most {_MOST_TYPES} are allowed")
+    unknown = [name for name in names if name not in TYPES]
+    if unknown:
+        raise bad_parameter(f"The following supplied instance types do not exist: [{', '.join(unknown)}]")
+    types = [TYPES[name] for name in names]
+    if len({entry.arch for entry in types}) > 1:
+        raise bad_parameter("Instance types of different architectures cannot be in one node group")
+    image = IMAGES.get(str(body.get("amiType", "")))
+    if image:
+        check_pairing(image, types, cluster.kubernetes_version)
+    disk = body.get("diskSize")
+    if disk is not None and whole(disk) < _AL_SNAPSHOT_GIB:
+        message = f"Volume of size {disk}GB is smaller than snapshot, expect size >= {_AL_SNAPSHOT_GIB}GB"
+        raise bad_request(message)
+
+
+def _check_capacity(body: Json, data: Json | None, cluster: EksCluster) -> None:
+    """A capacity block needs its market, its reservation and its one instance type in the template, and its zone.
+
+    Source:
+        docs: eks/capacity-blocks-mng ("the request is rejected"); sentences unconfirmed.
+    """
+    if body.get("capacityType") != "CAPACITY_BLOCK":
+        return
+    inside = data or {}
+    if not is_block(inside):
+        raise bad_parameter("CAPACITY_BLOCK needs a launch template with market type capacity-block.")
+    if not reservation_asked(inside)[0]:
+        raise bad_parameter("CAPACITY_BLOCK needs a launch template with a capacity reservation id.")
+    if not inside.get("InstanceType") or body.get("instanceTypes"):
+        raise bad_parameter("CAPACITY_BLOCK needs exactly one instance type, in the launch template.")
+    check_block(inside, strings_in(body["subnets"]), cluster)
+
+
+def _check_version(body: Json, data: Json | None, cluster: EksCluster) -> None:
+    """Only the cluster's version; a warm pool not with an image of one's own (sentences unconfirmed)."""
+    version = body.get("version")
+    if version is not None and version != cluster.version:
+        raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")
+    image = IMAGES.get(str(body.get("amiType", "")))
+    check_release("", str(body.get("releaseVersion") or ""), cluster.version, image)
+    warm = body.get("warmPoolConfig")
+    if isinstance(warm, dict) and (data or {}).get("ImageId"):
+        raise bad_parameter("warmPoolConfig is not supported with a custom AMI.")
+    on_bottlerocket = isinstance(warm, dict) and image is not None and image.system == "bottlerocket"
+    if on_bottlerocket and isinstance(warm, dict) and _is_too_warm(warm):
+        raise bad_parameter("Bottlerocket supports neither HIBERNATED warm pools nor reuseOnScaleIn.")
+
+
+def _is_too_warm(pool: Json) -> bool:
+    return pool.get("poolState") == "HIBERNATED" or bool(pool.get("reuseOnScaleIn"))

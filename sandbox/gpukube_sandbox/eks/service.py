@@ -1,0 +1,431 @@
+"""Amazon EKS: what each call on clusters, node groups, updates and tags does.
+
+Lives here: the calls, as methods that give the answer's body or raise a `Refusal`. Must not live here: HTTP (`routes`),
+rules, the work behind a state (`lifecycle`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import logging
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.eks.failures import planned_failure
+from gpukube_sandbox.eks.groups import NodeGroup, Update, type_names, with_defaults
+from gpukube_sandbox.eks.images import check_release, release_version
+from gpukube_sandbox.eks.keys import check_tags, check_taints
+from gpukube_sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
+from gpukube_sandbox.eks.parameters import patched
+from gpukube_sandbox.eks.quotas import QUOTAS, limit_of
+from gpukube_sandbox.eks.references import Known, Role, check_references
+from gpukube_sandbox.eks.rules import (
+    check_group,
+    check_labels_update,
+    check_scaling,
+    check_settings,
+    check_settings_update,
+    template_asked,
+)
+from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
+from gpukube_sandbox.eks.throttle import LIMITS
+from gpukube_sandbox.eks.updates import apply_config, config_params
+from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
+from gpukube_sandbox.eks.wire.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
+from gpukube_sandbox.faults import no_lag
+from gpukube_sandbox.pages import WrongToken, cut
+from gpukube_sandbox.throttle import Buckets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.failures import Failure
+    from gpukube_sandbox.faults import Fault
+
+_LOG = logging.getLogger(__name__)
+_STATUS_BUSY = "Nodegroup cannot be updated as it is currently not in Active State"
+_ACTIONS = {
+    "create": "CreateNodegroup",
+    "delete": "DeleteNodegroup",
+    "ConfigUpdate": "UpdateNodegroupConfig",
+    "VersionUpdate": "UpdateNodegroupVersion",
+}
+
+
+@dataclass(slots=True)
+class EksService:
+    """All clusters of all accounts and regions, and their launch templates.
+
+    Attributes:
+        plan: Asked at the start of each operation (cluster, group, kind) which fault strikes it. Kinds: "create",
+            "delete", "ConfigUpdate", "VersionUpdate".
+        lag: Asked at each creation (cluster, group) for how many seconds lists leave the group out.
+        page_size: Most names that a page has; the real service's is 100.
+        things: What exists by account and region; `known` makes an entry.
+        is_degraded_busy: A DEGRADED group refuses updates; reports of the real service conflict
+            (aws/containers-roadmap#2204, #2326).
+    """
+
+    clock: Clock
+    plan: Callable[[str, str, str], Fault | None]
+    pace: Pace = field(default_factory=Pace)
+    page_size: int = 100
+    is_degraded_busy: bool = False
+    clusters: dict[str, EksCluster] = field(default_factory=dict)
+    stores: dict[tuple[str, str], TemplateStore] = field(default_factory=dict)
+    things: dict[tuple[str, str], Known] = field(default_factory=dict)
+    lag: Callable[[str, str], float] = no_lag
+    throttle: Buckets = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fill the buckets."""
+        self.throttle = Buckets(self.clock, LIMITS)
+
+    async def reset(self) -> None:
+        """Forget everything, stopping what runs."""
+        for cluster in self.clusters.values():
+            for group in cluster.groups.values():
+                await stop_work(group)
+        self.clusters.clear()
+        self.stores.clear()
+        self.things.clear()
+        self.throttle.reset()
+        self.pace, self.page_size, self.is_degraded_busy = Pace(), 100, False
+
+    def templates(self, account: str, region: str) -> TemplateStore:
+        """Launch templates of an account in a region."""
+        created_by = f"arn:aws:iam::{account}:user/sandbox"
+        return self.stores.setdefault((account, region), TemplateStore(self.clock, created_by))
+
+    def known(self, account: str, region: str) -> Known:
+        """What exists in an account, seen from a region: its roles are those of all regions."""
+        if (account, region) not in self.things:
+            self.things[account, region] = Known(self.roles(account))
+        return self.things[account, region]
+
+    def roles(self, account: str) -> dict[str, Role]:
+        """The roles of an account by name."""
+        return next((found.roles for (owner, _), found in self.things.items() if owner == account), {})
+
+    # Clusters
+
+    def in_region(self, account: str, region: str) -> list[EksCluster]:
+        """Clusters of an account in a region."""
+        return [entry for entry in self.clusters.values() if (entry.account, entry.region) == (account, region)]
+
+    def list_clusters(self, account: str, region: str, limit: str, token: str) -> Json:
+        """Names of the clusters."""
+        names = sorted(cluster.name for cluster in self.in_region(account, region))
+        return self._page("clusters", names, limit, token)
+
+    def require_cluster(self, account: str, region: str, name: str) -> EksCluster:
+        """Find a cluster of this account in this region."""
+        found = self.clusters.get(eks_key(account, region, name))
+        if found is None:
+            raise missing(f"No cluster found for name: {name}.", clusterName=name)
+        return found
+
+    # Node groups
+
+    def list_groups(self, cluster: EksCluster, limit: str, token: str) -> Json:
+        """Names of the node groups."""
+        now = self.clock.now()
+        names = sorted(name for name, group in cluster.groups.items() if group.listed_from <= now)
+        return self._page("nodegroups", names, limit, token)
+
+    def require_group(self, cluster: EksCluster, name: str) -> NodeGroup:
+        """Find a node group."""
+        found = cluster.groups.get(name)
+        if found is None:
+            message = f"No node group found for name: {name}."
+            raise missing(message, clusterName=cluster.name, nodegroupName=name)
+        return found
+
+    def describe_group(self, cluster: EksCluster, name: str) -> Json:
+        """One node group."""
+        return {"nodegroup": self.require_group(cluster, name).wire()}
+
+    def create_group(self, cluster: EksCluster, body: object) -> Json:
+        """Make a node group, CREATING; the same token with the same members gives the one that is there."""
+        sent = check_shape(body, CREATE)
+        name = str(sent["nodegroupName"])
+        known = cluster.groups.get(name)
+        if known is not None:
+            if sent.get("clientRequestToken") and known.sent == sent:
+                return {"nodegroup": known.wire()}
+            message = f"NodeGroup already exists with name {name} and cluster name {cluster.name}"
+            raise busy(message, clusterName=cluster.name, nodegroupName=name)
+        self._require_active(cluster)
+        group = self._new_group(cluster, sent)
+        failure = self._failure(cluster, group, "create")
+        group.listed_from = group.created + self.lag(cluster.name, name)
+        cluster.groups[name] = group
+        self._start(Job(cluster, group, self.clock, self.pace, failure), run_create)
+        return {"nodegroup": group.wire()}
+
+    def _new_group(self, cluster: EksCluster, sent: Json) -> NodeGroup:
+        template = self.find_template(cluster, *template_asked(sent))
+        data = template[1].data if template else None
+        check_group(sent, data, cluster)
+        most = cluster.options.group_quota
+        if most is None:
+            most = int(limit_of(self.known(cluster.account, cluster.region), QUOTAS["L-6D54EA21"]))
+        if len(cluster.groups) >= most:
+            message = f"Maximum number of node groups ({most}) exceeded for cluster {cluster.name}"
+            raise Refusal("ResourceLimitExceededException", message)
+        return make_group(cluster, sent, template, self.clock.now())
+
+    def find_template(
+        self, cluster: EksCluster, identity: str, name: str, version: str
+    ) -> tuple[LaunchTemplate, TemplateVersion] | None:
+        """The template and version that a request names (codes and sentences unconfirmed)."""
+        if not identity and not name:
+            return None
+        found = self.templates(cluster.account, cluster.region).find(identity, name)
+        if found is None:
+            raise bad_request(f"Launch template {identity or name} could not be found.")
+        asked = found.find(version)
+        if asked is None:
+            raise bad_request(f"Launch template {identity or name} has no version {version}.")
+        return found, asked
+
+    def delete_group(self, cluster: EksCluster, name: str) -> Json:
+        """Delete a node group; one that is being worked on cannot be (which states refuse it is unconfirmed)."""
+        group = self.require_group(cluster, name)
+        if group.status in {"CREATING", "UPDATING", "DELETING"}:
+            message = f"Nodegroup cannot be deleted as it is currently in {group.status} State"
+            raise busy(message, clusterName=cluster.name, nodegroupName=name)
+        failure = self._failure(cluster, group, "delete")
+        if group.growth is not None:
+            group.growth.cancel()
+        group.status, group.modified = "DELETING", self.clock.now()
+        self._start(Job(cluster, group, self.clock, self.pace, failure), run_delete)
+        return {"nodegroup": group.wire()}
+
+    # Updates
+
+    def update_config(self, cluster: EksCluster, name: str, body: object) -> Json:
+        """Change labels, taints, sizes and settings."""
+        group, sent = self.require_group(cluster, name), check_shape(body, UPDATE_CONFIG)
+        known = _known_update(group, sent)
+        if known is not None:
+            return {"update": known.wire()}
+        params = config_params(sent)
+        if not params:
+            raise bad_parameter("No changes needed for the node group configuration provided")
+        check_labels_update(sent)
+        check_settings(sent)
+        check_settings_update(sent)
+        members = apply_config(group.members, sent)
+        check_taints(members["taints"])
+        if "scalingConfig" in sent:
+            check_scaling(members["scalingConfig"], cluster, creating=False)
+        self._require_settled(group)
+        return self._begin_update(cluster, group, Update("ConfigUpdate", self.clock.now(), params), sent, members)
+
+    def update_version(self, cluster: EksCluster, name: str, body: object) -> Json:
+        """Bring the instances to another release, Kubernetes version or version of the launch template."""
+        group, sent = self.require_group(cluster, name), check_shape(body, UPDATE_VERSION)
+        known = _known_update(group, sent)
+        if known is not None:
+            return {"update": known.wire()}
+        members, data, params = self._next_version(cluster, group, sent)
+        self._require_settled(group)
+        update = Update("VersionUpdate", self.clock.now(), params, is_forced=bool(sent.get("force")))
+        answer = self._begin_update(cluster, group, update, sent, members)
+        group.data = data
+        return answer
+
+    def _next_version(
+        self, cluster: EksCluster, group: NodeGroup, sent: Json
+    ) -> tuple[Json, Json | None, list[tuple[str, str]]]:
+        members, data = copy.deepcopy(group.members), group.data
+        params: list[tuple[str, str]] = []
+        before = group.members.get("launchTemplate")
+        template = self.find_template(cluster, *template_asked(sent))
+        if template is not None:
+            data = _checked_template(before, template, group)
+            check_references({"template": data}, cluster)
+            members["launchTemplate"] = _read_back(*template)
+            params.append(("LaunchTemplateVersion", str(template[1].number)))
+        custom = bool((data or {}).get("ImageId"))
+        if custom and ("version" in sent or "releaseVersion" in sent):
+            raise bad_parameter("You cannot specify version or releaseVersion with a custom AMI.")
+        version = str(sent.get("version") or cluster.version)
+        if version not in {cluster.version, str(group.members["version"])}:  # its own: unconfirmed, as the sentence
+            raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")
+        if group.members["capacityType"] == "CAPACITY_BLOCK" and group.desired:  # docs: eks/capacity-blocks-mng
+            raise bad_request("Set the desired size to 0 before updating a node group with a Capacity Block.")
+        check_release(str(group.members["releaseVersion"]), str(sent.get("releaseVersion") or ""), version, group.image)
+        latest = release_version(group.image, patched(cluster, version), cluster.image_date)
+        release = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or latest)
+        members |= {"version": version, "releaseVersion": release}
+        params += [("Version", version), ("ReleaseVersion", release)]
+        return members, data, params
+
+    def _begin_update(self, cluster: EksCluster, group: NodeGroup, update: Update, sent: Json, members: Json) -> Json:
+        update.token = str(sent.get("clientRequestToken") or "")
+        failure = self._failure(cluster, group, update.type)
+        before = Before.of(group)
+        group.members, group.status, group.modified = members, "UPDATING", self.clock.now()
+        group.updates[update.id] = update
+        work = run_config if update.type == "ConfigUpdate" else run_version
+        if group.growth is not None:
+            group.growth.cancel()
+        self._start(Job(cluster, group, self.clock, self.pace, failure, update, before), work)
+        return {"update": update.wire()}
+
+    def list_updates(self, cluster: EksCluster, group: str, limit: str, token: str) -> Json:
+        """Ids of a node group's updates; the cluster itself has none here."""
+        ids = list(self.require_group(cluster, group).updates) if group else []
+        return self._page("updateIds", ids, limit, token)
+
+    def describe_update(self, cluster: EksCluster, group: str, identity: str) -> Json:
+        """One update; without the name of its node group it is not found."""
+        found = self.require_group(cluster, group).updates.get(identity) if group else None
+        if found is None:
+            raise missing(f"No update found for ID: {identity}", clusterName=cluster.name)
+        return {"update": found.wire()}
+
+    # Tags
+
+    def tags_of(self, account: str, region: str, arn: str) -> dict[str, str]:
+        """The tags of a cluster or a node group, to read or to change.
+
+        Raises:
+            Refusal: 404 NotFoundException, 400 BadRequestException for what is no ARN of EKS.
+        """
+        if not arn.startswith("arn:aws:eks:"):
+            raise Refusal("BadRequestException", f"Invalid resource ARN: {arn}")
+        for cluster in self.in_region(account, region):
+            if cluster.arn == arn:
+                return cluster.tags
+            for group in cluster.groups.values():
+                if group.arn == arn:
+                    return group.tags
+        raise Refusal("NotFoundException", f"Resource was not found for resource ARN: {arn}")
+
+    def tag(self, account: str, region: str, arn: str, body: object) -> Json:
+        """Add or change tags."""
+        found = self.tags_of(account, region, arn)
+        given = check_shape(body, TAGS)["tags"]
+        wanted = {**found, **given} if isinstance(given, dict) else found
+        try:
+            check_tags(wanted)
+        except Refusal as refusal:
+            raise Refusal("BadRequestException", refusal.message) from None
+        found.update(wanted)
+        return {}
+
+    def untag(self, account: str, region: str, arn: str, keys: list[str]) -> Json:
+        """Take tags away; absent ones do not matter."""
+        found = self.tags_of(account, region, arn)
+        if not keys:
+            raise Refusal("BadRequestException", "tagKeys is required")
+        for key in keys:
+            found.pop(key, None)
+        return {}
+
+    # What they share
+
+    def _page(self, key: str, names: list[str], limit: str, token: str) -> Json:
+        """One page.
+
+        Raises:
+            Refusal: 400 InvalidParameterException for a size out of 1 to 100, or a token of another kind.
+        """
+        if limit and not (limit.isdigit() and 1 <= int(limit) <= 100):  # noqa: PLR2004 - botocore: min 1, max 100
+            raise bad_parameter(f"maxResults {limit} must be between 1 and 100")
+        try:
+            page, following = cut(key, names, token, min(int(limit or self.page_size), self.page_size))
+        except WrongToken as error:
+            raise bad_parameter("Invalid next token") from error
+        return {key: list(page), **({"nextToken": following} if following else {})}
+
+    def _require_active(self, cluster: EksCluster) -> None:
+        if cluster.status != "ACTIVE":
+            message = f"Cluster '{cluster.name}' is not in ACTIVE status"
+            raise Refusal("InvalidRequestException", message, about={"clusterName": cluster.name})
+
+    def _require_settled(self, group: NodeGroup) -> None:
+        if group.status == "ACTIVE" or (group.status == "DEGRADED" and not self.is_degraded_busy):
+            return
+        raise busy(_STATUS_BUSY, clusterName=group.cluster, nodegroupName=group.name)
+
+    def _failure(self, cluster: EksCluster, group: NodeGroup, kind: str) -> Failure | None:
+        fault = self.plan(cluster.name, group.name, kind)
+        return planned_failure(fault, cluster, type_names(group.members, group.data)[0], _ACTIONS[kind])
+
+    def _start(self, job: Job, work: Callable[[Job], Coroutine[object, object, None]]) -> None:
+        job.group.task = asyncio.create_task(work(job))
+        job.group.task.add_done_callback(_log_if_broken)
+
+
+def make_group(
+    cluster: EksCluster, sent: Json, template: tuple[LaunchTemplate, TemplateVersion] | None, now: float
+) -> NodeGroup:
+    """A node group that is about to come, from checked members."""
+    data = template[1].data if template else None
+    name, identity = str(sent["nodegroupName"]), str(uuid.uuid4())
+    tags = sent.get("tags")
+    return NodeGroup(
+        name=name,
+        cluster=cluster.name,
+        arn=f"arn:aws:eks:{cluster.region}:{cluster.account}:nodegroup/{cluster.name}/{name}/{identity}",
+        asg=f"eks-{name}-{identity}",
+        members=with_defaults(sent, data, _read_back(*template) if template else None, cluster),
+        data=data,
+        created=now,
+        sent=json.loads(json.dumps(sent)),
+        tags={str(key): str(value) for key, value in tags.items()} if isinstance(tags, dict) else {},
+        asg_tags={
+            "k8s.io/cluster-autoscaler/enabled": "true",
+            f"k8s.io/cluster-autoscaler/{cluster.name}": "owned",
+            f"kubernetes.io/cluster/{cluster.name}": "owned",
+            "eks:cluster-name": cluster.name,
+            "eks:nodegroup-name": name,
+        },
+    )
+
+
+def eks_key(account: str, region: str, name: str) -> str:
+    """Key of a cluster in the service."""
+    return f"{account}/{region}/{name}"
+
+
+def _read_back(template: LaunchTemplate, version: TemplateVersion) -> Json:
+    """A template in an answer has id and name, and the number of its version whatever was asked for."""
+    return {"id": template.id, "name": template.name, "version": str(version.number)}
+
+
+def _checked_template(before: object, template: tuple[LaunchTemplate, TemplateVersion], group: NodeGroup) -> Json:
+    """A group keeps its template, its instance types' place, and whether the template names an image.
+
+    Source:
+        docs: eks/launch-templates; sentences unconfirmed.
+    """
+    data, had = template[1].data, group.data or {}
+    if not isinstance(before, dict):
+        raise bad_parameter("Node group was created without a launch template: it cannot be given one.")
+    if before["id"] != template[0].id:
+        raise bad_parameter("Node group's launch template cannot be changed to another one, only its version.")
+    if bool(data.get("ImageId")) != bool(had.get("ImageId")):
+        raise bad_parameter("A node group cannot change between a custom AMI and an Amazon EKS optimized one.")
+    if data.get("InstanceType") != had.get("InstanceType"):
+        raise bad_parameter("The instance type of a node group's launch template cannot be changed.")
+    return data
+
+
+def _known_update(group: NodeGroup, sent: Json) -> Update | None:
+    token = sent.get("clientRequestToken")
+    return next((update for update in group.updates.values() if token and update.token == token), None)
+
+
+def _log_if_broken(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOG.error("a node group's work broke", exc_info=error)

@@ -1,0 +1,107 @@
+"""One https port for the Kubernetes APIs of all clusters, told apart by a path prefix, or by the token without one.
+
+Lives here: finding the cluster of a request, and Entra tokens. Must not live here: the Kubernetes API (`kube`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from gpukube_sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
+from gpukube_sandbox.aks.identity import is_dummy_for
+from gpukube_sandbox.eks.wire.identity import is_bearer_for
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from gpukube_sandbox.aks.clusters import Cluster
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.world import World
+
+_PREFIX_PARTS = 4  # clusters, subscription, group, name
+
+
+class KubeGateway:
+    """The ASGI application behind the Kubernetes port.
+
+    Args:
+        world: Holds the clusters.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand one request to its cluster, with the prefix taken off its path."""
+        parts = scope["path"].split("/")
+        asked = "/".join(parts[2 : _PREFIX_PARTS + 1])
+        if parts[1:2] == ["reviews"]:
+            response = await _review(Request(scope, receive), self._world.eks.clusters.get(asked))
+            await response(scope, receive, send)
+            return
+        if parts[1:2] == ["clusters"]:
+            key = asked if asked in self._world.kube_apps else asked.lower()  # names of EKS clusters have a case
+            below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
+        else:  # kubectl get --raw takes the server's host alone
+            key, below = self._cluster_of(scope["headers"]), scope["path"]
+        app = self._world.kube_apps.get(key)
+        if app is None:
+            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
+            message = "no such cluster in the sandbox"
+            if self._world.kube_apps and parts[1:2] != ["clusters"]:
+                prefixes = ", ".join(f"/clusters/{known}" for known in sorted(self._world.kube_apps))
+                message = f"the token does not tell which cluster; begin the path with one of {prefixes}"
+            response = JSONResponse(status | {"message": message}, 404)
+            await response(scope, receive, send)
+            return
+        raw = below.encode()
+        headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key))
+        headers = _with_aws_token(headers, self._world.eks.clusters.get(key))
+        await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
+
+    def _cluster_of(self, headers: list[tuple[bytes, bytes]]) -> str:
+        """Find the one cluster that a request without a prefix can be for; "" where there are several."""
+        bearer = dict(headers).get(b"authorization", b"").decode("latin-1").partition(" ")[2]
+        world = self._world
+        if len(world.kube_apps) == 1:
+            return next(iter(world.kube_apps))
+        theirs = [key for key, app in world.kube_apps.items() if app.state.cluster.token == bearer]
+        theirs += [key for key, eks in world.eks.clusters.items() if is_bearer_for(bearer, eks.name, eks.account)]
+        return theirs[0] if len(theirs) == 1 else ""
+
+
+def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster | None) -> list[tuple[bytes, bytes]]:
+    """On an Entra cluster a token for the AKS server application is as good as the cluster's own."""
+    if cluster is None or not cluster.options.aad:
+        return headers
+    return [
+        (name, f"Bearer {cluster.token}".encode())
+        if name == b"authorization" and is_dummy_for(value.decode().partition(" ")[2], AZURE_KUBERNETES_SERVER_APP)
+        else (name, value)
+        for name, value in headers
+    ]
+
+
+async def _review(request: Request, cluster: EksCluster | None) -> JSONResponse:
+    """What EKS's webhook says of a token to a real API server: a mapped caller is an administrator."""
+    token = str(((await request.json()).get("spec") or {}).get("token", ""))
+    known = cluster is not None and cluster.options.mapped and is_bearer_for(token, cluster.name, cluster.account)
+    user = {"username": "sandbox", "groups": ["system:masters"]}
+    verdict = {"authenticated": True, "user": user} if known else {"authenticated": False}
+    return JSONResponse({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": verdict})
+
+
+def _with_aws_token(headers: list[tuple[bytes, bytes]], cluster: EksCluster | None) -> list[tuple[bytes, bytes]]:
+    """On EKS a presigned GetCallerIdentity is as good as the cluster's own token, if the caller is mapped."""
+    if cluster is None or not cluster.options.mapped:
+        return headers
+    return [
+        (name, f"Bearer {cluster.token}".encode())
+        if name == b"authorization"
+        and is_bearer_for(value.decode("latin-1").partition(" ")[2], cluster.name, cluster.account)
+        else (name, value)
+        for name, value in headers
+    ]

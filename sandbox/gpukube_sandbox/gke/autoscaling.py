@@ -1,0 +1,152 @@
+"""The autoscaler that GKE runs for pools with autoscaling.
+
+Lives here: what it believes of a pool, its changes of managed instance groups. Must not live here: deciding
+(`kube.autoscaler`), changes by the Container API (`lifecycle`).
+
+Source: GKE cluster-autoscaler, packages labels and machinetypes (the template carries type, partition and clients);
+docs: kubernetes-engine/concepts/cluster-autoscaler (limits per zone and in total, location policies).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+
+from gpukube_sandbox.gke.failures import planned_failure
+from gpukube_sandbox.gke.lifecycle import Pace, add_machine
+from gpukube_sandbox.gke.nodes import group_name, node_shape
+from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.enums import PoolStatus
+from gpukube_sandbox.gke.wire.names import Place
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+from gpukube_sandbox.kube.nodes.gkeplugin import PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.faults import FaultBook
+    from gpukube_sandbox.gke.clusters import Cluster
+    from gpukube_sandbox.gke.pools import Pool
+    from gpukube_sandbox.gke.quotas import Quotas
+    from gpukube_sandbox.kube.nodes.shapes import GpuShape
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_PROFILE = Profile("cloud.google.com/gke-accelerator", tells_pods=True)
+_URL = "https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroups/{group}-grp"
+_ANY = wire.NodePoolAutoscaling.LocationPolicy.ANY
+_STOCKED_OUT = {"GCE_STOCKOUT": "GCE out of resources", "GCE_QUOTA_EXCEEDED": "GCE quota exceeded"}
+
+
+@dataclass(slots=True)
+class GkeGroups:
+    """The managed instance groups of a cluster's autoscaled pools, one per zone; conforms to `Groups`.
+
+    Attributes:
+        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
+        quotas: What a scale-up is held to.
+        coming: Group -> machines on their way that have no name yet.
+    """
+
+    cluster: Cluster
+    clock: Clock
+    faults: FaultBook
+    quotas: Quotas
+    coming: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    async def profile(self) -> Profile | None:
+        """The defaults; a pool chooses to be autoscaled by itself."""
+        return _PROFILE
+
+    def listed(self) -> list[Group]:
+        """List the groups of autoscaled pools that are at rest; queued ones wait for a ProvisioningRequest."""
+        return [
+            group
+            for pool in self.cluster.pools.values()
+            if pool.wire.autoscaling.enabled
+            and not pool.wire.queued_provisioning.enabled
+            and pool.wire.status in {PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR}
+            for group in self._groups_of(pool)
+        ]
+
+    def _groups_of(self, pool: Pool) -> Iterator[Group]:
+        scaling = pool.wire.autoscaling
+        sizes = {zone: self._size(pool, zone) for zone in pool.wire.locations}
+        total = sum(sizes.values())
+        for zone, size in sizes.items():
+            low, high = scaling.min_node_count, scaling.max_node_count
+            if scaling.total_max_node_count:
+                high = size + max(0, scaling.total_max_node_count - total)
+                low = max(0, scaling.total_min_node_count - (total - size))
+            nodes = tuple(pool.nodes.get(zone, ()))
+            balanced = scaling.location_policy != _ANY
+            yield Group(self._name(pool, zone), pool.name, nodes, size, low, high, zone, balanced)
+
+    def _size(self, pool: Pool, zone: str) -> int:
+        return len(pool.nodes.get(zone, ())) + self.coming.get(self._name(pool, zone), 0)
+
+    def _coming(self, pool: Pool) -> list[int]:
+        """Machines of a pool that have no name yet, by zone."""
+        return [self.coming.get(self._name(pool, zone), 0) for zone in pool.wire.locations]
+
+    def imagined(self, name: str) -> JsonObject:
+        """What the autoscaler expects: everything that the pool says, partitions and shared clients too."""
+        pool, zone = self._find(name)
+        shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
+        return imagine(shape, {"nvidia.com/gpu": _devices(shape.gpu)} if shape.gpu else {})
+
+    async def grow(self, name: str, count: int) -> str:
+        """Add instances to a group; a stock-out is known soon, as no operation waits for it."""
+        pool, zone = self._find(name)
+        self.coming[name] = self.coming.get(name, 0) + count
+        pool.moved = True
+        left, pace = count, Pace()
+        try:
+            try:
+                fault = self.faults.operation("gke", self.cluster.name, pool.name, "autoscale")
+                failure = planned_failure(fault, self._place(pool), pool.wire)
+                failure = failure or self.quotas.late(self._place(pool), pool.wire, sum(self._coming(pool)))
+            except Refusal as refusal:
+                return refusal.message
+            await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
+            failed = _STOCKED_OUT.get(failure.code, failure.code) if failure else ""
+            for _ in range(min(count, failure.after_nodes) if failure and failed else count):
+                await add_machine(self.cluster, pool, self._place(pool), zone, pace.boot_s)
+                self.coming[name] -= 1
+                left -= 1
+        finally:
+            self.coming[name] -= left
+        await self.cluster.kube.joined(pool.all_nodes())
+        return failed
+
+    async def shrink(self, name: str, node: str) -> None:
+        """Delete one instance of a group."""
+        pool, zone = self._find(name)
+        if node in pool.nodes.get(zone, ()):
+            pool.moved = True
+            pool.nodes[zone].remove(node)
+            await asyncio.shield(self.cluster.kube.remove_node(node))
+
+    def _place(self, pool: Pool) -> Place:
+        ours = self.cluster.place
+        return Place(ours.project, ours.location, ours.cluster, pool.name)
+
+    def _name(self, pool: Pool, zone: str) -> str:
+        place = self._place(pool)
+        return _URL.format(project=place.project, zone=zone, group=group_name(place, zone))
+
+    def _find(self, name: str) -> tuple[Pool, str]:
+        return next(
+            (pool, zone)
+            for pool in self.cluster.pools.values()
+            for zone in pool.wire.locations
+            if self._name(pool, zone) == name
+        )
+
+
+def _devices(gpu: GpuShape) -> int:
+    return gpu.count * (PARTITIONS.get(gpu.partition, 1) if gpu.partition else 1) * (gpu.clients or 1)

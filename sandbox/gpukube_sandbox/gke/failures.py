@@ -1,0 +1,134 @@
+"""How GKE fails on demand: what it says at once, and what it says late about machines that did not come.
+
+Lives here: the table of failures and their wire form. Must not live here: when they strike (`faults`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+
+from gpukube_sandbox.gke.accelerators import ACCELERATORS
+from gpukube_sandbox.gke.pools import accelerator_of, count_per_zone
+from gpukube_sandbox.gke.wire.answers import HTTP_STATUS, Refusal
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.faults import Fault
+    from gpukube_sandbox.gke.wire.names import Place
+
+_RESOURCE_EXHAUSTED = 8
+_UNKNOWN = 2
+_CODES = wire.StatusCondition.Code
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An operation that is made to fail, or to take longer.
+
+    Attributes:
+        code: Condition that the pool shows, "GCE_STOCKOUT"; "" when it only takes longer.
+        message: Text; a fitting one when empty.
+        after_nodes: Machines that still come before it fails.
+        delay_s: Sandbox seconds it takes longer.
+    """
+
+    code: str
+    message: str = ""
+    after_nodes: int = 0
+    delay_s: float = 0.0
+
+    @property
+    def is_stockout(self) -> bool:
+        """Whether it is one that the service retries for over half an hour before it gives up."""
+        return self.code == "GCE_STOCKOUT"
+
+    def error(self) -> tuple[int, str]:
+        """Canonical code number and text of the operation's error."""
+        text = self.message or f"Injected failure {self.code}."
+        return _RESOURCE_EXHAUSTED if self.code.startswith("GCE_") else _UNKNOWN, text
+
+    def condition(self) -> wire.StatusCondition:
+        """What the pool shows."""
+        number, text = self.error()
+        known = getattr(_CODES, self.code, _CODES.UNKNOWN)
+        return wire.StatusCondition(code=known, canonical_code=number, message=text)
+
+
+def planned_failure(fault: Fault | None, place: Place, pool: wire.NodePool) -> Failure | None:
+    """What an injected fault does to an operation that is about to start.
+
+    Args:
+        fault: Its `code`: a canonical code ("PERMISSION_DENIED", "INSUFFICIENT_QUOTA" for the quota that is noticed at
+            once) is answered at once; a condition ("GCE_STOCKOUT", "GCE_QUOTA_EXCEEDED") or any other text fails late.
+        place: The pool's name.
+        pool: What it is to be.
+
+    Raises:
+        Refusal: The failure is one that the service notices at once.
+    """
+    if fault is None:
+        return None
+    if fault.code in HTTP_STATUS:
+        raise Refusal(fault.code, fault.message or f"Injected failure {fault.code}.")
+    if fault.code == "INSUFFICIENT_QUOTA":
+        metric, needed = _gpu_demand(pool)
+        raise over_quota(place, metric, 0, 0, needed)
+    message = fault.message
+    if fault.code == "GCE_STOCKOUT":
+        message = message or stockout(place, pool, fault.after_nodes)
+    if fault.code == "GCE_QUOTA_EXCEEDED":
+        message = message or late_quota(place, _gpu_demand(pool)[0])
+    return Failure(fault.code, message, fault.after_nodes, fault.seconds)
+
+
+def stockout(place: Place, pool: wire.NodePool, running: int) -> str:
+    """The text of a stock-out (tranquilitybase-io/tb-gcp#589, akka/akka-core#32992)."""
+    zone = pool.locations[0]
+    wanted = sum(count_per_zone(pool))
+    instance = f"gke-{place.cluster}-{place.pool}-0a1b2c3d-x7kw"
+    return (
+        f"Google Compute Engine: Not all instances running in IGM after 35m4.033429035s. Expected {wanted}, running "
+        f"{running}, transitioning {max(wanted - running, 0)}. Current errors: [GCE_STOCKOUT]: Instance '{instance}' "
+        f"creation failed: The zone 'projects/{place.project}/zones/{zone}' does not have enough resources available "
+        "to fulfill the request.  '(resource type:compute)'."
+    )
+
+
+def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> Refusal:
+    """403 of a quota that is too small (vanvalenlab/kiosk-console#367).
+
+    Args:
+        place: Project.
+        quota: Its metric.
+        limit: GPUs that it allows.
+        used: GPUs of other pools.
+        needed: GPUs that were asked for.
+    """
+    free = max(limit - used, 0)
+    kind = "project" if quota.endswith("_ALL_REGIONS") else "regional"
+    return Refusal(
+        "PERMISSION_DENIED",
+        f"Insufficient {kind} quota to satisfy request: resource \"{quota}\": request requires '{needed:.1f}' and "
+        f"is short '{needed - free:.1f}'. project has a quota of '{limit:.1f}' with '{free:.1f}' available. View and "
+        f"manage quotas at https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={place.project}.",
+    )
+
+
+def _gpu_demand(pool: wire.NodePool) -> tuple[str, int]:
+    """The quota metric of a pool's GPUs and how many of them it takes; CPUS without GPUs."""
+    accelerator = accelerator_of(pool)
+    if accelerator is None:
+        return "CPUS", sum(count_per_zone(pool))
+    metric = ACCELERATORS[accelerator.accelerator_type].quota
+    prefix = "PREEMPTIBLE_" if pool.config.spot or pool.config.preemptible else ""
+    return prefix + metric, accelerator.accelerator_count * sum(count_per_zone(pool))
+
+
+def late_quota(place: Place, metric: str) -> str:
+    """The text of an operation whose machines a quota did not let come."""
+    return (
+        f"Google Compute Engine: Not all instances running in IGM after 20.6s. Current errors: [GCE_QUOTA_EXCEEDED]: "
+        f"Instance 'gke-{place.cluster}-{place.pool}-0a1b2c3d-x7kw' creation failed: Quota '{metric}' exceeded."
+    )

@@ -1,0 +1,265 @@
+"""What machines there are in the emulated Google Cloud and what their parts cost: Compute Engine, Billing Catalog.
+
+Lives here: machine types, accelerator types and zones, SKUs, and invented prices. Must not live here: GKE. No google
+library is needed here.
+
+Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes (aggregatedList, list, get), zones,
+billing/docs/reference/rest/v1/services.skus/list.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import TYPE_CHECKING, TypeVar
+
+from gpukube_sandbox.gke.accelerators import ACCELERATORS
+from gpukube_sandbox.gke.machines import all_machines
+from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad, missing
+from gpukube_sandbox.pages import WrongToken, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gpukube_sandbox.gke.machines import Machine
+
+_T = TypeVar("_T")
+
+REGIONS = ("us-central1", "europe-west4")
+_ZONES = "abc"
+_AGGREGATED = re.compile(r"/compute/v1/projects/([^/]+)/aggregated/(machineTypes|acceleratorTypes)")
+_ZONAL = re.compile(r"/compute/v1/projects/([^/]+)/zones/([^/]+)/(machineTypes|acceleratorTypes)(?:/([^/]+))?")
+_ZONE = re.compile(r"/compute/v1/projects/([^/]+)/zones(?:/([^/]+))?")
+REGION = re.compile(r"/compute/v1/projects/([^/]+)/regions/([^/]+)")
+PROJECT = re.compile(r"/compute/v1/projects/([^/]+)")
+INFO = re.compile(
+    r"/v1/projects/([^/]+)/locations/global/services/compute\.googleapis\.com/quotaInfos/"
+    r"GPUS-PER-GPU-FAMILY-per-project-region"
+)
+SERIES = re.compile(r"/v3/projects/([^/]+)/timeSeries")
+_SKUS = "/v1/services/6F81-5844-456A/skus"
+_PAGE = 40
+"""Zones of one page are few in real answers too; a list of several pages is the usual case."""
+_SSDS = {"a2-ultragpu-": 1, "a3-highgpu-": 2}
+"""Local SSDs per GPU of machines that come with them."""
+
+_GPU_USD = {
+    "Nvidia Tesla A100 GPU": 2.9, "Nvidia Tesla A100 80GB GPU": 3.9, "Nvidia H100 80GB GPU": 9.8, "Nvidia L4 GPU": 0.55,
+    "Nvidia Tesla T4 GPU": 0.35, "Nvidia Tesla V100 GPU": 2.4, "Nvidia Tesla P100 GPU": 1.4, "Nvidia Tesla P4 GPU": 0.6,
+    "RTX 6000 96GB": 3.5,
+}  # fmt: skip
+_PART_USD = {
+    "A2 Instance Core": 0.03, "A2 Instance Ram": 0.004, "A3 Instance Core": 0.029, "A3 Instance Ram": 0.0025,
+    "G2 Instance Core": 0.025, "G2 Instance Ram": 0.003, "G4 Instance Core": 0.04, "G4 Instance Ram": 0.005,
+    "N1 Predefined Instance Core": 0.03, "N1 Predefined Instance Ram": 0.004,
+}  # fmt: skip
+_SSD_USD_MONTH = 0.08
+_FAR = {"us-central1": 1.0, "europe-west4": 1.1}
+_PLACES = {"us-central1": "Americas", "europe-west4": "Netherlands"}
+
+
+def is_market(path: str) -> bool:
+    """Whether a path is of Compute Engine or the Billing Catalog, and not of GKE."""
+    return path.startswith(("/compute/", "/v1/services/"))
+
+
+def is_quota(path: str) -> bool:
+    """Whether a path is of one of the APIs that tell of quotas (`quotas`)."""
+    return any(form.fullmatch(path) for form in (REGION, PROJECT, INFO, SERIES))
+
+
+def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:
+    """Answer one request.
+
+    Raises:
+        Refusal: No such list, or a filter or page that is none.
+    """
+    if method != "GET":
+        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {method} {path}.")
+    if path == _SKUS:
+        return _paged(_skus(), query, "skus", query.get("pageSize", ""))
+    if found := _ZONAL.fullmatch(path):
+        return _in_one_zone(found[1], found[2], found[3], found[4], query)
+    if found := _ZONE.fullmatch(path):
+        return _of_zones(found[1], found[2], query)
+    found = _AGGREGATED.fullmatch(path)
+    if found is None:
+        if path.startswith("/v1/services/"):
+            raise missing(path)
+        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate GET {path}.")
+    kind = found[2]
+    fits = _matcher(query.get("filter", ""))
+    scopes = [
+        (f"zones/{zone}", kind, [item for item in _in_zone(kind, found[1], zone) if fits(item)])
+        for zone in _zone_names()
+    ]
+    return _aggregated(scopes, query, kind)
+
+
+def _zone_names() -> list[str]:
+    return [f"{region}-{zone}" for region in REGIONS for zone in _ZONES]
+
+
+def _in_one_zone(project: str, zone: str, kind: str, name: str | None, query: Mapping[str, str]) -> Json:
+    if zone not in _zone_names():
+        raise Refusal("NOT_FOUND", f"The resource 'projects/{project}/zones/{zone}' was not found")
+    items = _in_zone(kind, project, zone)
+    if name is None:
+        fits = _matcher(query.get("filter", ""))
+        page = _paged([item for item in items if fits(item)], query, "items", query.get("maxResults", ""))
+        return {"kind": f"compute#{kind.removesuffix('s')}List", **page}
+    return _named(items, name, f"projects/{project}/zones/{zone}/{kind}/{name}")
+
+
+def _of_zones(project: str, name: str | None, query: Mapping[str, str]) -> Json:
+    base = f"https://www.googleapis.com/compute/v1/projects/{project}"
+    items: list[Json] = [
+        {
+            "kind": "compute#zone",
+            "name": zone,
+            "status": "UP",
+            "region": f"{base}/regions/{zone[:-2]}",
+            "selfLink": f"{base}/zones/{zone}",
+        }
+        for zone in _zone_names()
+    ]
+    if name is None:
+        fits = _matcher(query.get("filter", ""))
+        page = _paged([item for item in items if fits(item)], query, "items", query.get("maxResults", ""))
+        return {"kind": "compute#zoneList", **page}
+    return _named(items, name, f"projects/{project}/zones/{name}")
+
+
+def _named(items: list[Json], name: str, path: str) -> Json:
+    for item in items:
+        if item["name"] == name:
+            return item
+    raise Refusal("NOT_FOUND", f"The resource '{path}' was not found")
+
+
+def _matcher(text: str) -> Callable[[Json], bool]:
+    """Read a filter: `name = x`, or `name eq pattern`, which has to match the whole name."""
+    same, like = re.fullmatch(r"name = (\S+)", text), re.fullmatch(r"name eq ([\"']?)(\S+)\1", text)
+    if text and not same and not like:
+        raise bad(f"Invalid value for field 'filter': '{text}'.")
+    pattern = re.compile(re.escape(same[1]) if same else like[2] if like else ".*")
+    return lambda item: pattern.fullmatch(str(item["name"])) is not None
+
+
+def _in_zone(kind: str, project: str, zone: str) -> list[Json]:
+    base = f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}"
+    if kind == "machineTypes":
+        return [
+            {**_machine(machine), "zone": zone, "selfLink": f"{base}/machineTypes/{machine.name}"}
+            for machine in all_machines()
+            if _offers(zone, machine.accelerator)
+        ]
+    return [
+        {
+            "kind": "compute#acceleratorType",
+            "name": name,
+            "description": name,
+            "maximumCardsPerInstance": max(accelerator.attached, default=16),
+            "zone": f"{base}",
+        }
+        for name, accelerator in ACCELERATORS.items()
+        if _offers(zone, name)
+    ]
+
+
+def _offers(zone: str, accelerator: str) -> bool:
+    """Which zone has what is invented: the newest GPUs are in one zone of America only."""
+    if accelerator in {"nvidia-b200", "nvidia-gb200", "nvidia-gb300", "nvidia-h200-141gb"}:
+        return zone == "us-central1-b"
+    return accelerator != "nvidia-tesla-p100" or zone.startswith("us-")
+
+
+def _machine(machine: Machine) -> Json:
+    gpus: Json = {
+        "accelerators": [{"guestAcceleratorType": machine.accelerator, "guestAcceleratorCount": machine.gpus}]
+    }
+    per_gpu = next((count for start, count in _SSDS.items() if machine.name.startswith(start)), 0)
+    disks: Json = {"bundledLocalSsds": {"defaultInterface": "NVME", "partitionCount": per_gpu * machine.gpus}}
+    with_disks = per_gpu > 0 and not machine.name.endswith("-nolssd")
+    return {
+        "kind": "compute#machineType",
+        "name": machine.name,
+        "guestCpus": machine.vcpus,
+        "memoryMb": int(machine.memory_gib * 1024),
+        "architecture": "ARM64" if machine.arm else "X86_64",
+        **(gpus if machine.accelerator else {}),
+        **(disks if with_disks else {}),
+    }
+
+
+def _aggregated(scopes: list[tuple[str, str, list[Json]]], query: Mapping[str, str], kind: str) -> Json:
+    """One page of an aggregated list: every scope is named on every page, empty ones with a warning."""
+    flat = [(scope, item) for scope, _, items in scopes for item in items]
+    page, following = _cut(kind, flat, query, _size(query.get("maxResults", "")))
+    named: Json = {}
+    for scope, _, _ in scopes:
+        own = [item for at, item in page if at == scope]
+        empty: Json = {"warning": {"code": "NO_RESULTS_ON_PAGE", "message": f"No results for scope '{scope}'."}}
+        named[scope] = {kind: own} if own else empty
+    more = {"nextPageToken": following} if following else {}
+    return {"kind": f"compute#{kind.removesuffix('s')}AggregatedList", "items": named, **more}
+
+
+def _paged(items: list[Json], query: Mapping[str, str], key: str, asked: str) -> Json:
+    page, following = _cut(key, items, query, _size(asked))
+    return {key: list(page), "nextPageToken": following}
+
+
+def _cut(of: str, items: Sequence[_T], query: Mapping[str, str], size: int) -> tuple[Sequence[_T], str]:
+    try:
+        return cut(of, items, query.get("pageToken", ""), size)
+    except WrongToken as error:
+        raise bad("Invalid value for field 'pageToken'.") from error
+
+
+def _size(asked: str) -> int:
+    return min(int(asked), _PAGE) if asked.isdigit() else _PAGE
+
+
+def _skus() -> list[Json]:
+    """The parts of machines, on demand, as spot, and by deals that are none of a node pool's."""
+    found: list[Json] = []
+    for region in REGIONS:
+        place = f"running in {_PLACES[region]}"
+        for name, usd in _GPU_USD.items():
+            found += [
+                _sku(f"{name} {place}", "GPU", region, usd),
+                _sku(f"{name} attached to Spot Preemptible VMs {place}", "GPU", region, usd * 0.3, "Preemptible"),
+                _sku(f"Commitment v1: {name} {place} for 1 Year", "GPU", region, usd * 0.7, "Commit1Yr"),
+                _sku(f"Reserved {name} in {_PLACES[region]}", "GPU", region, usd * 0.9),
+            ]
+        for name, usd in _PART_USD.items():
+            group = "RAM" if name.endswith("Ram") else "CPU"
+            found += [
+                _sku(f"{name} {place}", group, region, usd),
+                _sku(f"Spot Preemptible {name} {place}", group, region, usd * 0.3, "Preemptible"),
+                _sku(f"{name.replace('Instance', 'Custom Instance')} {place}", group, region, usd * 1.05),
+            ]
+        found += [
+            _sku(f"SSD backed Local Storage in {_PLACES[region]}", "LocalSSD", region, _SSD_USD_MONTH),
+            _sku("SSD backed Local Storage attached to Spot Preemptible VMs", "LocalSSD", region, _SSD_USD_MONTH * 0.3),
+        ]
+    return found
+
+
+def _sku(text: str, group: str, region: str, usd: float, usage: str = "OnDemand") -> Json:
+    units, nanos = divmod(round(usd * _FAR[region] * 1e9), 10**9)
+    price = {"currencyCode": "USD", "units": str(units), "nanos": nanos}
+    rate = {"usageUnit": "h", "tieredRates": [{"startUsageAmount": 0, "unitPrice": price}]}
+    return {
+        "skuId": f"{zlib.crc32(f'{text} {region}'.encode()):08X}",
+        "description": text,
+        "category": {
+            "serviceDisplayName": "Compute Engine",
+            "resourceFamily": "Storage" if group == "LocalSSD" else "Compute",
+            "resourceGroup": group,
+            "usageType": usage,
+        },
+        "serviceRegions": [region],
+        "pricingInfo": [{"pricingExpression": rate}],
+    }

@@ -1,0 +1,197 @@
+"""Ways in which machines are bought and placed: what GKE refuses of them, and reservations that can be used up.
+
+Lives here: those rules, over a pool whose defaults are filled in. Must not live here: the other rules (`rules`), when
+machines come (`lifecycle`).
+
+Sources: hashicorp/terraform-provider-google#18341 (the sentence on queued provisioning),
+GoogleCloudPlatform/gsutil#1000 and GoogleCloudPlatform/cluster-toolkit#5043 (those on reservations),
+GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool (what flex-start and compact placement need). Other
+sentences are the sandbox's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+
+from gpukube_sandbox.gke.pools import count_per_zone
+from gpukube_sandbox.gke.references import reservation_of
+from gpukube_sandbox.gke.versions import FLOORS, is_at_least
+from gpukube_sandbox.gke.wire.answers import Refusal, bad
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_AFFINITY = wire.ReservationAffinity.Type
+_STRATEGY = wire.NodePoolUpdateStrategy
+_KEY = "compute.googleapis.com/reservation-name"
+_COMPACT = wire.NodePool.PlacementPolicy.Type.COMPACT
+_MOST_COMPACT = {"a2": 150, "a3": 96, "a4": 1500, "g4": 1500}
+"""Family -> most nodes (GKE cluster autoscaler)."""
+_LONGEST_S = 7 * 86400
+"""Docs: kubernetes-engine/concepts/dws."""
+_DISKS = {
+    "a2-ultragpu-1g": 1, "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
+    "a3-highgpu-1g": 2, "a3-highgpu-2g": 4, "a3-highgpu-4g": 8, "a3-highgpu-8g": 16, "a3-edgegpu-8g": 16,
+    "a3-megagpu-8g": 16, "a3-ultragpu-8g": 32, "a4-highgpu-8g": 32, "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 4,
+    "g2-standard-4": 1, "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-32": 1,
+    "g2-standard-24": 2, "g2-standard-48": 4, "g2-standard-96": 8,
+}  # fmt: skip
+"""Machine type -> the number of local SSDs that it has, or can have (GKE cluster autoscaler, machinetypes)."""
+_DISK_COUNTS = frozenset({*range(1, 9), 16, 24})
+"""How many local SSDs machines without a number of their own may have: N1's (docs: compute/docs/disks/local-ssd),
+unconfirmed for others."""
+
+
+def check_provisioning(pool: wire.NodePool, version: str) -> None:
+    """Check how machines are bought and placed.
+
+    Args:
+        pool: What it is to be.
+        version: Of the control plane.
+
+    Raises:
+        Refusal: 400 INVALID_ARGUMENT.
+    """
+    _check_affinity(pool.config)
+    if is_queued(pool):
+        _check_queued(pool)
+        _require(version, "queued", "Queued_provisioning")
+    if pool.config.flex_start:
+        _check_flex(pool)
+        _require(version, "flex-start", "Flex start")
+    if pool.placement_policy.type_ == _COMPACT:
+        _check_compact(pool)
+    if pool.upgrade_settings.strategy == _STRATEGY.SHORT_LIVED and not _is_short_lived(pool):
+        raise bad("Upgrade strategy SHORT_LIVED is for queued provisioning and flex start only.")
+    _check_disks(pool.config)
+
+
+def _require(version: str, feature: str, name: str) -> None:
+    if not is_at_least(version, feature):
+        major, minor, patch, build = FLOORS[feature]
+        raise bad(f"{name} requires GKE version {major}.{minor}.{patch}-gke.{build} or later.")
+
+
+def is_queued(pool: wire.NodePool) -> bool:
+    """Whether nodes come for a ProvisioningRequest only."""
+    return bool(pool.queued_provisioning.enabled)
+
+
+def _is_short_lived(pool: wire.NodePool) -> bool:
+    return is_queued(pool) or bool(pool.config.flex_start)
+
+
+def _check_affinity(config: wire.NodeConfig) -> None:
+    affinity = config.reservation_affinity
+    kind = affinity.consume_reservation_type
+    if kind == _AFFINITY.SPECIFIC_RESERVATION and (affinity.key != _KEY or not affinity.values):
+        raise bad("Reservation affinity SPECIFIC_RESERVATION requires key and values.")
+    if kind != _AFFINITY.SPECIFIC_RESERVATION and (affinity.key or affinity.values):
+        raise bad("Reservation affinity key and values are for SPECIFIC_RESERVATION only.")
+    if (config.spot or config.preemptible) and kind not in (_AFFINITY.UNSPECIFIED, _AFFINITY.NO_RESERVATION):
+        raise bad("Spot VMs cannot consume reservations.")
+
+
+def _check_queued(pool: wire.NodePool) -> None:
+    if pool.config.reservation_affinity.consume_reservation_type != _AFFINITY.NO_RESERVATION:
+        raise bad("Queued_provisioning requires reservation affinity to be set to none")
+    if pool.config.spot:
+        raise bad("Queued_provisioning does not work with Spot VMs.")
+    scaling = pool.autoscaling
+    if not scaling.enabled or scaling.min_node_count or scaling.total_min_node_count or pool.initial_node_count:
+        raise bad("Queued_provisioning requires autoscaling from zero nodes.")
+    _check_run(pool)
+
+
+def _check_flex(pool: wire.NodePool) -> None:
+    config = pool.config
+    if config.spot or not pool.autoscaling.enabled:
+        raise bad("Flex start requires autoscaling and does not work with Spot VMs.")
+    if config.reservation_affinity.consume_reservation_type != _AFFINITY.NO_RESERVATION:
+        raise bad("Flex start requires reservation affinity to be set to none.")
+    check_repair(pool, pool.management)
+    _check_run(pool)
+
+
+def check_repair(pool: wire.NodePool, management: wire.NodeManagement) -> None:
+    """Check the management that a pool has or is to get.
+
+    Raises:
+        Refusal: 400 INVALID_ARGUMENT.
+    """
+    if pool.config.flex_start and management.auto_repair:
+        raise bad("Flex start requires auto_repair to be false.")
+
+
+def _check_run(pool: wire.NodePool) -> None:
+    if pool.config.max_run_duration.total_seconds() > _LONGEST_S:
+        raise bad("Max_run_duration must not be longer than 7 days.")
+    if pool.config.machine_type.startswith("a3-edgegpu-"):
+        raise bad(f"Machine type {pool.config.machine_type} is not available with Dynamic Workload Scheduler.")
+
+
+def _check_compact(pool: wire.NodePool) -> None:
+    if len(pool.locations) != 1:
+        raise bad("Compact placement is only available for node pools in a single zone.")
+    if pool.upgrade_settings.strategy == _STRATEGY.BLUE_GREEN:
+        raise bad("Compact placement is not supported with blue-green upgrades.")
+    if is_queued(pool):
+        raise bad("Compact placement is not supported with queued provisioning.")
+    if pool.config.flex_start and not pool.config.machine_type.startswith(("a3-ultragpu-", "a4-")):
+        raise bad(f"Compact placement with flex start is not supported for {pool.config.machine_type}.")
+    most = _MOST_COMPACT.get(pool.config.machine_type.partition("-")[0])
+    scaling = pool.autoscaling
+    count = max(scaling.max_node_count, scaling.total_max_node_count) if scaling.enabled else pool.initial_node_count
+    if most is not None and count > most:
+        raise bad(f"Compact placement of {pool.config.machine_type} supports at most {most} nodes.")
+
+
+def _check_disks(config: wire.NodeConfig) -> None:
+    ephemeral = config.ephemeral_storage_local_ssd_config.local_ssd_count
+    block = config.local_nvme_ssd_block_config.local_ssd_count
+    if ephemeral and block:
+        raise bad("Only one of ephemeral_storage_local_ssd_config and local_nvme_ssd_block_config can have disks.")
+    count, machine = ephemeral or block or config.local_ssd_count, config.machine_type
+    fits = count == _DISKS[machine] if machine in _DISKS else count in _DISK_COUNTS
+    if count and (machine.endswith("-nolssd") or not fits):
+        raise bad(f"Machine type {machine} does not support {count} local SSDs.")
+
+
+def check_reservation(
+    pool: wire.NodePool, others: Iterable[wire.NodePool], reservations: dict[str, dict[str, object]]
+) -> None:
+    """Check that the reservation of a pool is in its zones, and has machines left.
+
+    Args:
+        pool: What it is to be.
+        others: The other pools of the cluster.
+        reservations: Name -> zone, machineType and count, of those there are; what is not said of one is as it is asked
+            for.
+
+    Raises:
+        Refusal: 404 or 429, as it was seen at creation.
+    """
+    name = reservation_of(pool)
+    if not name:
+        return
+    found = reservations.get(name)
+    taken = sum(sum(count_per_zone(other)) for other in others if reservation_of(other) == name)
+    for zone, count in zip(pool.locations, count_per_zone(pool), strict=True):
+        if found is None or found.get("zone", zone) != zone:
+            asked = pool.config.reservation_affinity.values[0]
+            raise Refusal(
+                "NOT_FOUND",
+                f'Google Compute Engine: reservation "{asked}" not found for node pool "{pool.name}" at zone "{zone}".',
+            )
+        is_like = found.get("machineType", pool.config.machine_type) == pool.config.machine_type
+        size = int(str(found.get("count", taken + count)))
+        short = count - (max(0, size - taken) if is_like else 0)
+        if short > 0:
+            raise Refusal(
+                "RESOURCE_EXHAUSTED",
+                "Reservation does not have enough resources for the request: specific reservation "
+                f'"{name}" is insufficient for node pool "{pool.name}" at zone "{zone}": required {count} and short of '
+                f"{short} VM count of machine type {pool.config.machine_type}.",
+            )

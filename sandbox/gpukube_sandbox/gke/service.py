@@ -1,0 +1,425 @@
+"""google.container.v1.ClusterManager: what each call does.
+
+Lives here: the calls, as methods from request to answer that may raise a `Refusal`. Must not live here: transports
+(`rest`, `rpc`), rules, the work behind an operation (`lifecycle`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
+
+from gpukube_sandbox.gke.failures import planned_failure
+from gpukube_sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_note
+from gpukube_sandbox.gke.nodes import group_name
+from gpukube_sandbox.gke.operations import Operation, require_room
+from gpukube_sandbox.gke.pools import GPU_TAINT, Pool, clone, count_per_zone, fill_defaults, has_gpu
+from gpukube_sandbox.gke.provisioning import check_repair, check_reservation
+from gpukube_sandbox.gke.quotas import Quotas
+from gpukube_sandbox.gke.references import Known, check_account, check_resources, owner_of
+from gpukube_sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
+from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
+from gpukube_sandbox.gke.wire.answers import Refusal, bad, blocked, missing
+from gpukube_sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus
+from gpukube_sandbox.gke.wire.names import Place, parse_name
+from gpukube_sandbox.throttle import Buckets, Limit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.faults import FaultBook
+    from gpukube_sandbox.gke.clusters import Cluster
+    from gpukube_sandbox.gke.failures import Failure
+
+BASE = "https://container.googleapis.com/v1/"
+"""Start of the links in resources; nobody connects to it."""
+_GROUPS = "https://www.googleapis.com/compute/v1/"
+_REQUESTS = Limit(5000, 50.0)
+"""3,000 requests a minute and project, looked at over 100 seconds (docs: kubernetes-engine/quotas)."""
+_BLUE_GREEN = wire.NodePoolUpdateStrategy.BLUE_GREEN
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class GkeService:
+    """All clusters of all projects.
+
+    Attributes:
+        faults: What shall go wrong with operations.
+        things: What exists by project; `known` makes an entry.
+    """
+
+    clock: Clock
+    faults: FaultBook
+    pace: Pace = field(default_factory=Pace)
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    operations: dict[str, Operation] = field(default_factory=dict)
+    things: dict[str, Known] = field(default_factory=dict)
+    throttle: Buckets = field(init=False)
+    quotas: Quotas = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Fill the buckets, and let the machines of all clusters count."""
+        self.quotas = Quotas(self.clusters)
+        self.throttle = Buckets(self.clock, {"gke-requests": _REQUESTS})
+
+    async def reset(self) -> None:
+        """Forget everything, stopping what runs."""
+        tasks = [operation.task for operation in self.operations.values() if operation.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.clusters.clear()
+        self.operations.clear()
+        self.things.clear()
+        self.quotas.limits.clear()
+        self.throttle.reset()
+        self.pace = Pace()
+
+    def known(self, project: str) -> Known:
+        """What exists in a project."""
+        return self.things.setdefault(project, Known())
+
+    def take_token(self, request: object) -> None:
+        """Count a request against its project's limit.
+
+        Raises:
+            Refusal: 429 RESOURCE_EXHAUSTED (the names of metric and limit are unconfirmed).
+        """
+        project = _place(request).project
+        if self.throttle.wait_s("gke-requests", project):
+            raise Refusal(
+                "RESOURCE_EXHAUSTED",
+                "Quota exceeded for quota metric 'API requests' and limit 'API requests per minute' of service "
+                f"'container.googleapis.com' for consumer 'project:{project}'.",
+            )
+
+    # Clusters
+
+    def get_cluster(self, request: wire.GetClusterRequest) -> wire.Cluster:
+        """One cluster."""
+        return self._cluster(_place(request)).message(self.clock.now(), BASE)
+
+    def list_clusters(self, request: wire.ListClustersRequest) -> wire.ListClustersResponse:
+        """Clusters of a project, in one location or in all ("-")."""
+        place = _place(request)
+        found = [cluster.message(self.clock.now(), BASE) for cluster in self._clusters_at(place)]
+        return wire.ListClustersResponse(clusters=found)
+
+    def update_cluster(self, request: wire.UpdateClusterRequest) -> wire.Operation:
+        """Only the autoscaling of one pool, which gcloud changes this way."""
+        place, update = _place(request), request.update
+        if not update.desired_node_pool_id or "desired_node_pool_autoscaling" not in update:
+            raise Refusal("UNIMPLEMENTED", "The sandbox updates nothing of a cluster but a node pool's autoscaling.")
+        cluster = self._cluster(place)
+        pool = Place(place.project, place.location, place.cluster, update.desired_node_pool_id)
+        return self._scale(cluster, pool, update.desired_node_pool_autoscaling)
+
+    def get_server_config(self, request: wire.GetServerConfigRequest) -> wire.ServerConfig:
+        """Versions and images."""
+        versions = sorted({cluster.version for cluster in self._clusters_at(_place(request))}, reverse=True)
+        return wire.ServerConfig(
+            default_cluster_version=versions[0] if versions else "",
+            valid_node_versions=versions,
+            valid_master_versions=versions,
+            default_image_type="COS_CONTAINERD",
+            valid_image_types=["COS_CONTAINERD", "UBUNTU_CONTAINERD"],
+        )
+
+    def _clusters_at(self, place: Place) -> list[Cluster]:
+        return [
+            cluster
+            for cluster in self.clusters.values()
+            if cluster.place.project == place.project and place.location in {"-", cluster.place.location}
+        ]
+
+    def _cluster(self, place: Place) -> Cluster:
+        found = self.clusters.get(cluster_key(place.project, place.location, place.cluster))
+        if found is None or not place.cluster:
+            raise missing(place.cluster_name)
+        return found
+
+    # Pools
+
+    def list_node_pools(self, request: wire.ListNodePoolsRequest) -> wire.ListNodePoolsResponse:
+        """All pools of a cluster; there is no paging."""
+        return wire.ListNodePoolsResponse(node_pools=self._cluster(_place(request)).listed(self.clock.now()))
+
+    def get_node_pool(self, request: wire.GetNodePoolRequest) -> wire.NodePool:
+        """One pool."""
+        place = _place(request)
+        return self._pool(self._cluster(place), place).wire
+
+    def create_node_pool(self, request: wire.CreateNodePoolRequest) -> wire.Operation:
+        """Create a pool."""
+        parent = _place(request)
+        cluster, sent = self._cluster(parent), clone(request.node_pool)
+        place = Place(parent.project, parent.location, parent.cluster, sent.name)
+        if cluster.options.autopilot:
+            raise bad("Autopilot clusters do not support mutating node pools.")
+        if sent.name in cluster.pools:
+            raise Refusal("ALREADY_EXISTS", f"Already exists: {place.pool_name}.")
+        self._prepare(cluster, place, sent)
+        require_room(self._running(cluster), place, Kind.CREATE_NODE_POOL, cluster.blocker(self.clock.now()))
+        failure = self._plan(cluster, place, Kind.CREATE_NODE_POOL, sent)
+        sent.status = PoolStatus.PROVISIONING
+        pool = cluster.pools[sent.name] = Pool(sent)
+        pool.listed_from = self.clock.now() + self.faults.lag("gke", cluster.name, sent.name)
+        pool.touch()
+        return self._start(cluster, pool, Kind.CREATE_NODE_POOL, run_create, failure)
+
+    def _prepare(self, cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
+        """Fill in, check, and add what GKE adds."""
+        fill_defaults(pool, cluster.version, cluster.zones, cluster.options.release_channel)
+        check_pool(pool, cluster.facts)
+        check_account(pool.config, {name for known in self.things.values() for name in known.accounts})
+        check_resources(pool, place, self.known)
+        self._check_supply(cluster, place, pool)
+        self.complete(cluster, place, pool)
+
+    @staticmethod
+    def complete(cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
+        """Add the taint of a GPU pool and the links.
+
+        The taint comes at creation and only if the cluster has a pool without GPUs at that moment (docs: how-to/gpus);
+        one that was sent is not doubled.
+        """
+        others = any(not has_gpu(other.wire) for other in cluster.pools.values())
+        key, value, effect = GPU_TAINT
+        if has_gpu(pool) and others and not any(taint.key == key for taint in pool.config.taints):
+            pool.config.taints.append(wire.NodeTaint(key=key, value=value, effect=effect))
+        pool.self_link = BASE + place.pool_name
+        pool.instance_group_urls = [
+            f"{_GROUPS}projects/{place.project}/zones/{zone}/instanceGroupManagers/{group_name(place, zone)}-grp"
+            for zone in pool.locations
+        ]
+
+    def _check_supply(self, cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
+        others = [other.wire for other in cluster.pools.values() if other.name != pool.name]
+        declared = self.known(owner_of(pool, place.project)).reservations
+        check_reservation(pool, others, declared | cluster.options.reservations)
+        self.quotas.check(place, cluster.pools.get(pool.name), pool)
+
+    def update_node_pool(self, request: wire.UpdateNodePoolRequest) -> wire.Operation:
+        """Change one group of attributes."""
+        place = _place(request)
+        cluster = self._cluster(place)
+        pool = self._pool(cluster, place)
+        group = changed_group(request)
+        wanted = clone(pool.wire)
+        apply_update(wanted, request, group, cluster.facts)
+        self._check_supply(cluster, place, wanted)
+        return self._change(cluster, pool, wanted, Kind.UPGRADE_NODES, rolls=group in ROLLING)
+
+    def set_node_pool_size(self, request: wire.SetNodePoolSizeRequest) -> wire.Operation:
+        """Nodes per zone; where an autoscaler owns the number, it goes on from there, within its bounds.
+
+        Source: hashicorp/terraform-provider-google#2901 and kubernetes-sigs/cluster-api-provider-gcp#1134, whose users
+        resize such pools.
+        """
+        place = _place(request)
+        cluster = self._cluster(place)
+        pool = self._pool(cluster, place)
+        check_size(request.node_count)
+        wanted = clone(pool.wire)
+        wanted.initial_node_count = request.node_count
+        pool.moved = False
+        self._check_supply(cluster, place, wanted)
+        return self._change(cluster, pool, wanted, Kind.SET_NODE_POOL_SIZE)
+
+    def set_node_pool_autoscaling(self, request: wire.SetNodePoolAutoscalingRequest) -> wire.Operation:
+        """Replace the autoscaling as a whole."""
+        place = _place(request)
+        return self._scale(self._cluster(place), place, request.autoscaling)
+
+    def _scale(self, cluster: Cluster, place: Place, scaling: wire.NodePoolAutoscaling) -> wire.Operation:
+        pool = self._pool(cluster, place)
+        check_autoscaling(scaling)
+        wanted = clone(pool.wire)
+        wanted.autoscaling = scaling
+        return self._change(cluster, pool, wanted, Kind.UPDATE_CLUSTER, work=run_note)
+
+    def set_node_pool_management(self, request: wire.SetNodePoolManagementRequest) -> wire.Operation:
+        """Replace the management as a whole; may run beside other operations."""
+        place = _place(request)
+        cluster = self._cluster(place)
+        pool = self._pool(cluster, place)
+        check_management(request.management, cluster.options.release_channel)
+        check_repair(pool.wire, request.management)
+        kind = Kind.SET_NODE_POOL_MANAGEMENT
+        require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
+        pool.wire.management = request.management
+        pool.touch()
+        operation = self._note(Operation.begin(pool_place(cluster, pool), kind, self.clock.now()))
+        operation.task = asyncio.create_task(self._settle(operation))
+        return operation.message(BASE)
+
+    async def _settle(self, operation: Operation) -> None:
+        await self.clock.sleep(self.pace.note_s)
+        operation.end(self.clock.now())
+
+    def delete_node_pool(self, request: wire.DeleteNodePoolRequest) -> wire.Operation:
+        """Delete a pool."""
+        place = _place(request)
+        cluster = self._cluster(place)
+        pool = self._pool(cluster, place)
+        require_room(self._running(cluster), place, Kind.DELETE_NODE_POOL, cluster.blocker(self.clock.now()))
+        failure = self._plan(cluster, place, Kind.DELETE_NODE_POOL, pool.wire)
+        pool.wire.status = PoolStatus.STOPPING
+        return self._start(cluster, pool, Kind.DELETE_NODE_POOL, run_delete, failure)
+
+    @staticmethod
+    def _pool(cluster: Cluster, place: Place) -> Pool:
+        found = cluster.pools.get(place.pool)
+        if found is None:
+            raise missing(place.pool_name)
+        return found
+
+    # Operations
+
+    def get_operation(self, request: wire.GetOperationRequest) -> wire.Operation:
+        """One operation."""
+        return self._operation(_place(request)).message(BASE)
+
+    def list_operations(self, request: wire.ListOperationsRequest) -> wire.ListOperationsResponse:
+        """Operations of a project, in one location or in all ("-")."""
+        place = _place(request)
+        found = [
+            operation.message(BASE)
+            for operation in self.operations.values()
+            if operation.place.project == place.project and place.location in {"-", operation.place.location}
+        ]
+        return wire.ListOperationsResponse(operations=found)
+
+    def cancel_operation(self, request: wire.CancelOperationRequest) -> empty_pb2.Empty:
+        """Cancel an upgrade; nothing else can be cancelled (the proto's comment on Operation.Type)."""
+        operation = self._operation(_place(request))
+        if operation.kind != Kind.UPGRADE_NODES or operation.status == OperationStatus.ABORTING:
+            raise blocked(f"Operation {operation.name} of type {operation.kind.name} cannot be cancelled.")
+        cluster = self._cluster(operation.place)
+        if operation.is_running:
+            job = Job(cluster, self._pool(cluster, operation.place), operation.place, operation, self.clock, self.pace)
+            operation.status = OperationStatus.ABORTING
+            task = asyncio.create_task(run_cancel(job))
+            task.add_done_callback(functools.partial(_end_if_broken, job))
+        return empty_pb2.Empty()
+
+    def _operation(self, place: Place) -> Operation:
+        found = self.operations.get(place.operation)
+        if found is None or (found.place.project, found.place.location) != (place.project, place.location):
+            raise missing(f"{place.parent}/operations/{place.operation}")
+        return found
+
+    def _running(self, cluster: Cluster) -> list[Operation]:
+        ours = cluster.place
+        return [
+            operation
+            for operation in self.operations.values()
+            if operation.is_running
+            and (operation.place.project, operation.place.location, operation.place.cluster)
+            == (ours.project, ours.location, ours.cluster)
+        ]
+
+    def _plan(self, cluster: Cluster, place: Place, kind: wire.Operation.Type, pool: wire.NodePool) -> Failure | None:
+        return planned_failure(self.faults.operation("gke", cluster.name, pool.name, kind.name), place, pool)
+
+    def _change(  # noqa: PLR0913 - the parts of one operation
+        self,
+        cluster: Cluster,
+        pool: Pool,
+        wanted: wire.NodePool,
+        kind: wire.Operation.Type,
+        *,
+        work: Callable[[Job], Coroutine[object, object, None]] = run_change,
+        rolls: bool = False,
+    ) -> wire.Operation:
+        place = pool_place(cluster, pool)
+        require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
+        failure = self._plan(cluster, place, kind, wanted)
+        if rolls:
+            surge = min(_surge(wanted), len(pool.all_nodes()))
+            failure = failure or self.quotas.late(place, wanted, surge)
+        before, pool.wire = pool.wire, wanted
+        wanted.status = PoolStatus.RECONCILING
+        self.complete_links(place, wanted)
+        pool.touch()
+        return self._start(cluster, pool, kind, work, failure, before=before, rolls=rolls)
+
+    @staticmethod
+    def complete_links(place: Place, pool: wire.NodePool) -> None:
+        """Write the instance groups of the pool's zones."""
+        pool.instance_group_urls = [
+            f"{_GROUPS}projects/{place.project}/zones/{zone}/instanceGroupManagers/{group_name(place, zone)}-grp"
+            for zone in pool.locations
+        ]
+
+    def _note(self, operation: Operation) -> Operation:
+        self.operations[operation.name] = operation
+        return operation
+
+    def _start(  # noqa: PLR0913 - the parts of one operation
+        self,
+        cluster: Cluster,
+        pool: Pool,
+        kind: wire.Operation.Type,
+        work: Callable[[Job], Coroutine[object, object, None]],
+        failure: Failure | None,
+        *,
+        before: wire.NodePool | None = None,
+        rolls: bool = False,
+    ) -> wire.Operation:
+        place = pool_place(cluster, pool)
+        operation = self._note(Operation.begin(place, kind, self.clock.now()))
+        job = Job(cluster, pool, place, operation, self.clock, self.pace, failure, before, rolls)
+        operation.task = asyncio.create_task(work(job))
+        operation.task.add_done_callback(functools.partial(_end_if_broken, job))
+        return operation.message(BASE)
+
+
+def _surge(pool: wire.NodePool) -> int:
+    """Machines that an upgrade makes beside the others: all of them in a blue-green one."""
+    settings = pool.upgrade_settings
+    return sum(count_per_zone(pool)) if settings.strategy == _BLUE_GREEN else settings.max_surge
+
+
+def cluster_key(project: str, location: str, name: str) -> str:
+    """Key of a cluster in the service, and its path below the Kubernetes port."""
+    return f"{project}/{location}/{name}".lower()
+
+
+def pool_place(cluster: Cluster, pool: Pool) -> Place:
+    """The name of a pool."""
+    return Place(cluster.place.project, cluster.place.location, cluster.place.cluster, pool.name)
+
+
+def _place(request: object) -> Place:
+    """The name a request is about, from `name` or `parent`, or from the old separate fields."""
+    given = str(getattr(request, "name", "") or getattr(request, "parent", ""))
+    if given:
+        return parse_name(given)
+    old = {key: str(getattr(request, field, "")) for key, field in _OLD_FIELDS.items()}
+    if not old["project"] or not old["location"]:
+        raise bad("Name or parent must be specified.")
+    return Place(**old)
+
+
+_OLD_FIELDS = {
+    "project": "project_id",
+    "location": "zone",
+    "cluster": "cluster_id",
+    "pool": "node_pool_id",
+    "operation": "operation_id",
+}
+
+
+def _end_if_broken(job: Job, task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOG.error("operation on %s broke", job.pool.name, exc_info=error)
+        job.broken(error)

@@ -1,0 +1,255 @@
+"""What the sandbox's own control API may do with the emulated GKE.
+
+Lives here: reading its documents, showing status, changes behind the user's back. Must not live here: its HTTP
+(`gpukube_sandbox.control`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from google.cloud import container_v1 as wire
+from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
+
+from gpukube_sandbox.gke.clusters import ClusterOptions
+from gpukube_sandbox.gke.lifecycle import seed_pool
+from gpukube_sandbox.gke.making import GkeRequest
+from gpukube_sandbox.gke.nodes import retouch_node
+from gpukube_sandbox.gke.pools import Pool, clone, count_per_zone
+from gpukube_sandbox.gke.quotas import ALL_REGIONS, NAMES
+from gpukube_sandbox.gke.references import things_of
+from gpukube_sandbox.gke.service import GkeService, pool_place
+from gpukube_sandbox.gke.wire.names import exists, is_zone, parse_name
+from gpukube_sandbox.shapes import Keys, WrongEntry, check_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube_sandbox.gke.clusters import Cluster
+    from gpukube_sandbox.gke.wire.answers import Json
+
+_OPTIONS = {
+    "cpuPool": ("cpu_pool", bool),
+    "releaseChannel": ("release_channel", str),
+    "zones": ("zones", list),
+    "autopilot": ("autopilot", bool),
+    "gpuQuota": ("gpu_quota", dict),
+    "acceleratorZones": ("accelerator_zones", dict),
+    "foreignPlugin": ("foreign_plugin", bool),
+    "reservations": ("reservations", dict),
+}
+_CLUSTER = Keys(
+    {"provider": str, "project": str, "location": str, "name": str}, {"kubernetesVersion": str, "options": dict}
+)
+_RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
+_THINGS = Keys(
+    {"project": str},
+    {
+        "serviceAccounts": [str],
+        "resources": [str],
+        "reservations": [_RESERVATION],
+        "region": str,
+        "quotas": Keys({}, dict.fromkeys(NAMES, int)),
+    },
+)
+_RESOURCE = re.compile(r"global/networks/[^/]+|regions/[^/]+/(subnetworks|resourcePolicies)/[^/]+")
+
+
+def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
+    """Let things of a project exist; gives those that did not yet, in words.
+
+    Args:
+        service: Where.
+        body: `{"project", "serviceAccounts"?: [email], "resources"?: [name within the project], "reservations"?:
+            [{"name", "zone"?, "machineType"?, "count"?}], "region"?, "quotas"?: {`quotas.NAMES`: GPUs in the region}}`.
+
+    Raises:
+        WrongEntry: An unknown or missing key, a value of the wrong type, or a zone that there is not.
+    """
+    check_entry(body, _THINGS)
+    _check_things(body)
+    known, made = service.known(str(body["project"])), []
+    for email in _list(body, "serviceAccounts"):
+        if email not in known.accounts:
+            known.accounts.add(email)
+            made.append(f"service account {email}")
+    for name in _list(body, "resources"):
+        if name not in known.resources:
+            known.resources.add(name)
+            made.append(name)
+    for given in _list(body, "reservations"):
+        name = given["name"]
+        if name not in known.reservations:
+            known.reservations[name] = {key: value for key, value in given.items() if key != "name"}
+            made.append(f"reservation {name}")
+    limits = body.get("quotas")
+    for name, limit in limits.items() if isinstance(limits, dict) else ():
+        if service.quotas.set(str(body["project"]), str(body.get("region", "")), name, limit):
+            made.append(f"quota {name} of {limit}")
+    return made
+
+
+def _check_things(body: Mapping[str, object]) -> None:
+    """Refuse things that Google Cloud does not have, before any of them is made."""
+    for at, name in enumerate(_list(body, "resources")):
+        if not _RESOURCE.fullmatch(name):
+            forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
+            raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+    limits = body.get("quotas")
+    if isinstance(limits, dict) and set(limits) - {ALL_REGIONS} and not body.get("region"):
+        raise WrongEntry("quotas of a region need its name: region is missing", "quotas")
+    for at, given in enumerate(_list(body, "reservations")):
+        if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
+            raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
+
+
+def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]:
+    """Let exist what the request of a pool names: `{"parent", "nodePool"}`; gives what did not yet, in words.
+
+    Raises:
+        KeyError: A key is missing.
+        ValueError: The pool is none.
+    """
+    message = wire.NodePool.pb()()
+    try:
+        json_format.ParseDict(request["nodePool"], message, ignore_unknown_fields=True)
+    except json_format.ParseError as error:
+        raise ValueError(str(error)) from error
+    needed = things_of(wire.NodePool.wrap(message), parse_name(str(request["parent"])))
+    return [made for things in needed for made in declare(service, things)]
+
+
+def _list(body: Mapping[str, object], key: str) -> list[Any]:
+    """A list that was checked."""
+    value = body.get(key)
+    return value if isinstance(value, list) else []
+
+
+def cluster_request(body: Json) -> GkeRequest:
+    """Read POST /_sandbox/clusters.
+
+    Raises:
+        ValueError: An unknown or missing key, an unknown option, or a value of the wrong type.
+    """
+    check_entry(body, _CLUSTER)
+    given, options = body.get("options"), dict[str, object]()
+    for name, value in given.items() if isinstance(given, dict) else ():
+        field, kind = _OPTIONS.get(name, ("", object))
+        if not field or not isinstance(value, kind):
+            message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"
+            raise ValueError(message)
+        options[field] = tuple(value) if isinstance(value, list) else value
+    return GkeRequest(
+        project=str(body["project"]),
+        location=str(body["location"]),
+        name=str(body["name"]),
+        kubernetes_version=str(body.get("kubernetesVersion") or ""),
+        options=ClusterOptions(**options),  # type: ignore[arg-type] # types were checked against _OPTIONS
+    )
+
+
+async def cluster_status(cluster: Cluster) -> Json:
+    """A cluster as the status shows it."""
+    pools = [
+        {
+            "name": pool.name,
+            "state": pool.wire.status.name,
+            "machineType": pool.wire.config.machine_type,
+            "count": sum(count_per_zone(pool.wire)),
+            "nodes": pool.all_nodes(),
+        }
+        for pool in cluster.pools.values()
+    ]
+    nodes = await cluster.kube.api.list("nodes")
+    ready = sum(
+        any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"].get("conditions") or ())
+        for node in nodes
+    )
+    return {
+        "provider": "gke",
+        "id": cluster.id,
+        "name": cluster.name,
+        "kubeUrl": cluster.kube_url,
+        "state": "RUNNING",
+        "readyNodes": ready,
+        "pools": pools,
+    }
+
+
+async def tamper_pool(
+    service: GkeService, cluster: Cluster, name: str, changes: Mapping[str, object], *, delete: bool
+) -> None:
+    """Delete a pool, or set wire fields of it at once and without any check.
+
+    Args:
+        service: Where its operations are.
+        cluster: Where it is.
+        name: Pool.
+        changes: Fields of NodePool in their JSON form, such as `{"config": {"labels": {"a": "b"}}}`; a map or a message
+            is merged, a list takes the place of the one that is there. `status` sets the state. Labels, taints and
+            count reach the nodes.
+        delete: Take the pool and its nodes away.
+
+    Raises:
+        KeyError: There is no such pool.
+        ValueError: A field that a NodePool has not.
+    """
+    pool = cluster.pools[name]
+    if delete:
+        await _stop_operations(service, cluster, pool)
+        del cluster.pools[name]
+        for node in pool.all_nodes():
+            await cluster.kube.remove_node(node)
+        return
+    before, after = pool.wire, clone(pool.wire)
+    _merge(after, changes)
+    pool.wire = after
+    pool.touch()
+    await _fit(cluster, pool, before)
+
+
+def _merge(pool: wire.NodePool, changes: Mapping[str, object]) -> None:
+    message = wire.NodePool.pb(pool)
+    current = json_format.MessageToDict(message)
+    try:
+        wanted = json_format.ParseDict(_merged(current, changes), type(message)())
+    except json_format.ParseError as error:
+        raise ValueError(str(error)) from error
+    message.CopyFrom(wanted)
+
+
+def _merged(before: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
+    found = dict(before)
+    for key, value in changes.items():
+        below = found.get(key)
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, dict) and isinstance(below, dict):
+            found[key] = _merged(below, value)
+        else:
+            found[key] = value
+    return found
+
+
+async def _fit(cluster: Cluster, pool: Pool, before: wire.NodePool) -> None:
+    wanted = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
+    for zone, names in pool.nodes.items():
+        while len(names) > wanted.get(zone, 0):
+            await cluster.kube.remove_node(names.pop())
+    for node in pool.all_nodes():
+        await retouch_node(cluster.kube, node, before, pool.wire)
+    await seed_pool(cluster, pool, pool_place(cluster, pool))
+
+
+async def _stop_operations(service: GkeService, cluster: Cluster, pool: Pool) -> None:
+    """What works on a pool that vanishes ends with it."""
+    place = pool_place(cluster, pool)
+    for operation in service.operations.values():
+        if operation.is_running and operation.place == place and operation.task is not None:
+            operation.task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await operation.task
+            operation.end(service.clock.now())

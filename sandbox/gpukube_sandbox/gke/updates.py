@@ -1,0 +1,206 @@
+"""What UpdateNodePool may change, and how.
+
+Lives here: which fields of the request belong together, and what they do to the pool. Must not live here: the work.
+
+Sources: UpdateNodePoolRequest of google.container.v1; GoogleCloudPlatform/magic-modules#18493 (GPUs, tried on a real
+cluster); docs: how-to/gpus. That one request holds one group of attributes is how gcloud and Terraform send it; the
+refusal of more is the sandbox's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+
+from gpukube_sandbox.gke.pools import accelerator_of
+from gpukube_sandbox.gke.provisioning import check_provisioning
+from gpukube_sandbox.gke.rules import (
+    check_accelerators,
+    check_config,
+    check_labels,
+    check_taints,
+    check_upgrade_settings,
+    check_version,
+    check_zones,
+)
+from gpukube_sandbox.gke.versions import full_node_version
+from gpukube_sandbox.gke.wire.answers import Refusal, bad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube_sandbox.gke.rules import ClusterFacts
+
+_GROUPS: dict[str, tuple[str, ...]] = {
+    "labels": ("labels",),
+    "taints": ("taints",),
+    "tags": ("tags",),
+    "resource_labels": ("resource_labels",),
+    "accelerators": ("accelerators",),
+    "machine": ("machine_type", "disk_type", "disk_size_gb", "boot_disk"),
+    "image": ("image_type", "node_version"),
+    "locations": ("locations",),
+    "upgrade_settings": ("upgrade_settings",),
+    "gvnic": ("gvnic",),
+    "fast_socket": ("fast_socket",),
+    "logging_config": ("logging_config",),
+    "kubelet_config": ("kubelet_config",),
+    "linux_node_config": ("linux_node_config",),
+    "taint_config": ("taint_config",),
+    "queued_provisioning": ("queued_provisioning",),
+    "max_run_duration": ("max_run_duration",),
+    "flex_start": ("flex_start",),
+    "consolidation_delay": ("consolidation_delay",),
+    "workload_metadata_config": ("workload_metadata_config",),
+    "node_network_config": ("node_network_config",),
+    "gcfs_config": ("gcfs_config",),
+    "confidential_nodes": ("confidential_nodes",),
+    "containerd_config": ("containerd_config",),
+    "windows_node_config": ("windows_node_config",),
+    "resource_manager_tags": ("resource_manager_tags",),
+    "storage_pools": ("storage_pools",),
+    "node_drain_config": ("node_drain_config",),
+    "maintenance_policy": ("maintenance_policy",),
+}
+ROLLING = frozenset(
+    {
+        "machine", "image", "accelerators", "resource_labels", "gvnic", "fast_socket", "kubelet_config",
+        "linux_node_config", "workload_metadata_config", "node_network_config", "gcfs_config", "confidential_nodes",
+        "containerd_config", "storage_pools",
+    }
+)  # fmt: skip
+"""Groups whose change replaces every machine.
+
+The proto says so of machine, disk, containerd and confidential nodes; gcloud's help of resource labels; NVIDIA/aicr of
+accelerators, where it may happen. For the others it is not documented, and the sandbox takes the worse case.
+"""
+
+
+def changed_group(request: wire.UpdateNodePoolRequest) -> str:
+    """The group of attributes that a request is about.
+
+    Raises:
+        Refusal: 400, none or more than one.
+    """
+    found = [group for group, names in _GROUPS.items() if any(name in request for name in names)]
+    if not found:  # the sentence, with more names, is seen in public Terraform runs
+        names = ", ".join(f"'{name}'" for group in _GROUPS.values() for name in group)
+        raise bad(f"At least one of [{names}] must be specified.")
+    if len(found) > 1:
+        raise bad(f"Only one group of attributes can be updated at a time; the request holds {', '.join(found)}.")
+    return found[0]
+
+
+def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group: str, facts: ClusterFacts) -> None:
+    """Change a copy of a pool.
+
+    Raises:
+        Refusal: 400, or 409 ABORTED for an etag that is not the pool's.
+    """
+    if request.etag and request.etag != pool.etag:
+        raise Refusal("ABORTED", f"Etag {request.etag!r} does not match the current etag of the node pool.")
+    change = _CHANGES.get(group)
+    if group == "image":
+        _change_image(pool, request, facts)
+    elif change is not None:
+        change(pool, request)
+    elif group in _OF_POOL:
+        setattr(pool, group, getattr(request, group))
+    else:
+        setattr(pool.config, group, getattr(request, group))
+    check_zones(pool, facts)
+    check_labels(dict(pool.config.labels))
+    check_taints(list(pool.config.taints))
+    check_version(pool.version, facts.version)
+    check_upgrade_settings(pool.upgrade_settings)
+    check_config(pool.config)
+    check_accelerators(pool.config, facts)
+    check_provisioning(pool, facts.version)
+
+
+def _change_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.config.labels = dict(request.labels.labels)
+
+
+def _change_taints(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    """The whole list, the taint that GKE added included; whether it would add it again is unconfirmed."""
+    pool.config.taints = list(request.taints.taints)
+
+
+def _change_tags(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.config.tags = list(request.tags.tags)
+
+
+def _change_resource_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    own = {key: value for key, value in pool.config.resource_labels.items() if key.startswith("goog-gke-")}
+    pool.config.resource_labels = own | dict(request.resource_labels.labels)
+
+
+def _change_image(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, facts: ClusterFacts) -> None:
+    pool.config.image_type = request.image_type.upper() or pool.config.image_type
+    pool.version = full_node_version(request.node_version, pool.version, facts.version)
+
+
+def _change_locations(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    pool.locations = list(request.locations)
+
+
+def _change_upgrade(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    """The message as a whole; what is left out of it is zero, but for the strategy."""
+    pool.upgrade_settings = request.upgrade_settings
+    if not int(pool.upgrade_settings.strategy):
+        pool.upgrade_settings.strategy = wire.NodePoolUpdateStrategy(wire.NodePoolUpdateStrategy.SURGE)
+
+
+def _change_network(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    """Whether nodes are private; ranges are for creation only (magic-modules, ForceNew of network_config)."""
+    sent = request.node_network_config
+    if sent.create_pod_range or sent.pod_range or sent.pod_ipv4_cidr_block:
+        raise bad("Pod ranges of a node pool cannot be changed.")
+    pool.network_config.enable_private_nodes = sent.enable_private_nodes
+
+
+def _change_accelerators(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    """Driver and sharing change in place; what GPUs there are does not, nor (unconfirmed) how they are cut."""
+    current = accelerator_of(pool)
+    wanted = request.accelerators[0]
+    if current is None or len(request.accelerators) > 1:
+        raise bad(f"Accelerator count: {wanted.accelerator_count} should not be updated.")
+    fields = (
+        ("type", current.accelerator_type, wanted.accelerator_type),
+        ("count", current.accelerator_count, wanted.accelerator_count),
+        ("GPU partition size", current.gpu_partition_size, wanted.gpu_partition_size),
+    )
+    for name, before, after in fields:
+        if before != after:  # the sentence for the count: GoogleCloudPlatform/magic-modules#18493
+            raise bad(f"Accelerator {name}: {after} should not be updated.")
+    driver = current.gpu_driver_installation_config
+    if "gpu_driver_installation_config" not in wanted:
+        wanted.gpu_driver_installation_config = driver
+    pool.config.accelerators = [wanted]
+
+
+def _change_machine(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    config = pool.config
+    config.machine_type = request.machine_type or config.machine_type
+    boot = request.boot_disk
+    config.disk_type = request.disk_type or boot.disk_type or config.disk_type
+    config.disk_size_gb = request.disk_size_gb or boot.size_gb or config.disk_size_gb
+    config.boot_disk.disk_type = config.disk_type
+    config.boot_disk.size_gb = config.disk_size_gb
+
+
+_CHANGES: dict[str, Callable[[wire.NodePool, wire.UpdateNodePoolRequest], None]] = {
+    "labels": _change_labels,
+    "taints": _change_taints,
+    "tags": _change_tags,
+    "resource_labels": _change_resource_labels,
+    "accelerators": _change_accelerators,
+    "machine": _change_machine,
+    "locations": _change_locations,
+    "upgrade_settings": _change_upgrade,
+    "node_network_config": _change_network,
+}
+"""Group -> what it does; any other is a field of the pool or of the node config, taken as it is."""
+_OF_POOL = frozenset({"queued_provisioning", "node_drain_config", "maintenance_policy"})

@@ -1,0 +1,124 @@
+"""The calls of ClusterManager, each with its messages and its form over REST.
+
+Lives here: the table, and the way from a REST path to a request. Must not live here: sockets, what a call does.
+
+Source: the HTTP annotations of google/container/v1/cluster_service.proto.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+
+from gpukube_sandbox.gke.wire.answers import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube_sandbox.gke.service import GkeService
+
+_LOG = logging.getLogger(__name__)
+
+SERVICE = "google.container.v1.ClusterManager"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call.
+
+    Attributes:
+        name: As the service definition has it.
+        request: Type of its request.
+        verb: HTTP method.
+        below: Path after the name; its `name` or `parent` is before it.
+        kind: What the name is of: "location", "cluster", "pool" or "operation".
+        field: "name" or "parent".
+    """
+
+    name: str
+    request: type
+    verb: str
+    kind: str
+    below: str = ""
+    field: str = "name"
+    body: bool = False
+
+    @property
+    def method(self) -> str:
+        """Name of the service's method."""
+        return re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
+
+    def answer(self, service: GkeService, request: object) -> object:
+        """Let the service do it.
+
+        Raises:
+            Refusal: It does not.
+        """
+        handler: Callable[[object], object] = getattr(service, self.method)
+        return handler(request)
+
+    def guarded_answer(self, service: GkeService, request: object) -> object:
+        """As `answer`; a mistake of the sandbox itself is INTERNAL.
+
+        Raises:
+            Refusal: As above.
+        """
+        try:
+            service.take_token(request)
+            return self.answer(service, request)
+        except Refusal:
+            raise
+        except Exception as error:
+            _LOG.exception("%s broke", self.name)
+            raise Refusal("INTERNAL", "Internal error encountered.") from error
+
+    def path(self, request: object) -> str:
+        """The path over REST, for the log; empty parts where the old fields were used."""
+        return f"/v1/{getattr(request, self.field)}{self.below}"
+
+
+CALLS = (
+    Call("ListClusters", wire.ListClustersRequest, "GET", "location", "/clusters", "parent"),
+    Call("GetCluster", wire.GetClusterRequest, "GET", "cluster"),
+    Call("UpdateCluster", wire.UpdateClusterRequest, "PUT", "cluster", body=True),
+    Call("ListNodePools", wire.ListNodePoolsRequest, "GET", "cluster", "/nodePools", "parent"),
+    Call("GetNodePool", wire.GetNodePoolRequest, "GET", "pool"),
+    Call("CreateNodePool", wire.CreateNodePoolRequest, "POST", "cluster", "/nodePools", "parent", body=True),
+    Call("UpdateNodePool", wire.UpdateNodePoolRequest, "PUT", "pool", body=True),
+    Call("DeleteNodePool", wire.DeleteNodePoolRequest, "DELETE", "pool"),
+    Call("SetNodePoolSize", wire.SetNodePoolSizeRequest, "POST", "pool", ":setSize", body=True),
+    Call("SetNodePoolAutoscaling", wire.SetNodePoolAutoscalingRequest, "POST", "pool", ":setAutoscaling", body=True),
+    Call("SetNodePoolManagement", wire.SetNodePoolManagementRequest, "POST", "pool", ":setManagement", body=True),
+    Call("GetOperation", wire.GetOperationRequest, "GET", "operation"),
+    Call("ListOperations", wire.ListOperationsRequest, "GET", "location", "/operations", "parent"),
+    Call("CancelOperation", wire.CancelOperationRequest, "POST", "operation", ":cancel", body=True),
+    Call("GetServerConfig", wire.GetServerConfigRequest, "GET", "location", "/serverConfig"),
+)
+
+_LOCATION = r"projects/[^/:]+/(?:locations|zones)/[^/:]+"
+_NAMES = {
+    "location": _LOCATION,
+    "cluster": rf"{_LOCATION}/clusters/[^/:]+",
+    "pool": rf"{_LOCATION}/clusters/[^/:]+/nodePools/[^/:]+",
+    "operation": rf"{_LOCATION}/operations/[^/:]+",
+}
+_PATTERNS = [(call, re.compile(rf"/v1/(?P<name>{_NAMES[call.kind]}){re.escape(call.below)}")) for call in CALLS]
+
+
+def find_call(verb: str, path: str) -> tuple[Call, str]:
+    """The call behind a REST request, and the name that is in its path; old paths with zones/ are as good.
+
+    Raises:
+        Refusal: 501, GKE may have it, but the sandbox does not; 404, no Google API has it.
+    """
+    for call, pattern in _PATTERNS:
+        found = pattern.fullmatch(path)
+        if found and call.verb == verb:
+            return call, found["name"]
+    if path.startswith(("/v1/projects/", "/v1beta1/projects/")):
+        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {verb} {path}.")
+    raise Refusal("NOT_FOUND", f"The requested URL {path} was not found on this server.")

@@ -1,0 +1,208 @@
+"""The way into the emulated GKE, which is loaded when somebody first comes.
+
+Lives here: loading it, and both transports. Must not live here: what it does. Nothing of google is imported by this
+module itself: google-cloud-container is wanted only where GKE is used, and takes 400 ms to load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from gpukube_sandbox.gke.market import answer_market, is_market, is_quota
+from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.contexts import add_context
+from gpukube_sandbox.gke.wire.tokens import check_authorization, write_credentials
+from gpukube_sandbox.gke.wire.tunnel import Tunnel
+from gpukube_sandbox.guard import ACCESS_TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.faults import FaultBook
+    from gpukube_sandbox.gke.clusters import Cluster
+    from gpukube_sandbox.gke.service import GkeService
+    from gpukube_sandbox.gke.wire.answers import Json
+    from gpukube_sandbox.gke.wire.rpc import RpcServer
+    from gpukube_sandbox.permits import PermitBook
+    from gpukube_sandbox.traffic import RequestLog
+
+_TOKEN_PATH = "/token"  # noqa: S105 - a path
+_LIFETIME_S = 3600
+
+
+class GkeDoor:
+    """GKE of one sandbox.
+
+    Args:
+        clock: The sandbox's time.
+        faults: What shall go wrong.
+        log: Where requests are noted.
+        permits: What may be done, for calls over gRPC.
+    """
+
+    def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog, permits: PermitBook) -> None:
+        self._permits = permits
+        self._clock = clock
+        self._faults = faults
+        self._log = log
+        self._service: GkeService | None = None
+        self._rest: ASGIApp | None = None
+        self._rpc: RpcServer | None = None
+        self._rpc_port = 0
+        self._starting = asyncio.Lock()
+        self._credentials: tuple[Path, str] | None = None
+        self.tunnel = Tunnel(self._start_rpc)
+
+    def service(self) -> GkeService:
+        """The service, loaded now if it was not.
+
+        Raises:
+            ModuleNotFoundError: google-cloud-container is not installed.
+        """
+        if self._service is None:
+            try:
+                from gpukube_sandbox.gke.service import GkeService  # noqa: PLC0415 - loads google-cloud-container
+            except ImportError as error:
+                message = f"{error.name} is not installed; GKE in the sandbox needs google-cloud-container"
+                raise ModuleNotFoundError(message, name=error.name) from error
+            self._service = GkeService(self._clock, self._faults)
+            if self._credentials:
+                write_credentials(*self._credentials)
+        return self._service
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether somebody has come."""
+        return self._service is not None
+
+    @property
+    def clusters(self) -> dict[str, Cluster]:
+        """Clusters there are, by key; nothing is loaded to say that there are none."""
+        return self._service.clusters if self._service else {}
+
+    async def status(self) -> list[Json]:
+        """All clusters as the control API shows them."""
+        if not self.clusters:
+            return []
+        from gpukube_sandbox.gke.steering import cluster_status  # noqa: PLC0415 - loads google-cloud-container
+
+        return [await cluster_status(cluster) for cluster in self.clusters.values()]
+
+    def named(self, name: str) -> list[Cluster]:
+        """Clusters of a name or a whole resource name; all of them for ""."""
+        return [cluster for cluster in self.clusters.values() if name in {"", cluster.name, cluster.id}]
+
+    def projects(self) -> list[str]:
+        """Projects that have a cluster."""
+        return sorted({cluster.place.project for cluster in self.clusters.values()})
+
+    def add_contexts(self, document: Json) -> None:
+        """Add a context per cluster to a kubeconfig, called as `gcloud container clusters get-credentials` does."""
+        for cluster in self.clusters.values():
+            add_context(document, cluster)
+
+    async def tamper(self, cluster: Cluster, pool: str, changes: Json, *, delete: bool) -> None:
+        """Change a pool behind the user's back (`steering.tamper_pool`)."""
+        from gpukube_sandbox.gke.steering import tamper_pool  # noqa: PLC0415 - loads google-cloud-container
+
+        await tamper_pool(self.service(), cluster, pool, changes, delete=delete)
+
+    def set_pace(self, pace: Mapping[str, float]) -> None:
+        """Set durations of `lifecycle.Pace`, in sandbox seconds.
+
+        Raises:
+            ValueError: There is no such duration.
+        """
+        for name, seconds in pace.items():
+            if not hasattr(self.service().pace, name):
+                message = f"no pace {name!r}"
+                raise ValueError(message)
+            setattr(self.service().pace, name, seconds)
+
+    async def reset(self) -> None:
+        """Wipe clusters and operations."""
+        if self._service is not None:
+            await self._service.reset()
+
+    async def stop(self) -> None:
+        """Close the gRPC port."""
+        await self.tunnel.stop()
+        if self._rpc is not None:
+            await self._rpc.stop()
+
+    async def _start_rpc(self) -> int:
+        async with self._starting:
+            if self._rpc is None:
+                try:
+                    self.service()
+                except ModuleNotFoundError as error:
+                    raise ConnectionRefusedError(str(error)) from error
+                from gpukube_sandbox.gke.wire.rpc import RpcServer  # noqa: PLC0415 - loads grpc
+
+                self._rpc = RpcServer(self.service, self._log, self._faults, self._permits, self.tunnel.cut)
+                self._rpc_port = await self._rpc.start()
+        return self._rpc_port
+
+    async def rest(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI: the REST form, and the endpoint that changes an assertion for the dummy token."""
+        if scope["path"] == _TOKEN_PATH:
+            await _answer_token(scope, receive, send)
+            return
+        if is_quota(scope["path"]):
+            await self._answer_quotas(scope, receive, send)
+            return
+        if is_market(scope["path"]):
+            await _answer_market(scope, receive, send)
+            return
+        if self._rest is None:
+            try:
+                self.service()
+            except ModuleNotFoundError as error:
+                refusal = Refusal("UNIMPLEMENTED", str(error))
+                await JSONResponse(refusal.body(), refusal.status)(scope, receive, send)
+                return
+            from gpukube_sandbox.gke.wire.rest import RestApp  # noqa: PLC0415 - loads google-cloud-container
+
+            self._rest = RestApp(self.service)
+        await self._rest(scope, receive, send)
+
+    async def _answer_quotas(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What other services than GKE have of quotas."""
+        request = Request(scope, receive)
+        try:
+            check_authorization(request.headers.get("authorization"))
+            quotas = self.service().quotas
+            answer, status = quotas.answer(request.url.path, request.query_params, self._clock.now()), 200
+        except Refusal as refusal:
+            answer, status = refusal.body(), refusal.status
+        await JSONResponse(answer, status)(scope, receive, send)
+
+    def prepare(self, directory: Path, url: str) -> None:
+        """Have the dummy credentials written that lead here, once GKE is used: their key takes time to make."""
+        self._credentials = (directory, url + _TOKEN_PATH)
+
+
+async def _answer_token(scope: Scope, receive: Receive, send: Send) -> None:
+    """Any assertion gives the dummy token; what was sent is not looked at and not kept."""
+    await Request(scope, receive).body()
+    body: Json = {"access_token": ACCESS_TOKEN, "expires_in": _LIFETIME_S, "token_type": "Bearer"}
+    await JSONResponse(body)(scope, receive, send)
+
+
+async def _answer_market(scope: Scope, receive: Receive, send: Send) -> None:
+    """What other services than GKE say of machines and prices."""
+    request = Request(scope, receive)
+    try:
+        check_authorization(request.headers.get("authorization"))
+        answer, status = answer_market(request.method, request.url.path, request.query_params), 200
+    except Refusal as refusal:
+        answer, status = refusal.body(), refusal.status
+    await JSONResponse(answer, status)(scope, receive, send)

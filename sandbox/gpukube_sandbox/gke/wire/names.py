@@ -1,0 +1,80 @@
+"""Resource names of google.container.v1, the old form of separate fields included.
+
+Lives here: reading and writing them. Must not live here: looking anything up.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpukube_sandbox.gke.wire.answers import bad
+
+_NAME = re.compile(
+    r"projects/(?P<project>[^/]+)/(?:locations|zones)/(?P<location>[^/]+)"
+    r"(?:/clusters/(?P<cluster>[^/]+)(?:/nodePools/(?P<pool>[^/]+))?|/operations/(?P<operation>[^/]+))?"
+)
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
+_LETTERS = {"us-central1": "abcf", "us-east1": "bcd", "europe-west1": "bcd"}
+"""Region -> letters of its zones, where they are not a, b and c (docs: compute/docs/regions-zones)."""
+_AI_ZONES = frozenset({"us-central1-ai1a", "us-south1-ai1b"})
+"""Docs: compute/docs/regions-zones/ai-zones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The parts of a name; those that are not in it are empty."""
+
+    project: str
+    location: str
+    cluster: str = ""
+    pool: str = ""
+    operation: str = ""
+
+    @property
+    def parent(self) -> str:
+        """Name of the location."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+    @property
+    def cluster_name(self) -> str:
+        """Name of the cluster."""
+        return f"{self.parent}/clusters/{self.cluster}"
+
+    @property
+    def pool_name(self) -> str:
+        """Name of the node pool."""
+        return f"{self.cluster_name}/nodePools/{self.pool}"
+
+
+def parse_name(name: str) -> Place:
+    """Read a resource name.
+
+    Raises:
+        Refusal: 400, it is none (the sentence is unconfirmed).
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise bad(f"Invalid resource name {name!r}.")
+    parts = {key: value or "" for key, value in found.groupdict().items()}
+    return Place(**parts)
+
+
+def is_zone(location: str) -> bool:
+    """Whether a location is a zone, "us-central1-a" or "us-central1-ai1a", and not a region."""
+    return _ZONE.fullmatch(location) is not None
+
+
+def zones_of(region: str) -> list[str]:
+    """The zones of a region, without its AI zones."""
+    return [f"{region}-{letter}" for letter in _LETTERS.get(region, "abc")]
+
+
+def exists(zone: str) -> bool:
+    """Whether there is such a zone; that a region exists is taken for granted."""
+    return zone in zones_of(region_of(zone)) or zone in _AI_ZONES
+
+
+def region_of(location: str) -> str:
+    """The region of a zone; a region is its own."""
+    return location.rpartition("-")[0] if is_zone(location) else location

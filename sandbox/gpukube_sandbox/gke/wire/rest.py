@@ -1,0 +1,101 @@
+"""ClusterManager over HTTP: JSON as protobuf writes it.
+
+Lives here: paths, queries and bodies to calls of the service, and back. Must not live here: rules or state.
+
+gcloud asks for names of enums, the Python client (`$alt=json;enum-encoding=int`) for numbers; a body may have either.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad
+from gpukube_sandbox.gke.wire.calls import Call, find_call
+from gpukube_sandbox.gke.wire.tokens import check_authorization
+from gpukube_sandbox.gke.wire.violations import check_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import Receive, Scope, Send
+
+    from gpukube_sandbox.gke.service import GkeService
+
+
+class RestApp:
+    """The ASGI application.
+
+    Args:
+        service: Gives the service, which a reset may change.
+    """
+
+    def __init__(self, service: Callable[[], GkeService]) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except Refusal as refusal:
+            response = _json(refusal.body(), refusal.status)
+        else:
+            response = _json(answer, 200)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Json:
+        check_authorization(request.headers.get("authorization"))
+        call, name = find_call(request.method, request.url.path)
+        message = _read(call, name, await request.body())
+        answer = call.guarded_answer(self._service(), message)
+        return _as_json(answer, numbers="enum-encoding=int" in request.query_params.get("$alt", ""))
+
+
+def _read(call: Call, name: str, body: bytes) -> object:
+    """The request of a call; what the body holds of a name gives way to the path.
+
+    Raises:
+        Refusal: 400, no JSON, an unknown field or a value that does not fit.
+    """
+    message = call.request.pb()()  # type: ignore[attr-defined] # proto-plus classes have no common typed base
+    if call.body and body:
+        sent = _object(body)
+        check_fields(sent, message.DESCRIPTOR)
+        try:
+            json_format.ParseDict(sent, message)
+        except json_format.ParseError as error:
+            raise bad(f"Invalid JSON payload received. {error}") from error
+    setattr(message, call.field, name)
+    request: object = call.request.wrap(message)  # type: ignore[attr-defined] # as above
+    return request
+
+
+def _object(body: bytes) -> Json:
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        raise bad(f"Invalid JSON payload received. {error}") from error
+    if not isinstance(found, dict):
+        raise bad("Invalid JSON payload received. Root element must be a message.")
+    return found
+
+
+def request_json(message: object) -> Json:
+    """A message as the log shows it."""
+    return _as_json(message, numbers=False)
+
+
+def _as_json(message: object, *, numbers: bool) -> Json:
+    pb = getattr(type(message), "pb", None)  # an Empty is a bare message
+    raw = pb(message) if pb else message
+    found: Json = json_format.MessageToDict(raw, use_integers_for_enums=numbers)
+    return found
+
+
+def _json(body: Json, status: int) -> Response:
+    return Response(json.dumps(body), status, media_type="application/json; charset=UTF-8")

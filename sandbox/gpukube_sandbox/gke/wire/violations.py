@@ -1,0 +1,66 @@
+"""What is wrong with a JSON body, in the words of Google's front end and with the field of each mistake.
+
+Lives here: unknown fields and values that an enum does not have. Must not live here: rules of GKE.
+
+The forms are seen in router-for-me/CLIProxyAPI#1531 (unknown name below the root), decolua/9router#1876 (at the root,
+where the violation has no field) and rancher/dashboard#11293 (a value of an enum).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.gke.wire.answers import Json, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor  # type: ignore[import-untyped] # ships no types
+
+_WELL_KNOWN = "google.protobuf."
+
+
+def check_fields(body: Json, kind: Descriptor) -> None:
+    """Refuse a body that does not fit its message.
+
+    Raises:
+        Refusal: 400 with all mistakes, one a line, and a google.rpc.BadRequest.
+    """
+    found = list(_violations(body, kind, ""))
+    if found:
+        details: Json = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}
+        raise Refusal("INVALID_ARGUMENT", "\n".join(entry["description"] for entry in found), [details])
+
+
+def _violations(value: Json, kind: Descriptor, path: str) -> Iterator[dict[str, str]]:
+    fields: dict[str, FieldDescriptor] = {}
+    for field in kind.fields:
+        fields[field.json_name] = fields[field.name] = field
+    for key, item in value.items():
+        if key in fields:
+            field = fields[key]
+            yield from _in_field(item, field, f"{path}.{field.name}" if path else field.name)
+        else:
+            place = f" at '{path}'" if path else ""
+            yield _violation(path, f'Invalid JSON payload received. Unknown name "{key}"{place}: Cannot find field.')
+
+
+def _in_field(value: object, field: FieldDescriptor, path: str) -> Iterator[dict[str, str]]:
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _in_field(item, field, f"{path}[{at}]")
+    elif field.enum_type is not None and isinstance(value, str) and value not in field.enum_type.values_by_name:
+        text = f"Invalid value at '{path}' (type.googleapis.com/{field.enum_type.full_name}), \"{value}\""
+        yield _violation(path, text)
+    elif isinstance(value, dict) and _has_own_fields(field):
+        yield from _violations(value, field.message_type, path)
+
+
+def _has_own_fields(field: FieldDescriptor) -> bool:
+    """Not a map, whose keys are the user's, and none of the types that JSON writes in a way of their own."""
+    kind = field.message_type
+    return kind is not None and not kind.GetOptions().map_entry and not kind.full_name.startswith(_WELL_KNOWN)
+
+
+def _violation(path: str, text: str) -> dict[str, str]:
+    return {"field": path, "description": text} if path else {"description": text}

@@ -1,0 +1,115 @@
+"""What a scale-up of a group would bring, and what stands in its way.
+
+Lives here: template nodes, packing pending pods on them, reasons; pure. Must not live here: time, back-off, the API
+(`scaler`).
+
+Source: kubernetes-sigs/cluster-autoscaler pkg/core/scaleup/orchestrator, pkg/estimator/binpacking_estimator.go.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.controllers.daemonsets import should_run
+from gpukube_sandbox.kube.controllers.scheduling import allocatable_of
+from gpukube_sandbox.kube.scheduler.filters import Judge
+from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
+from gpukube_sandbox.kube.store.objects import name_of, spec, status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube_sandbox.kube.autoscaler.groups import Group
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+GPU = "nvidia.com/gpu"
+_ITS_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"})
+_TEMPORARY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", *_ITS_TAINTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One group's offer.
+
+    Attributes:
+        count: Nodes it would add.
+        pods: Pods that would fit on them.
+        gpus: GPUs that a node has; of equal offers the one without idle GPUs is taken.
+    """
+
+    group: Group
+    count: int
+    pods: list[JsonObject] = field(default_factory=list)
+    gpus: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """Most pods, fewest GPUs, fewest nodes first. Which of equal ones a real expander takes is chance or price."""
+        return -len(self.pods), self.gpus * self.count, self.count, self.group.name
+
+
+def cleaned(node: JsonObject) -> JsonObject:
+    """Make a template of a living node: without what is true of that node alone."""
+    taints = [taint for taint in spec(node).get("taints") or () if taint["key"] not in _TEMPORARY]
+    return {**node, "spec": {"taints": taints}}
+
+
+def fresh_node(template: JsonObject, name: str, daemonsets: Iterable[JsonObject]) -> NodeView:
+    """Make one more node of a template, with the daemon pods that would come first."""
+    node = copy.copy(template)
+    marks = {**template["metadata"]["labels"], "kubernetes.io/hostname": name}
+    node["metadata"] = {"name": name, "labels": marks}
+    view = NodeView(node, room=allocatable_of(node))
+    for daemonset in daemonsets:
+        body = spec(daemonset)["template"]
+        if should_run(body["spec"], node)[0]:
+            namespace = daemonset["metadata"]["namespace"]
+            view.take({"metadata": {**(body.get("metadata") or {}), "namespace": namespace}, "spec": body["spec"]})
+    return view
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Packs pending pods on new nodes.
+
+    Attributes:
+        snapshot: The cluster with the nodes that are on their way.
+        version: Minor version of Kubernetes, for the words of reasons.
+        daemonsets: Whose pods come to every new node they fit.
+    """
+
+    snapshot: Snapshot
+    version: tuple[int, int]
+    daemonsets: list[JsonObject]
+
+    def reasons(self, pod: JsonObject, template: JsonObject) -> tuple[str, ...]:
+        """Say why a pod would not even fit on an empty node of a group."""
+        return self._reasons(pod, fresh_node(template, f"template-{name_of(template)}", self.daemonsets))
+
+    def _reasons(self, pod: JsonObject, view: NodeView) -> tuple[str, ...]:
+        verdict = Judge(pod, self.snapshot.replaced(view), self.version).judge(view)
+        return verdict.reasons if verdict else ()
+
+    def offer(self, group: Group, template: JsonObject, pods: list[JsonObject], room: int) -> Option:
+        """Work out how many new nodes, of `room` at most, would take how many of the pods."""
+        packed: list[JsonObject] = []
+        left, count = list(pods), 0
+        before = self.snapshot
+        while left and count < room:
+            view = fresh_node(template, f"{group.name}-new-{count}", self.daemonsets)
+            taken = []
+            for pod in left:
+                if not self._reasons(pod, view):
+                    view.take(pod)
+                    taken.append(pod)
+            if not taken:
+                break
+            self.snapshot = self.snapshot.replaced(view)
+            packed += taken
+            left = [pod for pod in left if not any(pod is other for other in taken)]
+            count += 1
+        self.snapshot = before
+        gpus = int((status(template).get("allocatable") or {}).get(GPU, 0))
+        return Option(group, count, packed, gpus)

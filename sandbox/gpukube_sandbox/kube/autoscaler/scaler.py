@@ -1,0 +1,328 @@
+"""The autoscaler of one cluster: it looks at pending pods and idle nodes, and has the cloud add or take machines.
+
+Lives here: when to grow and shrink which group, back-off, events. Must not live here: packing (`estimating`), clouds.
+
+Source: kubernetes-sigs/cluster-autoscaler pkg/core (static_autoscaler, scaleup, scaledown), pkg/clusterstate,
+pkg/processors/status/eventing_scale_up_processor.go; kubernetes/autoscaler cluster-autoscaler/FAQ.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, cleaned, fresh_node
+from gpukube_sandbox.kube.controllers.events import Recorder
+from gpukube_sandbox.kube.controllers.scheduling import allocatable_of, is_ready, pod_requests
+from gpukube_sandbox.kube.scheduler.filters import Judge
+from gpukube_sandbox.kube.scheduler.snapshot import Snapshot, take_snapshot
+from gpukube_sandbox.kube.scheduler.verdicts import place
+from gpukube_sandbox.kube.store.eviction import covers
+from gpukube_sandbox.kube.store.objects import annotations_of, labels, meta, name_of, namespace_of, spec, status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.kube.autoscaler.groups import Group, Groups, Profile
+    from gpukube_sandbox.kube.scheduler.snapshot import NodeView
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+SCAN_S = 10.0
+FASTEST = 600.0
+"""Sandbox seconds per wall second from which on idle nodes stay: ten idle minutes would pass before anybody looks."""
+_BACK_OFF_S = 300.0
+_LONGEST_BACK_OFF_S = 1800.0
+_IDLE_BELOW = 0.5
+_MOST_UNREADY, _MOST_UNREADY_SHARE = 3, 0.45
+_DELETED = "ToBeDeletedByClusterAutoscaler"
+_STAYS = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+_AT_MOST, _BACKS_OFF = "max node group size reached", "in backoff after failed scale-up"
+
+
+class Autoscaler:
+    """Lets the groups of a cluster follow its pods.
+
+    Args:
+        api: The cluster's API.
+        clock: The sandbox's time.
+        groups: What the cloud offers.
+        version: Minor version of Kubernetes.
+        begin: Starts work that goes on beside: the growth of a group.
+    """
+
+    watches = ("pods", "nodes")
+
+    def __init__(
+        self,
+        api: ObjectApi,
+        clock: Clock,
+        groups: Groups,
+        version: tuple[int, int],
+        begin: Callable[[str, Coroutine[None, None, None]], None],
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._groups = groups
+        self._version = version
+        self._begin = begin
+        self._events = Recorder(api, clock, "cluster-autoscaler")
+        self._scanned = self._added = -1e9
+        self._growths = itertools.count(1)
+        self._growing = 0
+        self._seen: dict[str, JsonObject] = {}
+        self._blocked: dict[str, tuple[float, float]] = {}
+        self._idle: dict[str, float] = {}
+        self._told: dict[str, str] = {}
+
+    async def reconcile(self) -> float | None:
+        """Look once every ten seconds, while there is something to look at; gives the time of the next look."""
+        groups = {group.name: group for group in self._groups.listed()}
+        profile = await self._groups.profile() if groups else None
+        if profile is None:
+            return None
+        now = self._clock.now()
+        if now < self._scanned + SCAN_S:
+            return self._scanned + SCAN_S
+        self._scanned = now
+        nodes = {name_of(node): node for node in await self._api.list("nodes")}
+        pods = await self._api.list("pods")
+        ready = {name: node for name, node in nodes.items() if _can_work(node, profile)}
+        for group in groups.values():
+            seen = next((ready[name] for name in group.nodes if name in ready), None)
+            if seen:
+                self._seen[group.name] = cleaned(seen)
+        since = now - profile.provision_s
+        unready = {name for name, node in nodes.items() if name not in ready and _created(node) < since}
+        due = [now + SCAN_S] if self._growing else []
+        if len(unready) <= max(_MOST_UNREADY, len(nodes) * _MOST_UNREADY_SHARE):
+            due += await self._scale_up(groups, ready, unready, pods)
+        due += await self._scale_down(groups, nodes, pods, profile)
+        return min(due, default=None)
+
+    # up
+
+    async def _scale_up(
+        self, groups: dict[str, Group], ready: dict[str, JsonObject], unready: set[str], pods: list[JsonObject]
+    ) -> list[float]:
+        waiting = [pod for pod in pods if _is_stuck(pod)]
+        self._told = {uid: text for uid, text in self._told.items() if uid in {meta(pod)["uid"] for pod in waiting}}
+        if not waiting:
+            return []
+        daemonsets = await self._api.list("daemonsets")
+        snapshot = take_snapshot(ready.values(), pods, await self._api.list("namespaces"))
+        for group in groups.values():
+            coming = [name for name in group.nodes if name not in ready and name not in unready]
+            for number in range(len(coming) + max(0, group.target - len(group.nodes))):
+                view = fresh_node(self._template(group), f"{group.name}-upcoming-{number}", daemonsets)
+                snapshot.nodes[view.name] = view
+        left = [pod for pod in waiting if not self._fits(pod, snapshot)]
+        if not left:
+            return []
+        estimator = Estimator(snapshot, self._version, daemonsets)
+        offers = [
+            estimator.offer(group, self._template(group), left, self._room(group, groups)) for group in groups.values()
+        ]
+        useful = sorted((offer for offer in offers if offer.pods), key=lambda offer: offer.rank)
+        if useful:
+            await self._take(useful[0], groups)
+        for pod in left:
+            if not any(pod is other for offer in useful for other in offer.pods):
+                await self._explain(pod, groups, estimator)
+        blocked = [until for until, _ in self._blocked.values() if until > self._clock.now()]
+        return [self._clock.now() + SCAN_S] if useful else blocked
+
+    def _fits(self, pod: JsonObject, snapshot: Snapshot) -> bool:
+        """Put the pod on a node that is there or comes, if it fits one; the scheduler will do so."""
+        found = place(pod, snapshot, self._version).nodes
+        if found:
+            snapshot.nodes[found[0]].take(pod)
+        return bool(found)
+
+    def _template(self, group: Group) -> JsonObject:
+        """A node of the group as one has been seen; before the first, as the cloud describes it."""
+        return self._seen.get(group.name) or self._groups.imagined(group.name)
+
+    def _room(self, group: Group, groups: dict[str, Group]) -> int:
+        """Nodes the group may still get; the groups of a pool that are balanced are filled together."""
+        if self._is_blocked(group):
+            return 0
+        alike = [other for other in groups.values() if other.pool == group.pool] if group.balanced else [group]
+        return sum(max(0, other.high - other.size) for other in alike if not self._is_blocked(other))
+
+    def _is_blocked(self, group: Group) -> bool:
+        return self._blocked.get(group.name, (0.0, 0.0))[0] > self._clock.now()
+
+    async def _take(self, offer: Option, groups: dict[str, Group]) -> None:
+        shares: Counter[str] = Counter()
+        alike = [offer.group]
+        if offer.group.balanced:
+            alike = [other for other in groups.values() if other.pool == offer.group.pool]
+        for _ in range(offer.count):
+            free = [one for one in alike if one.size + shares[one.name] < one.high and not self._is_blocked(one)]
+            if free:
+                shares[min(free, key=lambda one: (one.size + shares[one.name], one.name)).name] += 1
+        told = " ".join(
+            f"{{{name} {groups[name].size}->{groups[name].size + count} (max: {groups[name].high})}}"
+            for name, count in sorted(shares.items())
+        )
+        for pod in offer.pods:
+            await self._events.tell("pods", pod, "TriggeredScaleUp", f"pod triggered scale-up: [{told}]")
+        self._added = self._clock.now()
+        for name, count in shares.items():
+            self._begin(f"boot/{name} {next(self._growths)}", self._grow(groups[name], count, offer.pods))
+
+    async def _grow(self, group: Group, count: int, pods: list[JsonObject]) -> None:
+        self._growing += 1
+        try:
+            failure = await self._groups.grow(group.name, count)
+        finally:
+            self._growing -= 1
+        if not failure:
+            self._blocked.pop(group.name, None)
+            return
+        _, pause = self._blocked.get(group.name, (0.0, _BACK_OFF_S / 2))
+        pause = min(pause * 2, _LONGEST_BACK_OFF_S)
+        self._blocked[group.name] = self._clock.now() + pause, pause
+        await self._tell_failure(group, failure, pods)
+
+    async def _tell_failure(self, group: Group, failure: str, pods: list[JsonObject]) -> None:
+        profile = await self._groups.profile()
+        if profile and profile.tells_pods:
+            message = (
+                f"Node scale up in zones {group.zone} associated with this pod failed: {failure}. "
+                "Pod is at risk of not being scheduled."
+            )
+            for pod in pods:
+                await self._events.tell("pods", pod, "FailedScaleUp", message, warning=True)
+        else:
+            about = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}
+            message = f"Scale-up failed for group {group.name}: {failure}"
+            await self._events.tell("configmaps", about, "FailedToScaleUpGroup", message, warning=True)
+
+    async def _explain(self, pod: JsonObject, groups: dict[str, Group], estimator: Estimator) -> None:
+        counted: Counter[str] = Counter()
+        for group in groups.values():
+            reasons = estimator.reasons(pod, self._template(group))
+            if not reasons:
+                reasons = (_BACKS_OFF,) if self._is_blocked(group) else (_AT_MOST,)
+            counted.update(reasons)
+        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counted.items()))
+        message = f"pod didn't trigger scale-up: {told}"
+        if self._told.get(meta(pod)["uid"]) != message:
+            self._told[meta(pod)["uid"]] = message
+            await self._events.tell("pods", pod, "NotTriggerScaleUp", message)
+
+    # down
+
+    async def _scale_down(
+        self, groups: dict[str, Group], nodes: dict[str, JsonObject], pods: list[JsonObject], profile: Profile
+    ) -> list[float]:
+        if self._clock.speed > FASTEST:
+            return []
+        now = self._clock.now()
+        candidates = [
+            (group, name) for group in groups.values() for name in group.nodes if len(group.nodes) > group.low
+        ]
+        if not candidates:
+            self._idle.clear()
+            return []
+        snapshot = take_snapshot(nodes.values(), pods, await self._api.list("namespaces"))
+        budgets = await self._api.list("poddisruptionbudgets")
+        due: list[float] = []
+        over: list[tuple[Group, NodeView]] = []
+        idle: dict[str, float] = {}
+        for group, name in candidates:
+            view = snapshot.nodes.get(name)
+            if view is None or group.target > len(group.nodes) or not self._is_unneeded(view, snapshot, budgets):
+                continue
+            since = idle[name] = self._idle.get(name, now)
+            patience = profile.unneeded_s if _can_work(view.node, profile) else profile.unready_s
+            moment = max(since + patience, self._added + profile.after_add_s)
+            if now < moment:
+                due.append(moment)
+            else:
+                over.append((group, view))
+        self._idle = idle
+        if over:  # one at a time: what is left is judged anew
+            await self._remove(*over[0])
+            due.append(now + SCAN_S)
+        return due
+
+    def _is_unneeded(self, view: NodeView, snapshot: Snapshot, budgets: list[JsonObject]) -> bool:
+        if annotations_of(view.node).get(_STAYS) == "true" or not is_ready(view.node):
+            return False
+        own = [pod for pod in view.pods if not _is_daemon(pod)]
+        if any(not _may_move(pod, budgets) for pod in own) or _utilisation(view, own) >= _IDLE_BELOW:
+            return False
+        rest = {name: other for name, other in snapshot.nodes.items() if name != view.name}
+        elsewhere = Snapshot(rest, snapshot.namespaces)
+        return all(self._has_room(pod, elsewhere) for pod in own)
+
+    def _has_room(self, pod: JsonObject, snapshot: Snapshot) -> bool:
+        judge = Judge(pod, snapshot, self._version)
+        return any(judge.judge(view) is None for view in snapshot.nodes.values())
+
+    async def _remove(self, group: Group, view: NodeView) -> None:
+        node = view.node
+        taint = {"key": _DELETED, "value": str(int(self._clock.now())), "effect": "NoSchedule"}
+        await self._api.patch("nodes", node, {"spec": {"taints": [*(spec(node).get("taints") or ()), taint]}})
+        await self._events.tell("nodes", node, "ScaleDown", "marked the node as toBeDeleted/unschedulable")
+        for pod in view.pods:
+            if not _is_daemon(pod):
+                await self._events.tell("pods", pod, "ScaleDown", "deleting pod for node scale down")
+                await self._api.delete("pods", pod)
+        await self._events.tell("nodes", node, "ScaleDown", "node removed by cluster autoscaler")
+        await self._groups.shrink(group.name, name_of(node))
+
+
+def _can_work(node: JsonObject, profile: Profile) -> bool:
+    """Say whether a node counts as ready; with GPUs, only once it has some under their own name to give.
+
+    Nodes whose devices all have another name (MIG mixed, renamed shares) so never count (kubernetes/autoscaler#8095).
+    """
+    if not is_ready(node):
+        return False
+    return profile.gpu_label not in labels(node) or allocatable_of(node)[GPU] > 0
+
+
+def _created(node: JsonObject) -> float:
+    return datetime.fromisoformat(meta(node)["creationTimestamp"]).timestamp()
+
+
+def _is_stuck(pod: JsonObject) -> bool:
+    conditions: Iterable[JsonObject] = status(pod).get("conditions") or ()
+    told = next((item for item in conditions if item["type"] == "PodScheduled"), {})
+    is_new = not spec(pod).get("nodeName") and not meta(pod).get("deletionTimestamp")
+    return is_new and told.get("reason") == "Unschedulable" and not status(pod).get("nominatedNodeName")
+
+
+def _is_daemon(pod: JsonObject) -> bool:
+    owners = meta(pod).get("ownerReferences") or ()
+    return any(owner["kind"] in {"DaemonSet", "Node"} for owner in owners)
+
+
+def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
+    """Say whether a pod may be evicted for the sake of an idle node (FAQ: what types of pods can prevent ...)."""
+    safe = annotations_of(pod).get(_SAFE)
+    if safe == "false":
+        return False
+    covering = [budget for budget in budgets if covers(budget, pod)]
+    if any(status(budget).get("disruptionsAllowed", 0) < 1 for budget in covering):
+        return False
+    if safe == "true":
+        return True
+    return bool(meta(pod).get("ownerReferences")) and (namespace_of(pod) != "kube-system" or bool(covering))
+
+
+def _utilisation(view: NodeView, own: list[JsonObject]) -> float:
+    """Give the share of a node that is asked for: of its GPUs where it has some, else of cores or memory."""
+    used: Counter[str] = Counter()
+    for pod in own:
+        used.update(pod_requests(pod))
+    names = [GPU] if view.room[GPU] else ["cpu", "memory"]
+    return max(used[name] / view.room[name] if view.room[name] else 0.0 for name in names)

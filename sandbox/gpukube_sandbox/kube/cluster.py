@@ -1,0 +1,289 @@
+"""One emulated cluster: store, controllers and nodes, tied together.
+
+Lives here: the surface the emulated clouds use. Must not live here: rules of a cloud, HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import json
+import logging
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.autoscaler.scaler import Autoscaler
+from gpukube_sandbox.kube.controllers.daemonsets import DaemonSets
+from gpukube_sandbox.kube.controllers.disruptions import Disruptions
+from gpukube_sandbox.kube.controllers.jobs import Jobs
+from gpukube_sandbox.kube.controllers.loops import run_loop
+from gpukube_sandbox.kube.controllers.nodelife import NodeLife
+from gpukube_sandbox.kube.controllers.operator import GpuOperator
+from gpukube_sandbox.kube.controllers.replicas import Deployments, ReplicaSets, ReplicationControllers
+from gpukube_sandbox.kube.controllers.scheduler import Scheduler
+from gpukube_sandbox.kube.controllers.statefulsets import StatefulSets
+from gpukube_sandbox.kube.controlplane import ControlPlane
+from gpukube_sandbox.kube.nodes import registration as nodes
+from gpukube_sandbox.kube.nodes.kubelet import Kubelets
+from gpukube_sandbox.kube.nodes.machines import Machine
+from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube_sandbox.kube.nodes.smi import listing
+from gpukube_sandbox.kube.store.objectapi import StoreApi
+from gpukube_sandbox.kube.store.objects import meta, spec
+from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN
+from gpukube_sandbox.kube.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from pathlib import Path
+
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.kube.autoscaler.groups import Groups
+    from gpukube_sandbox.kube.remote import RemoteApi
+    from gpukube_sandbox.kube.store.objectapi import Bell, ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+__all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
+
+REGISTERS_S = 5.0
+"""Sandbox seconds from registration to readiness."""
+REBOOT_S = 90.0
+"""Sandbox seconds of the reboot that a MIG layout costs on AKS."""
+
+_LOG = logging.getLogger(__name__)
+_CONTROLLERS = (
+    DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, Jobs, Disruptions, NodeLife,
+)  # fmt: skip
+
+
+class KubeCluster:
+    """A Kubernetes cluster without machines; `add_node` brings them.
+
+    Args:
+        name: Cluster name, used in the kubeconfig.
+        clock: The sandbox's time.
+        token: Bearer token that every request must carry.
+        kubernetes_version: Version told by `/version`, without the "v".
+        assets: Directory with etcd and kube-apiserver (`controlplane.find_assets`): the cluster's API is then a real
+            one, with the real scheduler and controllers if they are there; only nodes, kubelets and the NVIDIA programs
+            are ours. `make_app`, `store`, `denied` and pod logs are of no use then; `kubeconfig` leads to the real
+            server.
+        reviewer: Address and certificate authority of a TokenReview webhook, which a real API server asks about other
+            tokens than `token`.
+
+    Attributes:
+        denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
+            ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
+        admits_anonymous: A request without a token is one of system:anonymous, who reads health and version; else 401.
+        user: Who the bearers of the token are: an administrator, unless a test makes them somebody with fewer rights.
+        failures: What controllers raised; each is a mistake in the emulation.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a cluster stands on
+        self,
+        name: str,
+        clock: Clock,
+        token: str,
+        kubernetes_version: str = "1.34.2",
+        *,
+        assets: Path | None = None,
+        reviewer: tuple[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self.token = token
+        self.kubernetes_version = kubernetes_version
+        self.denied: set[tuple[str, str]] = set()
+        self.admits_anonymous = True
+        self.user = SANDBOX_ADMIN
+        self.failures: list[Exception] = []
+        self.store = Store(clock)
+        self.api: ObjectApi = StoreApi(self.store)
+        self._logs: dict[tuple[str, str], list[str]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._plane = ControlPlane(assets, token, reviewer) if assets else None
+        self._remote: RemoteApi | None = None
+        self._kubelets = Kubelets(self.api, clock, self._logs)
+        self._bells: dict[str, Bell] = {}
+        self._groups: Groups | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a machine boots, or the cluster has a control plane of its own: neither can be copied."""
+        boots = (task for name, task in self._tasks.items() if name.startswith("boot/"))
+        return self._plane is not None or not all(task.done() for task in boots)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> KubeCluster:
+        """Copy objects, machines and logs into a cluster that is not started yet."""
+        twin = memo[id(self)] = KubeCluster(self.name, self.clock, self.token, self.kubernetes_version)
+        twin.denied = set(self.denied)
+        twin.admits_anonymous = self.admits_anonymous
+        twin.user = self.user
+        twin.store = self.store.copied()
+        twin.api = StoreApi(twin.store)
+        twin._logs = copy.deepcopy(self._logs)
+        twin._kubelets = Kubelets(twin.api, self.clock, twin._logs)
+        twin._kubelets.machines.update(copy.deepcopy(self._kubelets.machines))
+        twin._groups = copy.deepcopy(self._groups, memo)
+        return twin
+
+    def tolerate_extended_resources(self) -> None:
+        """Turn the admission plugin ExtendedResourceToleration on; call it before the start."""
+        self.store.tolerates_extended_resources = True
+        if self._plane:
+            self._plane.tolerates_extended_resources = True
+
+    def limit_critical_pods(self) -> None:
+        """Admit pods of critical priority outside kube-system only where a quota names them."""
+        self.store.limits_critical_pods = True
+
+    async def start(self) -> None:
+        """Start the controllers; needs a running event loop."""
+        if self._plane:
+            await self._start_plane(self._plane)
+        scheduler = Scheduler(self.api, self.clock, self._minor)
+        for controller in (*(kind(self.api, self.clock) for kind in _CONTROLLERS), scheduler):
+            if not (self._plane and self._plane.has(controller.stands_for)):
+                name = type(controller).__name__
+                self._run(name, self._loop(name, controller.watches, controller.reconcile))
+        if self._groups:
+            self.autoscale(self._groups)
+        operator = GpuOperator(self.api, self.clock, self._kubelets.machines)
+        self._run("GpuOperator", self._loop("GpuOperator", GpuOperator.watches, operator.reconcile))
+        self._run("Kubelets", self._loop("Kubelets", Kubelets.watches, self._kubelets.reconcile))
+
+    @property
+    def _minor(self) -> tuple[int, int]:
+        major, minor = self.kubernetes_version.split(".")[:2]
+        return int(major), int(minor)
+
+    def autoscale(self, groups: Groups) -> None:
+        """Start an autoscaler over these node groups; a copy of the cluster has it too."""
+        self._groups = groups
+        scaler = Autoscaler(self.api, self.clock, groups, self._minor, self._run)
+        self._run("Autoscaler", self._loop("Autoscaler", scaler.watches, scaler.reconcile))
+
+    def regrouped(self) -> None:
+        """Let the autoscaler look: a node group came, or its limits changed."""
+        self._ring("Autoscaler")
+
+    async def _start_plane(self, plane: ControlPlane) -> None:
+        from gpukube_sandbox.kube.remote import RemoteApi  # noqa: PLC0415 -- httpx: see ControlPlane
+
+        await plane.start()
+        self.kubernetes_version = plane.version
+        self._remote = RemoteApi(plane.url, self.token, plane.ca_pem)
+        self.api = self._remote
+        self._kubelets = Kubelets(self.api, self.clock, self._logs)
+
+    async def _loop(
+        self, name: str, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]]
+    ) -> None:
+        with self.api.watching(*watches) as bell:
+            self._bells[name] = bell
+            await run_loop(bell, self.clock, reconcile, self._report)
+
+    def _ring(self, name: str) -> None:
+        """Wake a controller for something that no object tells."""
+        if bell := self._bells.get(name):
+            bell.ring()
+
+    async def stop(self) -> None:
+        """Stop the controllers and every node; the objects stay readable."""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._plane:
+            await self._plane.stop()
+        if self._remote:
+            await self._remote.close()
+
+    async def add_node(self, shape: NodeShape) -> None:
+        """Boot a machine; returns at once. The node registers `shape.boot_s` from now on, then becomes ready.
+
+        Who waits as long from here on finds it registered, however late the machine's own task gets its turn.
+        """
+        self._run(f"boot/{shape.name}", self._boot(shape, self.clock.now() + shape.boot_s))
+
+    async def joined(self, names: Iterable[str]) -> None:
+        """Wait until these machines are ready nodes, however long that takes; one that is taken away is let go."""
+        boots = [task for name in names if (task := self._tasks.get(f"boot/{name}")) is not None]
+        if boots:
+            await asyncio.wait(boots)
+
+    async def remove_node(self, name: str) -> None:
+        """Take the machine away with its node and its pods; does nothing for an unknown name."""
+        self._kubelets.machines.pop(name, None)
+        task = self._tasks.pop(f"boot/{name}", None)
+        if task:
+            task.cancel()
+        node = await self.api.get("nodes", name)
+        if node is not None:
+            await self.api.delete("nodes", node)
+        for pod in await self.api.list("pods", fields=f"spec.nodeName={name}"):
+            await self.api.delete("pods", pod, grace_s=0)
+
+    async def _boot(self, shape: NodeShape, up_at: float) -> None:
+        await self.clock.sleep(up_at - self.clock.now())
+        node = await nodes.register(self.api, self.clock, shape, f"v{shape.kubelet or self.kubernetes_version}")
+        registered = f"Node {shape.name} event: Registered Node {shape.name} in Controller"
+        await self._kubelets.events.tell("nodes", node, "Starting", "Starting kubelet.")
+        await self._kubelets.events.tell("nodes", node, "RegisteredNode", registered)
+        await self.clock.sleep(REGISTERS_S)
+        if shape.gpu and shape.gpu.mig_reboot:
+            await nodes.become_silent(self.api, self.clock, shape.name)
+            await self.clock.sleep(REBOOT_S)
+        machine = self._kubelets.machines[shape.name] = Machine(shape)
+        machine.start()
+        await nodes.become_ready(self.api, self.clock, shape.name)
+        ready = f"Node {shape.name} status is now: NodeReady"
+        await self._kubelets.events.tell("nodes", node, "NodeReady", ready)
+        self._ring("Kubelets")
+
+    def _report(self, failure: Exception) -> None:
+        self.failures.append(failure)
+        _LOG.error("%s: a controller failed", self.name, exc_info=failure)
+
+    def log_lines(self, pod_uid: str, container: str) -> list[str]:
+        """Give what a container has written so far."""
+        return self._logs.get((pod_uid, container), [])
+
+    def gpus_of(self, pod: JsonObject) -> list[str]:
+        """Give what `nvidia-smi -L` shows in a pod; nothing where its node has no GPUs or no driver."""
+        machine = self._kubelets.machines.get(spec(pod).get("nodeName", ""))
+        run = machine.pods.get(meta(pod)["uid"]) if machine else None
+        if not machine or not run or not machine.shape.gpu or not machine.shape.gpu.driver:
+            return []
+        return listing(machine, run)
+
+    def _run(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self._tasks[name] = asyncio.create_task(work, name=f"{self.name}/{name}")
+
+    def kubeconfig(self, server_url: str, ca_pem: str = "") -> str:
+        """Write a complete kubeconfig (JSON, which is YAML too).
+
+        Args:
+            server_url: Where `make_app(cluster)` is served, path included. It must be https: client-go, and so Helm and
+                kubectl, send a bearer token over TLS only.
+            ca_pem: Certificate of the authority that signed the server's.
+        """
+        if self._plane:
+            server_url, ca_pem = self._plane.url, self._plane.ca_pem
+        server: dict[str, str] = {"server": server_url}
+        if ca_pem:
+            server["certificate-authority-data"] = base64.b64encode(ca_pem.encode()).decode()
+        user = f"clusterUser_{self.name}"
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": self.name, "cluster": server}],
+                "users": [{"name": user, "user": {"token": self.token}}],
+                "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": user}}],
+                "current-context": self.name,
+                "preferences": {},
+            },
+            indent=2,
+        )

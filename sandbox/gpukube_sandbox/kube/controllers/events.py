@@ -1,0 +1,96 @@
+"""Events: what components tell about objects, as `kubectl describe` and `kubectl get events` show it.
+
+Lives here: writing events, counting repetitions, forgetting old ones. Must not live here: what is told.
+
+Source: k8s.io/client-go tools/record (EventCorrelator: same object, reason and message are one event with a count).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from gpukube_sandbox.clock import timestamp
+from gpukube_sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_MOST = 300
+"""Events of one component that are kept. A real API server keeps them for an hour, which a sandbox whose time runs
+fast would not let anybody read."""
+
+
+class Recorder:
+    """Tells of objects in the name of one component.
+
+    Args:
+        api: The cluster's API.
+        clock: The sandbox's time.
+        component: "default-scheduler", "kubelet".
+    """
+
+    def __init__(self, api: ObjectApi, clock: Clock, component: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._component = component
+        self._told: dict[tuple[str, str, str], tuple[JsonObject, int]] = {}
+        self._last = 0
+        self._residue = crc32(component.encode()) % 1000  # two components tell of one object at the same moment
+
+    async def tell(self, plural: str, obj: JsonObject, reason: str, message: str, *, warning: bool = False) -> None:
+        """Write an event about an object, or count one more of the same.
+
+        Args:
+            plural: The object's type.
+            obj: The object; it need not exist any more.
+            reason: "FailedScheduling".
+            message: What happened.
+            warning: It is not as it should be.
+        """
+        key = (meta(obj).get("uid") or name_of(obj), reason, message)
+        now = timestamp(self._clock.now())
+        known = self._told.pop(key, None)
+        if known:
+            event, count = known
+            await self._api.patch("events", event, {"count": count + 1, "lastTimestamp": now})
+            self._told[key] = event, count + 1
+            return
+        written = self._written(plural, obj, reason, message)
+        written |= {"type": "Warning" if warning else "Normal", "firstTimestamp": now, "lastTimestamp": now}
+        created = await self._api.create("events", written)
+        if created:
+            details = {"name": name_of(created), "namespace": namespace_of(created)}
+            self._told[key] = {"metadata": details}, 1
+        if len(self._told) > _MOST:
+            oldest, _ = self._told.pop(next(iter(self._told)))
+            await self._api.delete("events", oldest)
+
+    def _written(self, plural: str, obj: JsonObject, reason: str, message: str) -> JsonObject:
+        kind, name = CORE[plural], name_of(obj)
+        about = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "name": name,
+            "namespace": namespace_of(obj),
+            # The kubelet and the node controller name nodes by their name here, and kubectl looks them up so.
+            "uid": name if kind.kind == "Node" else meta(obj).get("uid", ""),
+            "resourceVersion": meta(obj).get("resourceVersion", ""),
+        }
+        self._last = max(self._last + 1000, int(self._clock.now() * 1e6) * 1000 + self._residue)
+        return {
+            "metadata": {
+                "name": f"{name}.{self._last:x}",  # the moment in nanoseconds, so that names sort by time
+                "namespace": namespace_of(obj) or "default",
+            },
+            "involvedObject": {key: value for key, value in about.items() if value},
+            "reason": reason,
+            "message": message,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+            "count": 1,
+        }

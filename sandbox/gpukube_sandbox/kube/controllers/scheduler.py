@@ -1,0 +1,106 @@
+"""The scheduler: pods without a node get one, or a reason why not.
+
+Lives here: the order of pods, binding, preempting, telling why. Must not live here: the judgement (`kube.scheduler`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.clock import timestamp
+from gpukube_sandbox.kube.controllers.events import Recorder
+from gpukube_sandbox.kube.controllers.scheduling import is_terminal
+from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
+from gpukube_sandbox.kube.scheduler.verdicts import Placing, place, priority
+from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, spec, status
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.kube.scheduler.snapshot import Snapshot
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+NAME = "default-scheduler"
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+class Scheduler:
+    """Binds pods to the best of the nodes they fit.
+
+    Args:
+        api: The cluster's API.
+        clock: The sandbox's time.
+        version: Minor version of Kubernetes, whose words the messages have.
+    """
+
+    watches = ("pods", "nodes")
+    stands_for = "kube-scheduler"
+
+    def __init__(self, api: ObjectApi, clock: Clock, version: tuple[int, int] = (1, 34)) -> None:
+        self._api = api
+        self._clock = clock
+        self._version = version
+        self._events = Recorder(api, clock, NAME)
+
+    async def reconcile(self) -> float | None:
+        """Try to place every pod that waits, the most important and then the oldest first."""
+        pods = await self._api.list("pods")
+        waiting = [pod for pod in pods if is_waiting(pod)]
+        if waiting:
+            snapshot = take_snapshot(await self._api.list("nodes"), pods, await self._api.list("namespaces"))
+            # Replicas that wait for the same are judged once, until one of them or another pod takes its place.
+            judged: dict[str, Placing] = {}
+            for pod in sorted(waiting, key=lambda pod: (-priority(pod), meta(pod).get("creationTimestamp", ""))):
+                await self._place(pod, snapshot, judged)
+        return None
+
+    async def _place(self, pod: JsonObject, snapshot: Snapshot, judged: dict[str, Placing]) -> None:
+        if spec(pod).get("schedulingGates"):
+            await self._tell(pod, "SchedulingGated", GATED)
+            return
+        alike = json.dumps([namespace_of(pod), labels(pod), spec(pod)], sort_keys=True)
+        found = judged.get(alike) or place(pod, snapshot, self._version)
+        if not found.victims:
+            judged[alike] = found
+        if found.nodes:
+            judged.clear()
+            chosen = found.nodes[0]
+            snapshot.nodes[chosen].take(pod)
+            await self._api.patch("pods", pod, {"spec": {"nodeName": chosen}})
+            place_of = f"{namespace_of(pod)}/{name_of(pod)}"
+            await self._events.tell("pods", pod, "Scheduled", f"Successfully assigned {place_of} to {chosen}")
+            return
+        if await self._tell(pod, "Unschedulable", found.message):
+            await self._events.tell("pods", pod, "FailedScheduling", found.message, warning=True)
+        for victim in found.victims:
+            if not meta(victim).get("deletionTimestamp"):
+                await self._preempt(victim, pod, found.makes_room)
+
+    async def _preempt(self, victim: JsonObject, pod: JsonObject, node: str) -> None:
+        message = f"Preempted by pod {meta(pod)['uid']} on node {node}"
+        await self._events.tell("pods", victim, "Preempted", message)
+        await self._api.patch_status("pods", pod, {"nominatedNodeName": node})
+        await self._api.delete("pods", victim)
+
+    async def _tell(self, pod: JsonObject, reason: str, message: str) -> bool:
+        """Write the condition; gives whether it is news."""
+        told: JsonObject = next(
+            (item for item in status(pod).get("conditions") or () if item["type"] == "PodScheduled"), {}
+        )
+        if told.get("message") == message:
+            return False
+        now = timestamp(self._clock.now())
+        condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        await self._api.patch_status("pods", pod, {"conditions": [{**condition, "lastTransitionTime": now}]})
+        return True
+
+
+def is_waiting(pod: JsonObject) -> bool:
+    """Say whether a pod waits for this scheduler."""
+    return (
+        not spec(pod).get("nodeName")
+        and not is_terminal(pod)
+        and not meta(pod).get("deletionTimestamp")
+        and spec(pod).get("schedulerName", NAME) == NAME
+    )

@@ -1,0 +1,130 @@
+"""Where a pod may run.
+
+Lives here: taints and tolerations, node selectors and affinity, quantities and requests; all pure.
+Must not live here: placing pods (`scheduler`, `daemonsets`).
+
+Source: docs concepts/scheduling-eviction/{taint-and-toleration,assign-pod-node}.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.objects import conditions, labels, name_of, spec, status
+from gpukube_sandbox.kube.store.quantities import parse_quantity
+from gpukube_sandbox.kube.store.selectors import matches_term
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+
+
+def untolerated(
+    pod_spec: JsonObject, taints: Iterable[JsonObject], effects: Collection[str] = HARD_EFFECTS
+) -> JsonObject | None:
+    """Find the first taint of the given effects that the pod does not tolerate."""
+    return next((item for item in taints if item.get("effect") in effects and not tolerates(pod_spec, item)), None)
+
+
+def tolerates(pod_spec: JsonObject, taint: JsonObject) -> bool:
+    """Say whether a pod tolerates a taint."""
+    return toleration_of(pod_spec, taint) is not None
+
+
+def toleration_of(pod_spec: JsonObject, taint: JsonObject) -> JsonObject | None:
+    """Give the toleration by which a pod tolerates a taint."""
+    return next((item for item in pod_spec.get("tolerations") or () if _tolerates(item, taint)), None)
+
+
+def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
+    if toleration.get("effect") not in {None, "", taint.get("effect")}:
+        return False
+    key, operator = toleration.get("key"), toleration.get("operator") or "Equal"
+    if not key:
+        return operator == "Exists"
+    if key != taint.get("key"):
+        return False
+    return operator == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def matches_node(pod_spec: JsonObject, node: JsonObject) -> bool:
+    """Test nodeSelector and the required node affinity (terms are alternatives)."""
+    marks = labels(node)
+    wanted: dict[str, str] = pod_spec.get("nodeSelector") or {}
+    if any(marks.get(key) != value for key, value in wanted.items()):
+        return False
+    affinity = ((pod_spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    if not affinity:
+        return True
+    return any(matches_term(term, marks, name_of(node)) for term in affinity.get("nodeSelectorTerms") or ())
+
+
+def pod_requests(pod: JsonObject) -> Counter[str]:
+    """Add up what a pod asks for, in base units (cpu in thousandths); "pods" counts itself.
+
+    Init containers run one after the other, beside those that stay (sidecars) and were declared before them.
+
+    Source:
+        kubernetes component-helpers resource/helpers.go (PodRequests).
+    """
+    total: Counter[str] = Counter()
+    for container in spec(pod).get("containers") or ():
+        total.update(_requests(container))
+    sidecars: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for container in spec(pod).get("initContainers") or ():
+        asked = _requests(container)
+        if container.get("restartPolicy") == "Always":
+            total.update(asked)
+            sidecars.update(asked)
+            most |= sidecars
+        else:
+            most |= asked + sidecars
+    total |= most
+    whole = _requests(spec(pod))
+    total.update({name: whole[name] - total[name] for name in whole})
+    total.update({name: _in_base_units(name, value) for name, value in (spec(pod).get("overhead") or {}).items()})
+    total["pods"] = 1
+    return total
+
+
+def _requests(container: JsonObject) -> Counter[str]:
+    resources = container.get("resources")
+    if not resources:
+        return Counter()
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return Counter({name: _in_base_units(name, value) for name, value in asked.items()})
+
+
+def _in_base_units(name: str, value: str | float) -> int:
+    return _parsed(str(value), in_thousandths=name == "cpu")
+
+
+@lru_cache(4096)
+def _parsed(text: str, *, in_thousandths: bool) -> int:
+    return ceil(parse_quantity(text) * (1000 if in_thousandths else 1))
+
+
+def allocatable_of(node: JsonObject) -> Counter[str]:
+    """Give what a node has to offer, in the units of `pod_requests`."""
+    return Counter(
+        {name: _in_base_units(name, value) for name, value in (status(node).get("allocatable") or {}).items()}
+    )
+
+
+def is_ready(obj: JsonObject) -> bool:
+    """Say whether a node or pod has condition Ready."""
+    return conditions(obj).get("Ready") == "True"
+
+
+def is_terminal(pod: JsonObject) -> bool:
+    """Say whether a pod has run to its end."""
+    return status(pod).get("phase") in {"Succeeded", "Failed"}

@@ -1,0 +1,94 @@
+"""kubectl exec: a program in a running container, over a WebSocket.
+
+Lives here: the sub-protocol, and `nvidia-smi`, the one program there is. Must not live here: what it shows
+(`nodes.smi`).
+
+Source: k8s.io/apimachinery pkg/util/remotecommand (v5.channel.k8s.io): binary messages of one channel's number and its
+bytes; the last one is a Status on channel 3.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NoReturn
+
+from gpukube_sandbox.kube.store import problems
+from gpukube_sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.kube.store.objects import spec, status
+from gpukube_sandbox.kube.store.problems import ApiProblem
+
+if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
+    from starlette.websockets import WebSocket
+
+    from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.kube.http.requests import Target
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+STREAMS = ("exec", "attach", "portforward")
+_STDOUT, _STATUS = b"\x01", b"\x03"
+_PROGRAM = "nvidia-smi"
+
+
+def _refusal(what: str) -> ApiProblem:
+    return ApiProblem(
+        501,
+        "NotImplemented",
+        f"the sandbox does not emulate {what}: its pods run no real programs. `kubectl exec POD -- nvidia-smi -L` "
+        "(kubectl 1.31 or later) lists the GPUs that a pod holds, `kubectl logs` shows what it wrote",
+    )
+
+
+def refuse(cluster: KubeCluster, query: QueryParams, target: Target) -> NoReturn:
+    """Answer a client that asked for a stream without a WebSocket, which kubectl does once more after any refusal.
+
+    Raises:
+        ApiProblem: Always.
+    """
+    if target.part != "exec":
+        raise _refusal(target.part)
+    _output_of(cluster, query, target)
+    raise _refusal("exec over anything but a WebSocket")
+
+
+def _output_of(cluster: KubeCluster, query: QueryParams, target: Target) -> str:
+    """Run a command in a pod's container and give what it writes.
+
+    Raises:
+        ApiProblem: 404 without the pod, 400 where the container is not running, 501 for another program.
+    """
+    pod = cluster.store.get(CORE["pods"], target.namespace, target.name)
+    names = [item["name"] for item in spec(pod).get("containers") or ()]
+    command, chosen = query.getlist("command"), query.get("container") or names[0]
+    if chosen not in names:
+        raise problems.bad_request(f"container {chosen} is not valid for pod {target.name}")
+    states = {item["name"]: item.get("state") or {} for item in status(pod).get("containerStatuses") or ()}
+    if not spec(pod).get("nodeName"):
+        raise problems.bad_request(f"pod {target.name} does not have a host assigned")
+    if "running" not in states.get(chosen, {}):
+        phase = status(pod).get("phase", "Pending")
+        if phase in {"Succeeded", "Failed"}:
+            raise problems.bad_request(f"cannot exec into a container in a completed pod; current phase is {phase}")
+        raise ApiProblem(500, "InternalError", f'Internal error occurred: container not found ("{chosen}")')
+    if not command or command[0].rpartition("/")[2] != _PROGRAM or command[1:] not in ([], ["-L"], ["--list-gpus"]):
+        raise _refusal(f"exec of {' '.join(command)}")
+    return "".join(f"{line}\n" for line in cluster.gpus_of(pod))
+
+
+async def serve(cluster: KubeCluster, socket: WebSocket, target: Target) -> None:
+    """Run the command that a connection asks for, and close it.
+
+    Raises:
+        ApiProblem: What the pod or the command does not allow, before the connection is accepted.
+    """
+    if target.part != "exec":
+        raise _refusal(target.part)
+    offered = socket.scope.get("subprotocols") or ()
+    chosen = next((name for name in PROTOCOLS if name in offered), None)
+    if chosen is None:
+        raise problems.bad_request(f"unable to upgrade: unable to negotiate protocol: client supports {list(offered)}")
+    text = _output_of(cluster, socket.query_params, target)
+    await socket.accept(subprotocol=chosen)
+    await socket.send_bytes(_STDOUT + text.encode())
+    await socket.send_bytes(_STATUS + json.dumps({"metadata": {}, "status": "Success"}).encode())
+    await socket.close()

@@ -1,0 +1,86 @@
+"""Lists in chunks: `limit` and `continue`.
+
+Lives here: the token, and the objects as they were when the first chunk was read. Must not live here: HTTP answers.
+
+Source: docs reference/using-api/api-concepts, retrieving large result sets in chunks; k8s.io/apiserver
+pkg/storage/continue.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.objects import name_of, namespace_of
+from gpukube_sandbox.kube.store.problems import ApiProblem, bad_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpukube_sandbox.kube.http.requests import Target
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.store import Store
+
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You must start a new list without "
+    "the continue parameter."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A chunk of a list.
+
+    Attributes:
+        items: The objects.
+        version: resourceVersion of the whole list.
+        more: Metadata that leads to the next chunk; empty for the last one.
+    """
+
+    items: list[JsonObject]
+    version: int
+    more: JsonObject = field(default_factory=dict)
+
+
+def read_page(store: Store, target: Target, query: Mapping[str, str], selects: Callable[[JsonObject], bool]) -> Page:
+    """Read the chunk that a query asks for; everything where it names no limit.
+
+    Raises:
+        ApiProblem: 400 for a token that is none, 410 when its moment is forgotten.
+    """
+    version, start = _read_token(query["continue"]) if query.get("continue") else (store.version, ("", ""))
+    held = {(namespace_of(obj), name_of(obj)): obj for obj in store.all_of(target.kind, target.namespace)}
+    try:
+        changes = store.changes_since(target.kind, version)
+    except ApiProblem:
+        raise ApiProblem(410, "Expired", _EXPIRED) from None
+    for change in reversed(changes):
+        key = (namespace_of(change.obj), name_of(change.obj))
+        held.pop(key, None)
+        if change.old is not None and target.namespace in {"", key[0]}:
+            held[key] = change.old
+    found = [obj for key, obj in sorted(held.items()) if key > start and selects(obj)]
+    limit = int(query.get("limit") or 0)
+    if not limit or len(found) <= limit:
+        return Page(found, version)
+    chunk = found[:limit]
+    more: JsonObject = {"continue": _write_token(version, chunk[-1])}
+    if not query.get("labelSelector") and not query.get("fieldSelector"):
+        more["remainingItemCount"] = len(found) - limit
+    return Page(chunk, version, more)
+
+
+def _write_token(version: int, last: JsonObject) -> str:
+    content = {"v": "meta.k8s.io/v1", "rv": version, "start": f"{namespace_of(last)}/{name_of(last)}"}
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, _, name = content["start"].partition("/")
+        return int(content["rv"]), (namespace, name)
+    except (ValueError, TypeError, KeyError):
+        raise bad_request(f"continue key is not valid: {token}") from None

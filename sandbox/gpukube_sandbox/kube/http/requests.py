@@ -1,0 +1,132 @@
+"""Reading a request: which object it is about, what it asks, what it carries.
+
+Lives here: paths, query options and bodies as values. Must not live here: acting on them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from gpukube_sandbox.kube.http import protobuf
+from gpukube_sandbox.kube.store import problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+    from gpukube_sandbox.kube.store.kinds import Kind
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml", "text/yaml"})
+_NAME_AND_PART = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path names.
+
+    Attributes:
+        kind: The resource type.
+        namespace: "" for all, or for types of the cluster.
+        name: "" for the collection.
+        part: Subresource, "" for the object itself.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Query options of a write."""
+
+    dry_run: bool
+    manager: str
+    validation: str
+    force: bool
+
+
+def parse_target(parts: list[str], kinds: Mapping[tuple[str, str], Kind]) -> Target:
+    """Read /api/v1/... and /apis/<group>/<version>/... after the split at slashes.
+
+    Raises:
+        ApiProblem: 404 for a resource type that is not served.
+    """
+    core = parts[0] == "api"
+    group, version, rest = ("", parts[1], parts[2:]) if core else (parts[1], parts[2], parts[3:])
+    namespace = ""
+    # /namespaces/<n>/<plural> is a namespace's content; /namespaces/<n> and its status are the namespace itself.
+    if rest[0] == "namespaces" and len(rest) > _NAME_AND_PART and rest[2] not in {"status", "finalize"}:
+        namespace, rest = rest[1], rest[2:]
+    kind = kinds.get((group, rest[0]))
+    if kind is None or kind.version != version:
+        raise problems.no_such_path()
+    name, part = (rest[1] if len(rest) > 1 else ""), "/".join(rest[2:])
+    if part and part not in kind.subresources:
+        raise problems.no_such_path()
+    return Target(kind, namespace, name, part)
+
+
+def read_options(request: Request) -> Options:
+    """Read dryRun, fieldManager, fieldValidation and force; the manager falls back on the client's name."""
+    query = request.query_params
+    agent = request.headers.get("user-agent", "unknown").split("/", 1)[0]
+    return Options(
+        dry_run="All" in query.getlist("dryRun"),
+        manager=query.get("fieldManager") or agent,
+        validation=query.get("fieldValidation", ""),
+        force=query.get("force") == "true",
+    )
+
+
+async def read_body(request: Request) -> Any:  # noqa: ANN401 -- any JSON value: an object, or a list for a JSON patch
+    """Decode JSON, YAML or protobuf; an empty body is an empty object.
+
+    Raises:
+        ApiProblem: 400 when it cannot be read, 415 for an encoding not known.
+    """
+    body = await request.body()
+    content_type = request.headers.get("content-type", "application/json").split(";")[0].strip()
+    if not body:
+        return {}
+    if content_type == protobuf.CONTENT_TYPE:
+        return protobuf.decode(body)
+    try:
+        return json.loads(body)
+    except ValueError as problem:
+        if content_type not in _YAML_TYPES:
+            raise problems.bad_request(f"couldn't get version/kind; json parse error: {problem}") from None
+    try:
+        return yaml.safe_load(body)
+    except yaml.YAMLError as problem:
+        raise problems.bad_request(f"error decoding YAML: {problem}") from None
+
+
+def require_object(body: object, target: Target) -> JsonObject:
+    """Check that the body is an object of the type the path names, and fill in name and namespace from the path.
+
+    Raises:
+        ApiProblem: 400.
+    """
+    if not isinstance(body, dict):
+        raise problems.bad_request("the body of the request is no object")
+    kind = body.get("kind", target.kind.kind)
+    if kind != target.kind.kind and not target.part:
+        raise problems.bad_request(f"the kind of the object ({kind}) does not match the resource ({target.kind.kind})")
+    meta = body.setdefault("metadata", {})
+    for key, value in (("namespace", target.namespace), ("name", target.name)):
+        sent = meta.get(key)
+        if value and sent and sent != value:
+            raise problems.bad_request(
+                f"the {key} of the provided object does not match the {key} sent on the request ({sent} != {value})"
+            )
+        if value:
+            meta[key] = value
+    return body

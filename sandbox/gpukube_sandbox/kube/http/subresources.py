@@ -1,0 +1,185 @@
+"""Requests below an object (status, scale, log, eviction, binding) and access reviews.
+
+Lives here: their handlers. Must not live here: requests on whole objects (`api`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from gpukube_sandbox.kube.http import execution
+from gpukube_sandbox.kube.http.requests import Target, read_body, read_options, require_object
+from gpukube_sandbox.kube.store import problems
+from gpukube_sandbox.kube.store.eviction import evict
+from gpukube_sandbox.kube.store.objects import spec, status
+from gpukube_sandbox.kube.store.patches import patch_object
+from gpukube_sandbox.kube.store.rbac import Access, User, rules_of, user_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from starlette.requests import Request
+
+    from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.kube.store.kinds import Kind
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+
+REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
+"""Groups of types that are questions about access."""
+
+
+def is_denied(denied: Collection[tuple[str, str]], access: Access) -> bool:
+    """Look a request up in a deny list; resources are named "secrets" or "daemonsets.apps", "*" is any."""
+    if not denied or access.path:
+        return False
+    named, verb = f"{access.resource}.{access.group}" if access.group else access.resource, access.verb
+    return any(item in denied for item in ((verb, named), (verb, "*"), ("*", named), ("*", "*")))
+
+
+def is_review(kind: Kind) -> bool:
+    """Say whether a type is a question about access, answered and never stored."""
+    return kind.group in REVIEWS
+
+
+def review(
+    cluster: KubeCluster, kind: Kind, body: JsonObject, user: User, may: Callable[[User, Access], bool]
+) -> JsonObject:
+    """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview of a user."""
+    answer = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
+    answer.setdefault("metadata", {"creationTimestamp": None})
+    asked = body.get("spec") or {}
+    if kind.kind == "SelfSubjectReview":
+        answer["status"] = {"userInfo": {"username": user.name, "groups": list(user.groups)}}
+    elif kind.kind == "SelfSubjectRulesReview":
+        rules = list(rules_of(cluster.store, user, asked.get("namespace", "")))
+        paths = [rule for rule in rules if "nonResourceURLs" in rule]
+        resources = [rule for rule in rules if "resources" in rule]
+        answer["status"] = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": bool(cluster.denied)}
+    else:
+        if kind.kind == "SubjectAccessReview":
+            user = user_named(asked.get("user", ""), asked.get("groups") or ())
+        allowed = may(user, _asked_access(asked))
+        answer["status"] = {"allowed": allowed} | ({} if allowed else {"reason": "no RBAC policy matched"})
+    return answer
+
+
+def _asked_access(asked: JsonObject) -> Access:
+    path = asked.get("nonResourceAttributes")
+    if path:
+        return Access(path.get("verb", ""), path=path.get("path", ""))
+    wanted = asked.get("resourceAttributes") or {}
+    resource = "/".join(filter(None, (wanted.get("resource", ""), wanted.get("subresource", ""))))
+    return Access(
+        wanted.get("verb", ""), resource, wanted.get("group", ""), wanted.get("namespace", ""), wanted.get("name", "")
+    )
+
+
+async def serve(cluster: KubeCluster, request: Request, target: Target) -> Response:
+    """Serve a request on a subresource.
+
+    Raises:
+        ApiProblem: 404, 405 by way of 404, 409, 422, 429.
+    """
+    if target.part in execution.STREAMS:
+        execution.refuse(cluster, request.query_params, target)
+    if target.part == "log":
+        return await _log(cluster, request, target)
+    if target.part == "eviction":
+        return JSONResponse(await _evict(cluster, request, target), 201)
+    if target.part == "binding":
+        return JSONResponse(await _bind(cluster, request, target), 201)
+    if target.part == "scale":
+        return JSONResponse(await _scale(cluster, request, target))
+    return JSONResponse(await _status(cluster, request, target))
+
+
+async def _status(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    store = cluster.store
+    old = store.get(target.kind, target.namespace, target.name)
+    if request.method == "GET":
+        return old
+    options = read_options(request)
+    body = await read_body(request)
+    if request.method == "PUT":
+        sent = require_object(body, target)
+        return store.update(target.kind, sent, part="status", manager=options.manager, dry_run=options.dry_run)
+    form = request.headers.get("content-type", "").split(";")[0]
+    if form == "application/apply-patch+yaml":
+        config = require_object(body, target)
+        applied, _ = store.apply(
+            target.kind,
+            config,
+            manager=options.manager,
+            part="status",
+            force=options.force,
+            dry_run=options.dry_run,
+        )
+        return applied
+    new = patch_object(old, body, form, target.kind)
+    return store.update(target.kind, new, part="status", manager=options.manager, dry_run=options.dry_run)
+
+
+async def _scale(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    store = cluster.store
+    old = store.get(target.kind, target.namespace, target.name)
+    if request.method != "GET":
+        body = await read_body(request)
+        replicas = (body.get("spec") or {}).get("replicas", spec(old).get("replicas", 1))
+        old = store.update(
+            target.kind,
+            {**old, "spec": {**old["spec"], "replicas": replicas}},
+            manager=read_options(request).manager,
+            dry_run=read_options(request).dry_run,
+        )
+    meta = {
+        key: old["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    }
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": meta,
+        "spec": {"replicas": spec(old).get("replicas", 1)},
+        "status": {"replicas": status(old).get("replicas", 0)},
+    }
+
+
+async def _log(cluster: KubeCluster, request: Request, target: Target) -> Response:
+    pod = cluster.store.get(target.kind, target.namespace, target.name)
+    containers = [item["name"] for item in [*spec(pod).get("containers", ()), *spec(pod).get("initContainers", ())]]
+    container = request.query_params.get("container", "")
+    if not container and len(spec(pod)["containers"]) > 1:
+        names = [item["name"] for item in spec(pod)["containers"]]
+        raise problems.bad_request(
+            f"a container name must be specified for pod {target.name}, choose one of: [{' '.join(names)}]"
+        )
+    container = container or containers[0]
+    if container not in containers:
+        raise problems.bad_request(f"container {container} is not valid for pod {target.name}")
+    lines = cluster.log_lines(pod["metadata"]["uid"], container)
+    if not lines and status(pod).get("phase") == "Pending" and spec(pod).get("nodeName"):
+        raise problems.bad_request(
+            f'container "{container}" in pod "{target.name}" is waiting to start: ContainerCreating'
+        )
+    tail = request.query_params.get("tailLines")
+    shown = lines[-int(tail) :] if tail else lines
+    return PlainTextResponse("".join(f"{line}\n" for line in shown))
+
+
+async def _evict(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    body = await read_body(request)
+    asked = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
+    dry_run = read_options(request).dry_run or "All" in (asked.get("dryRun") or ())
+    grace_s, uid = asked.get("gracePeriodSeconds"), (asked.get("preconditions") or {}).get("uid", "")
+    evict(cluster.store, target.namespace, target.name, uid=uid, grace_s=grace_s, dry_run=dry_run)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+async def _bind(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
+    body = await read_body(request)
+    pod = cluster.store.get(target.kind, target.namespace, target.name)
+    bound = {**pod, "spec": {**pod["spec"], "nodeName": body["target"]["name"]}}
+    cluster.store.update(target.kind, bound)
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -1,0 +1,94 @@
+"""Watches: the stream of events after a list.
+
+Lives here: which events a watcher sees, in order, until its time is up. Must not live here: HTTP.
+
+Source: docs reference/using-api/api-concepts, efficient detection of changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from gpukube_sandbox.kube.store.kinds import Kind
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.store import Change, Store
+
+_BOOKMARK_EVERY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchQuery:
+    """What a watch asks for.
+
+    Attributes:
+        selects: Label and field selector in one.
+        version: resourceVersion to start after; None for "from what is there now".
+        initial: Send what is there first, and a bookmark after it (sendInitialEvents).
+        bookmarks: Bookmarks are welcome.
+        timeout_s: Wall seconds until the stream ends.
+    """
+
+    selects: Callable[[JsonObject], bool]
+    version: int | None
+    initial: bool
+    bookmarks: bool
+    timeout_s: float
+
+
+async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> AsyncIterator[JsonObject]:
+    """Yield watch events until the time is up.
+
+    Raises:
+        ApiProblem: 410 when the version to start from is forgotten.
+    """
+
+    def wanted(obj: JsonObject) -> bool:
+        return (not namespace or obj["metadata"].get("namespace") == namespace) and query.selects(obj)
+
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + query.timeout_s
+    with store.subscribed(kind) as bell:
+        at = store.version if query.version is None else query.version
+        if query.version is None:
+            for obj in filter(wanted, store.all_of(kind, namespace)):
+                yield {"type": "ADDED", "object": obj}
+        if query.initial:
+            yield _bookmark(kind, at, {"k8s.io/initial-events-end": "true"})
+        is_quiet = False
+        while True:
+            changes, newest = store.changes_since(kind, at), store.version
+            at = changes[-1].version if changes else at
+            for event in filter(None, (_event(change, wanted) for change in changes)):
+                yield event
+            if is_quiet and query.bookmarks:
+                at = max(at, newest)  # of the moment of the changes above: what was written since is still to come
+                yield _bookmark(kind, at, {})
+            left = ends - loop.time()
+            if left <= 0:
+                return
+            is_quiet = False
+            try:
+                async with asyncio.timeout(min(left, _BOOKMARK_EVERY_S)):
+                    await bell.wait()
+            except TimeoutError:
+                is_quiet = True
+
+
+def _event(change: Change, wanted: Callable[[JsonObject], bool]) -> JsonObject | None:
+    now = change.verb != "DELETED" and wanted(change.obj)
+    before = change.old is not None and wanted(change.old)
+    if now:
+        return {"type": "MODIFIED" if before else "ADDED", "object": change.obj}
+    return {"type": "DELETED", "object": change.obj} if before else None
+
+
+def _bookmark(kind: Kind, version: int, annotations: dict[str, str]) -> JsonObject:
+    meta: JsonObject = {"resourceVersion": str(version), "creationTimestamp": None}
+    if annotations:
+        meta["annotations"] = annotations
+    return {"type": "BOOKMARK", "object": {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}}

@@ -1,0 +1,126 @@
+"""Reading a pod's containers: what program one is, its environment, what its mounted files say.
+
+Lives here: from a pod's spec to roles, variables and file contents. Must not live here: running them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from gpukube_sandbox.kube.store.objects import spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+Role = Literal[
+    "plain",
+    "config-manager",
+    "plugin",
+    "gfd",
+    "mps",
+    "nfd-worker",
+    "nfd-master",
+    "nfd-prune",
+    "nvidia-smi",
+    "gke-plugin",
+    "gpu-operator",
+    "mig-manager",
+    "driver-manager",
+    "driver",
+    "google-installer",
+    "toolkit",
+    "driver-validation",
+    "toolkit-validation",
+]
+
+_PROGRAMS: dict[str, Role] = {
+    "config-manager": "config-manager",
+    "nvidia-device-plugin": "plugin",
+    "nvidia-gpu-device-plugin": "gke-plugin",
+    "gpu-feature-discovery": "gfd",
+    "mps-control-daemon": "mps",
+    "gpu-operator": "gpu-operator",
+    "nvidia-mig-manager": "mig-manager",
+    "nfd-worker": "nfd-worker",
+    "nfd-master": "nfd-master",
+    "nvidia-smi": "nvidia-smi",
+    "driver-manager": "driver-manager",
+    "nvidia-driver": "driver",
+    "nvidia-ctk-installer": "toolkit",
+}
+INSTALLERS = {"cos-nvidia-installer:fixed": "Container-Optimized OS", "gke-nvidia-installer:fixed": "Ubuntu"}
+"""Images of Google's driver installers, and the system whose nodes have them: no registry does
+(GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer)."""
+_VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "toolkit-validation": "toolkit-validation"}
+
+
+def role_of(container: JsonObject) -> Role:
+    """Tell which of the programs the sandbox imitates a container runs; "plain" for everything else.
+
+    An image without a command runs its own entry point: the device plugin's image is the plugin.
+    """
+    command = [*(container.get("command") or ()), *(container.get("args") or ())]
+    program = str(command[0]).rsplit("/", 1)[-1] if container.get("command") else ""
+    if by_image := _role_by_image(container):
+        return by_image
+    if program == "mps-control-daemon" and "mount-shm" in command:
+        return "plain"
+    if program == "nfd-master" and "-prune" in {f"-{arg.lstrip('-')}" for arg in map(str, command)}:
+        return "nfd-prune"
+    if container.get("name") in _VALIDATIONS and program == "sh":  # shells that wait (NVIDIA/gpu-operator assets)
+        return _VALIDATIONS[str(container["name"])]
+    if any("nvidia-smi" in str(part) for part in command):
+        return "nvidia-smi"
+    return _PROGRAMS.get(program, "plain")
+
+
+def _role_by_image(container: JsonObject) -> Role | None:
+    image = str(container.get("image", ""))
+    if image in INSTALLERS:
+        return "google-installer"
+    return "plugin" if not container.get("command") and "/k8s-device-plugin" in f"/{image}" else None
+
+
+def env_of(container: JsonObject) -> dict[str, str]:
+    """Give the variables with plain values; those from fields and secrets are of no use to the imitated programs."""
+    return {item["name"]: str(item["value"]) for item in container.get("env") or () if item.get("value") is not None}
+
+
+def arguments_of(container: JsonObject) -> list[str]:
+    """Give the command line after the program."""
+    command = [str(part) for part in container.get("command") or ()]
+    return [*command[1:], *(str(part) for part in container.get("args") or ())]
+
+
+def config_maps(pod: JsonObject) -> list[str]:
+    """Name the ConfigMaps the pod cannot start without."""
+    found = []
+    for volume in spec(pod).get("volumes") or ():
+        source = volume.get("configMap")
+        if source and not source.get("optional"):
+            found.append(str(source["name"]))
+    return found
+
+
+def mounted_config_map(pod: JsonObject, container: JsonObject, path: str) -> tuple[str, str] | None:
+    """Find the ConfigMap behind a path in a container.
+
+    Returns:
+        Name of the ConfigMap and the key (for a file) or "" (for the directory itself); None where no ConfigMap is.
+    """
+    for mount in container.get("volumeMounts") or ():
+        base = str(mount["mountPath"]).rstrip("/")
+        if path.rstrip("/") != base and not path.startswith(f"{base}/"):
+            continue
+        volume = next((item for item in spec(pod).get("volumes") or () if item["name"] == mount["name"]), None)
+        if volume and volume.get("configMap"):
+            key = mount.get("subPath") or path[len(base) :].strip("/")
+            return str(volume["configMap"]["name"]), _source_key(volume["configMap"], key)
+    return None
+
+
+def _source_key(source: Mapping[str, list[JsonObject]], path: str) -> str:
+    items = source.get("items") or []
+    return next((str(item["key"]) for item in items if item.get("path") == path), path)

@@ -1,0 +1,117 @@
+"""Which devices a pod holds: what the kubelet's device manager and the plugin's preferred allocation make of a request.
+
+Lives here: the devices behind a resource, handing them out; pure. Must not live here: what is registered (`plugin`),
+showing devices (`smi`).
+
+Source: kubernetes pkg/kubelet/cm/devicemanager (devicesToAllocate, devicesToReuse), pkg/kubelet/lifecycle/predicate.go;
+NVIDIA/k8s-device-plugin internal/rm/{rm,allocate}.go (ValidateRequest, distributedAlloc).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.nodes.hardware import resource_of
+from gpukube_sandbox.kube.nodes.plugin import devices_of
+from gpukube_sandbox.kube.store.quantities import is_extended, parse_quantity
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.nodes.machines import Machine
+    from gpukube_sandbox.kube.nodes.podruns import Device, PodRun
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_MIG = "nvidia.com/mig-"
+_SHARED = ".shared"
+_FAILED = "Allocate failed due to "
+_UNEXPECTED = ", which is unexpected"
+
+
+def allocate(machine: Machine, run: PodRun) -> None:
+    """Hand a pod its devices, or note why the kubelet does not admit it.
+
+    Containers take over the devices of an init container that has ended before them; a sidecar keeps its own.
+    """
+    taken = in_use(machine)
+    passed_on: dict[str, int] = {}
+    for item in [*run.inits, *run.mains]:
+        for name, count in asked(item.body).items():
+            missing = max(0, count - passed_on.get(name, 0))
+            refusal = _refusal(machine, name, count, missing, taken.get(name, Counter()).total())
+            if refusal:
+                run.refusal_reason, run.refusal = refusal
+                run.held.clear()
+                return
+            run.held.setdefault(name, []).extend(_choose(machine, name, taken.setdefault(name, Counter()), missing))
+            if item in run.inits and item.body.get("restartPolicy") != "Always":
+                passed_on[name] = max(count, passed_on.get(name, 0))
+            elif item in run.mains:
+                passed_on[name] = max(0, passed_on.get(name, 0) - count)
+
+
+def _refusal(machine: Machine, name: str, count: int, missing: int, used: int) -> tuple[str, str] | None:
+    """Say why a container's devices cannot be had: the reason in one word, and in a sentence."""
+    capacity = machine.capacity.get(name)
+    if capacity is None:
+        numbers = f"requested: {count}, used: {used}, capacity: 0"
+        return f"OutOf{name}", f"Node didn't have enough resource: {name}, {numbers}"
+    if not machine.allocatable()[name]:
+        wrong = f"no healthy devices present; cannot allocate unhealthy devices {name}"
+    elif missing > capacity - used:
+        numbers = f"Requested: {missing}, Available: {capacity - used}"
+        wrong = f"requested number of devices unavailable for {name}. {numbers}"
+    elif name in machine.limited and count > 1:
+        wrong = (
+            f"rpc error: code = Unknown desc = request for '{name}: {count}' too large: maximum request size for "
+            "shared resources is 1"
+        )
+    else:
+        return None
+    return "UnexpectedAdmissionError", f"{_FAILED}{wrong}{_UNEXPECTED}"
+
+
+def asked(body: JsonObject) -> dict[str, int]:
+    """Give the devices that a container asks for."""
+    resources = body.get("resources") or {}
+    limits = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    counts = {name: int(parse_quantity(value)) for name, value in limits.items() if is_extended(name)}
+    return {name: count for name, count in counts.items() if count}
+
+
+def in_use(machine: Machine) -> dict[str, Counter[Device]]:
+    """Count per resource how often each device is held by pods that have not ended."""
+    found: dict[str, Counter[Device]] = {}
+    for run in machine.pods.values():
+        for name, devices in run.held.items() if not run.over else ():
+            found.setdefault(name, Counter()).update(devices)
+    return found
+
+
+def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> list[Device]:
+    """Take those devices that are held least: of exclusive ones a free one, replicas spread over all."""
+    devices = behind(machine, name)
+    chosen: list[Device] = []
+    for _ in range(count if devices else 0):
+        one = min(devices, key=lambda device: taken[device])
+        taken[one] += 1
+        chosen.append(one)
+    return chosen
+
+
+def behind(machine: Machine, name: str) -> list[Device]:
+    """Find the devices that are registered under a name.
+
+    Under the GPUs' own name instances are registered by strategy single, whole GPUs by none, and by mixed those GPUs
+    that are not cut; the number tells single from none.
+    """
+    if machine.shape.gpu is None:
+        return []
+    layouts = devices_of(machine.shape.gpu)
+    instances = [(at, one) for at, layout in enumerate(layouts) for one in range(len(layout or ()))]
+    if name.startswith(_MIG):
+        wanted = name.removesuffix(_SHARED)
+        return [(at, one) for at, one in instances if resource_of((layouts[at] or ())[one]) == wanted]
+    uncut = [at for at, layout in enumerate(layouts) if layout is None]
+    if instances and not uncut and machine.capacity.get(name, 0) % len(instances) == 0:
+        return list(instances)
+    return [(at, None) for at in uncut or range(len(layouts))]

@@ -1,0 +1,98 @@
+"""What brings a driver and a container runtime to a node that comes without: programs of pods, imitated.
+
+Lives here: the GPU Operator's driver container and toolkit, and the init containers that wait for them. Must not live
+here: their DaemonSets (`operands`), container states (`kubelet`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.nodes.containers import INSTALLERS, env_of
+from gpukube_sandbox.kube.nodes.pluginconfig import Crash
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.nodes.containers import Role
+    from gpukube_sandbox.kube.nodes.programs import Process
+
+DRIVER_ROLES: frozenset[Role] = frozenset(
+    {"driver-manager", "driver", "google-installer", "toolkit", "driver-validation", "toolkit-validation"}
+)
+
+_LOOKS_S = 5.0
+"""Between the looks of a container that waits for driver or toolkit (NVIDIA/gpu-operator assets: sleep 5)."""
+_DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
+
+
+async def start_driver_part(process: Process) -> None:
+    """Start one of these programs.
+
+    Raises:
+        Crash: It exits with an error.
+    """
+    match process.container.role:
+        case "driver-manager":
+            await _driver_manager(process)
+        case "driver":
+            _driver(process)
+        case "toolkit":
+            _toolkit(process)
+        case "google-installer":
+            _google_installer(process)
+        case "driver-validation":
+            machine, root = process.machine, env_of(process.container.body).get("DRIVER_INSTALL_DIR", "")
+            found = machine.has_driver and machine.driver_root in ("", root)
+            _hold_until(process, there=found, what="driver")
+        case _:
+            machine = process.machine
+            _hold_until(process, there=machine.has_driver and bool(machine.runtimes), what="container toolkit")
+
+
+def _hold_until(process: Process, *, there: bool, what: str) -> None:
+    process.container.holds = not there
+    if not there:
+        process.log.append(f"waiting for nvidia {what} to be setup")
+        process.container.retry_at = process.now + _LOOKS_S
+
+
+async def _driver_manager(process: Process) -> None:
+    """A host that brings a driver keeps it: its node is labelled, and the driver's pod leaves.
+
+    Source: NVIDIA/gpu-operator release notes (pre-installed drivers).
+    """
+    if process.machine.brought_driver:
+        await process.api.patch("nodes", process.node, {"metadata": {"labels": {_DEPLOY_DRIVER: "pre-installed"}}})
+        process.container.holds = True
+
+
+def _driver(process: Process) -> None:
+    """The driver container builds and loads the driver; of the systems that the sandbox has, there is one for Ubuntu.
+
+    Source: NVIDIA/cloud-native-docs gpu-operator/platform-support; NVIDIA/gpu-operator#1623 (Container-Optimized OS).
+    """
+    system = process.machine.shape.os_image
+    if not system.startswith("Ubuntu"):
+        raise Crash(f"could not resolve kernel headers: there is no driver container for {system}")
+    process.machine.load_driver("/run/nvidia/driver")
+    process.log.append("Loading NVIDIA driver kernel modules... Done, now waiting for signal")
+
+
+def _google_installer(process: Process) -> None:
+    """Google's installer puts the driver below a directory of its own; its image is on nodes of its system only."""
+    image, system = str(process.container.body.get("image", "")), process.machine.shape.os_image
+    if not system.startswith(INSTALLERS[image]):
+        raise Crash(f'ErrImageNeverPull: Container image "{image}" is not present with pull policy of Never')
+    process.machine.load_driver("/home/kubernetes/bin/nvidia")
+    process.log.append("Finished installing the drivers.")
+
+
+def _toolkit(process: Process) -> None:
+    """The toolkit adds its runtime to the host's containerd, under the name that the operator gives it.
+
+    Source: NVIDIA/gpu-operator controllers/object_controls.go (CONTAINERD_RUNTIME_CLASS).
+    """
+    env, system = env_of(process.container.body), process.machine.shape.os_image
+    if system.startswith("Container-Optimized OS") and not env.get("ROOT", "").startswith("/home/"):
+        raise Crash(f"error installing toolkit: mkdir {env.get('ROOT')}: read-only file system")
+    process.machine.runtimes.add(env.get("CONTAINERD_RUNTIME_CLASS", "nvidia"))
+    process.log.append("Successfully configured containerd")

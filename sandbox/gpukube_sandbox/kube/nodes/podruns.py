@@ -1,0 +1,205 @@
+"""What a kubelet remembers of a pod, and the status it reports from that.
+
+Lives here: the state of containers, crash back-off, the status object. Must not live here: what programs do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gpukube_sandbox.clock import timestamp
+from gpukube_sandbox.kube.nodes.containers import Role, role_of
+from gpukube_sandbox.kube.store.objects import name_of, namespace_of, spec
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+Device: TypeAlias = "tuple[int, int | None]"
+"""A GPU of the machine and an instance in it; None is the whole GPU."""
+
+_FIRST_BACKOFF_S = 10.0
+_LONGEST_BACKOFF_S = 300.0
+
+
+@dataclass(slots=True)
+class ContainerRun:
+    """One container.
+
+    Attributes:
+        state: waiting, running, done (ended well) or failed (ended badly and not to be restarted).
+        retry_at: Sandbox time of the next start, or of a running program's own next try; 0 for none.
+        seen: The configuration change (`PodRun.reloads`) it has taken in.
+        since: Sandbox time of its last start; likewise `ended` of its last end.
+        exit_code: Of its last end; with `reason` and `message` what is told of a container that ended badly for good.
+        holds: It runs and waits for something on the node: an init container then does not end.
+    """
+
+    name: str
+    role: Role
+    body: JsonObject
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    reason: str = "ContainerCreating"
+    message: str = ""
+    restarts: int = 0
+    backoff_s: float = _FIRST_BACKOFF_S
+    retry_at: float = 0.0
+    seen: int = 0
+    since: float = 0.0
+    ended: float = 0.0
+    exit_code: int = 0
+    holds: bool = False
+
+    @property
+    def pullable(self) -> bool:
+        """Whether its image can be had: from every registry but those below .invalid, which never exists (RFC 2606)."""
+        host = str(self.body.get("image", "")).partition("/")[0].partition(":")[0]
+        return not host.endswith(".invalid")
+
+    def wait_for_image(self) -> None:
+        """Its image cannot be had; the kubelet tries on."""
+        self.state, self.reason = "waiting", "ImagePullBackOff"
+        self.message = f'Back-off pulling image "{self.body.get("image", "")}": no such host'
+
+    def finish(self, now: float) -> None:
+        """It ended well."""
+        self.state, self.ended = "done", now
+
+    def fail(self, reason: str, message: str, code: int) -> None:
+        """It ended badly, as soon as it was started, and is not started again."""
+        self.state, self.reason, self.message, self.exit_code = "failed", reason, message, code
+        self.ended = self.since
+
+    def run(self, now: float) -> None:
+        """It runs."""
+        self.state, self.reason, self.message, self.retry_at, self.since = "running", "", "", 0.0, now
+
+    def crash(self, pod: JsonObject, now: float) -> None:
+        """It exited with an error; the kubelet starts it again after the back-off."""
+        self.state, self.reason = "waiting", "CrashLoopBackOff"
+        place = f"{name_of(pod)}_{namespace_of(pod)}({pod['metadata']['uid']})"
+        self.message = f"back-off {int(self.backoff_s)}s restarting failed container={self.name} pod={place}"
+        self.retry_at, self.ended = now + self.backoff_s, now
+        self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
+        self.restarts += 1
+
+
+@dataclass(slots=True)
+class PodRun:
+    """One pod on a node.
+
+    Attributes:
+        born: Sandbox time the kubelet first saw it.
+        config: Key that /config/config.yaml points to; None for no config.
+        label: Value of the node's config label that the config-manager has acted on.
+        reloads: How often the config changed while it ran.
+        advertised: Extended resources it has registered.
+        held: Extended resource -> the devices it was given; one that is shared may be there twice.
+        refusal: Why the kubelet did not admit it; `refusal_reason` is that in one word.
+        told: Events that were written about it: reason and message.
+        end_at: Sandbox time at which a deleted pod is gone; 0 while it lives.
+    """
+
+    uid: str
+    born: float
+    inits: list[ContainerRun]
+    mains: list[ContainerRun]
+    started: bool = False
+    config: str | None = None
+    label: str = ""
+    reloads: int = 0
+    advertised: frozenset[str] = field(default=frozenset())
+    held: dict[str, list[Device]] = field(default_factory=dict)
+    refusal: str = ""
+    refusal_reason: str = "UnexpectedAdmissionError"
+    told: set[tuple[str, str]] = field(default_factory=set)
+    end_at: float = 0.0
+
+    @property
+    def initialised(self) -> bool:
+        """All init containers have ended well."""
+        return all(item.state == "done" for item in self.inits)
+
+    @property
+    def over(self) -> bool:
+        """It has ended, and holds nothing any more."""
+        states = {item.state for item in self.mains}
+        return bool(self.refusal) or "failed" in states or states == {"done"}
+
+    def runs(self, role: Role) -> bool:
+        """Say whether a container of that role is up."""
+        return any(item.role == role and item.state == "running" for item in self.mains)
+
+
+def start_run(pod: JsonObject, now: float) -> PodRun:
+    """Begin to remember a pod."""
+    inits, mains = (
+        [ContainerRun(body["name"], role_of(body), body) for body in spec(pod).get(key) or ()]
+        for key in ("initContainers", "containers")
+    )
+    return PodRun(pod["metadata"]["uid"], now, inits, mains)
+
+
+def pod_status(run: PodRun, host_ip: str) -> JsonObject:
+    """Write the status the kubelet reports."""
+    started = timestamp(run.born)
+    if run.refusal:
+        message = f"Pod was rejected: {run.refusal}"
+        return {"phase": "Failed", "reason": run.refusal_reason, "message": message, "startTime": started}
+    ready = run.initialised and bool(run.mains) and all(item.state == "running" for item in run.mains)
+    phase = _phase(run)
+    waiting = "" if ready else "ContainersNotReady"
+    told = {
+        "Initialized": (run.initialised, "" if run.initialised else "ContainersNotInitialized"),
+        "Ready": (ready, "PodCompleted" if phase == "Succeeded" else waiting),
+        "ContainersReady": (ready, "PodCompleted" if phase == "Succeeded" else waiting),
+        "PodScheduled": (True, ""),
+    }
+    status: JsonObject = {
+        "phase": phase,
+        "startTime": started,
+        "hostIP": host_ip,
+        "conditions": [
+            {"type": name, "status": str(holds), "lastTransitionTime": started} | ({"reason": reason} if reason else {})
+            for name, (holds, reason) in told.items()
+        ],
+        "containerStatuses": [_container_status(item, shown=run.initialised) for item in run.mains],
+    }
+    if run.inits:
+        status["initContainerStatuses"] = [_container_status(item, shown=True, init=True) for item in run.inits]
+    return status
+
+
+def _phase(run: PodRun) -> str:
+    states = {item.state for item in run.mains}
+    never_ran = any(item.state == "waiting" and not item.restarts for item in run.mains)
+    if not run.started or not run.initialised or never_ran:
+        return "Pending"
+    if states == {"done"}:
+        return "Succeeded"
+    return "Failed" if "failed" in states else "Running"
+
+
+def _container_status(item: ContainerRun, *, shown: bool, init: bool = False) -> JsonObject:
+    times = {"startedAt": timestamp(min(item.since, item.ended)), "finishedAt": timestamp(item.ended)}
+    crashed = {"exitCode": 1, "reason": "Error", **times}
+    state: JsonObject
+    if item.state == "running":
+        state = {"running": {"startedAt": timestamp(item.since)}}
+    elif item.state in {"done", "failed"}:
+        reason = "Completed" if item.state == "done" else item.reason
+        ended = {"exitCode": item.exit_code, "reason": reason, **times}
+        state = {"terminated": ended | ({"message": item.message} if item.message else {})}
+    else:
+        reason = item.reason if shown else "PodInitializing"
+        state = {"waiting": {"reason": reason} | ({"message": item.message} if item.message else {})}
+    return {
+        "name": item.name,
+        "image": item.body.get("image", ""),
+        "imageID": "",
+        "ready": item.state == "running" or (item.state == "done" and init),
+        "started": item.state == "running",
+        "restartCount": item.restarts,
+        "state": state,
+        "lastState": {"terminated": crashed} if item.restarts else {},
+    }

@@ -1,0 +1,205 @@
+"""The programs of the NVIDIA stack, imitated: what each does when its container starts or its config changes.
+
+Lives here: config-manager, device plugin, GFD, MPS daemon, NFD worker, nvidia-smi. Must not live here: container states
+and back-off (`kubelet`), findings (`plugin`, `gfd`, `nfd`, `smi`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.nodes import nfd
+from gpukube_sandbox.kube.nodes.containers import arguments_of, env_of, mounted_config_map
+from gpukube_sandbox.kube.nodes.drivers import DRIVER_ROLES, start_driver_part
+from gpukube_sandbox.kube.nodes.gfd import feature_labels
+from gpukube_sandbox.kube.nodes.gkeplugin import advertise_gke
+from gpukube_sandbox.kube.nodes.plugin import GPU, advertise
+from gpukube_sandbox.kube.nodes.pluginconfig import CONFIG_LABEL, Crash, Settings, choose_config, read_settings
+from gpukube_sandbox.kube.nodes.smi import listing
+from gpukube_sandbox.kube.store.objects import labels, name_of, namespace_of
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.nodes.machines import Machine
+    from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_RETRY_S = 30.0
+
+
+class NotFound(Crash):
+    """The container cannot start: its program is not in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A container on a machine, with all it can see.
+
+    Attributes:
+        api: The cluster's API, for those that talk to it.
+        machine: Where it runs.
+        node: The node object as it is now.
+        pod: The pod object.
+        run: What the kubelet knows of the pod.
+        container: What the kubelet knows of the container.
+        log: Lines written so far.
+        now: Sandbox time.
+    """
+
+    api: ObjectApi
+    machine: Machine
+    node: JsonObject
+    pod: JsonObject
+    run: PodRun
+    container: ContainerRun
+    log: list[str]
+    now: float
+
+    async def file(self, path: str) -> dict[str, str]:
+        """Read the ConfigMap behind a path; empty where there is none."""
+        found = mounted_config_map(self.pod, self.container.body, path)
+        if found is None:
+            return {}
+        name, key = found
+        data: dict[str, str] = (await self.api.get("configmaps", name, namespace_of(self.pod)) or {}).get("data") or {}
+        return {key: data[key]} if key and key in data else {} if key else data
+
+
+def config_label(node: JsonObject) -> str:
+    """Read the node label that chooses a config."""
+    return labels(node).get(CONFIG_LABEL, "")
+
+
+async def start(process: Process) -> None:
+    """Start the container's program, or let it take in a changed config.
+
+    Raises:
+        Crash: It exits with an error.
+    """
+    role = process.container.role
+    if role == "config-manager":
+        await _config_manager(process)
+    elif role == "plugin":
+        await _plugin(process)
+    elif role == "gke-plugin":
+        _gke_plugin(process)
+    elif role == "gfd":
+        await _gfd(process)
+    elif role == "mps":
+        await _mps(process)
+    elif role == "nfd-worker":
+        await _nfd_worker(process)
+    elif role == "nfd-prune":
+        await nfd.strip(process.api, await process.api.list("nodes"))
+    elif role == "nvidia-smi":
+        _nvidia_smi(process)
+    elif role in DRIVER_ROLES:
+        await start_driver_part(process)
+
+
+async def _config_manager(process: Process) -> None:
+    env = env_of(process.container.body)
+    keys = await process.file(env.get("CONFIG_FILE_SRCDIR", "/available-configs"))
+    label = labels(process.node).get(env.get("NODE_LABEL", CONFIG_LABEL), "")
+    fallbacks = [item for item in env.get("FALLBACK_STRATEGIES", "").split(",") if item]
+    process.run.label = label
+    process.log.append(f"Label change detected: {env.get('NODE_LABEL', CONFIG_LABEL)}={label}")
+    chosen = choose_config(label, keys, env.get("DEFAULT_CONFIG", ""), fallbacks)
+    process.log.append(f"Updating to config: {chosen}" if chosen else "Updating to empty config")
+    if env.get("ONESHOT") != "true" and chosen != process.run.config:
+        process.run.reloads += 1
+        process.log.append("Sending signal 'hangup' to " + env.get("PROCESS_TO_SIGNAL", ""))
+    process.run.config = chosen
+    process.log.append(f"Successfully updated to config: {chosen or ''}")
+
+
+async def _settings(process: Process) -> Settings:
+    body = process.container.body
+    env, args = env_of(body), arguments_of(body)
+    path = env.get("CONFIG_FILE") or next(
+        (arg.split("=", 1)[1] for arg in args if arg.startswith("--config-file=")), ""
+    )
+    if not path:
+        return read_settings(None, env, args)
+    mounted = await process.file(path)
+    if mounted:
+        return read_settings(next(iter(mounted.values())), env, args)
+    if not _manages_config(process):
+        raise Crash(
+            f"unable to load config: unable to finalize config: error opening config file: open {path}: no such file"
+        )
+    available = await process.file("/available-configs")
+    chosen = process.run.config
+    return read_settings(available.get(chosen) if chosen else None, env, args)
+
+
+def _manages_config(process: Process) -> bool:
+    return any(item.role == "config-manager" for item in [*process.run.inits, *process.run.mains])
+
+
+async def _plugin(process: Process) -> None:
+    machine, run = process.machine, process.run
+    process.log.append("Starting Plugins.")
+    machine.unregister(run.advertised)
+    run.advertised = frozenset()
+    settings = await _settings(process)
+    daemon = any(other.runs("mps") for other in machine.pods.values())
+    found = advertise(machine.shape.gpu, settings, mps_daemon=daemon)
+    process.log.extend(found.log)
+    machine.register(run.uid, found.resources, found.limited)
+    run.advertised = frozenset(found.resources)
+    if found.retry:
+        process.container.retry_at = process.now + _RETRY_S
+
+
+def _gke_plugin(process: Process) -> None:
+    machine, run = process.machine, process.run
+    found = advertise_gke(machine.shape.gpu)
+    process.log.extend(found.log)
+    machine.register(run.uid, found.resources, found.limited)
+    run.advertised = frozenset(found.resources)
+
+
+async def _gfd(process: Process) -> None:
+    settings = await _settings(process)
+    machine = process.machine
+    found = feature_labels(machine.shape.gpu, settings, machine.shape.machine, process.run.born)
+    name = name_of(process.node)
+    feature = nfd.node_feature(f"nvidia-features-for-{name}", namespace_of(process.pod), name, found, process.pod)
+    if not await nfd.publish(process.api, feature):
+        raise Crash("failed to create NodeFeature object: the server could not find the requested resource")
+    process.log.append("Creating NodeFeature object")
+
+
+async def _mps(process: Process) -> None:
+    settings = await _settings(process)
+    if settings.sharing is None or settings.sharing.strategy != "mps":
+        process.log.append("No devices are configured for MPS sharing; Waiting indefinitely.")
+        return
+    gpu = process.machine.shape.gpu
+    if gpu is None or not gpu.driver:
+        raise Crash("failed to create MPS manager: nvml init failed: ERROR_LIBRARY_NOT_FOUND")
+    process.log.append(f"Starting MPS daemon for {GPU}")
+
+
+async def _nfd_worker(process: Process) -> None:
+    config = await process.file("/etc/kubernetes/node-feature-discovery/nfd-worker.conf")
+    gpu = process.machine.shape.gpu is not None
+    found = nfd.worker_labels(next(iter(config.values()), ""), gpu=gpu)
+    name = name_of(process.node)
+    feature = nfd.node_feature(name, namespace_of(process.pod), name, found, process.pod)
+    if not await nfd.publish(process.api, feature):
+        raise Crash("failed to create NodeFeature object: the server could not find the requested resource")
+
+
+def _nvidia_smi(process: Process) -> None:
+    """The container runtime of a node with a driver puts the program into the container; elsewhere there is none."""
+    gpu = process.machine.shape.gpu
+    if gpu is None or not gpu.driver:
+        raise NotFound(
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
+            'failed: unable to start container process: error during container init: exec: "nvidia-smi": executable '
+            "file not found in $PATH: unknown"
+        )
+    process.log.extend(listing(process.machine, process.run))

@@ -1,0 +1,162 @@
+"""Node objects: how a machine registers, becomes ready, and reboots.
+
+Lives here: building the Node object of a shape and walking it through its conditions. Must not live here: pods, GPUs'
+advertisement (`kubelet`, `plugin`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.clock import timestamp
+from gpukube_sandbox.kube.store.objects import name_of, spec
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.kube.nodes.shapes import NodeShape
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+_PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
+_RESERVED_MEMORY = 0.06
+_RESERVED_ABOVE = 0.045
+_LARGE_GIB = 128
+"""Kernel and kubelets keep a smaller share of what a machine has above that: each cloud reserves by falling steps."""
+_RESERVED_MILLICPU = 100
+
+
+def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
+    """Build the Node a kubelet registers: not ready, with the pool's labels and taints, without GPU resources."""
+    digest = hashlib.sha256(shape.name.encode()).digest()
+    ki = int(shape.memory_gib * 1024 * 1024)
+    free = {
+        "cpu": f"{shape.cpu * 1000 - _RESERVED_MILLICPU}m",
+        "memory": f"{int(ki - _kept_ki(ki))}Ki",
+        "ephemeral-storage": "119703055367",
+        "pods": str(shape.max_pods),
+    }
+    capacity = free | {"cpu": str(shape.cpu), "memory": f"{ki}Ki", "ephemeral-storage": "129886128Ki"}
+    taints = [{"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {}) for t in shape.taints]
+    return {
+        "metadata": {
+            "name": shape.name,
+            "labels": _well_known_labels(shape) | dict(shape.labels),
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": {
+            "providerID": shape.provider_id or f"sandbox:///{shape.name}",
+            "taints": [*taints, {"key": NOT_READY_TAINT, "effect": "NoSchedule"}],
+        },
+        "status": {
+            "capacity": capacity,
+            "allocatable": free,
+            "conditions": _conditions("False", "KubeletNotReady", "container runtime network not ready", now),
+            "addresses": [
+                {"type": "InternalIP", "address": f"10.224.{digest[0]}.{digest[1]}"},
+                {"type": "Hostname", "address": shape.name},
+            ],
+            "nodeInfo": {
+                "architecture": shape.arch,
+                "bootID": digest[:16].hex(),
+                "containerRuntimeVersion": shape.runtime,
+                "kernelVersion": shape.kernel,
+                "kubeProxyVersion": "",
+                "kubeletVersion": kubelet_version,
+                "machineID": digest[16:].hex(),
+                "operatingSystem": "linux",
+                "osImage": shape.os_image,
+                "systemUUID": digest[8:24].hex(),
+            },
+        },
+    }
+
+
+def _kept_ki(ki: int) -> float:
+    large = max(0, ki - _LARGE_GIB * 1024 * 1024)
+    return (ki - large) * _RESERVED_MEMORY + large * _RESERVED_ABOVE
+
+
+def _well_known_labels(shape: NodeShape) -> dict[str, str]:
+    region, _, _ = shape.zone.rpartition("-")
+    zoned = {"topology.kubernetes.io/zone": shape.zone, "topology.kubernetes.io/region": region} if shape.zone else {}
+    return zoned | {
+        "beta.kubernetes.io/arch": shape.arch,
+        "beta.kubernetes.io/instance-type": shape.machine,
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": shape.arch,
+        "kubernetes.io/hostname": shape.name,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": shape.machine,
+    }
+
+
+def _conditions(ready: str, reason: str, message: str, now: str) -> list[JsonObject]:
+    stamps = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    fine = [
+        {
+            "type": name,
+            "status": "False",
+            "reason": f"KubeletHasNo{name}",
+            "message": f"kubelet has no {name}",
+            **stamps,
+        }
+        for name in _PRESSURES
+    ]
+    return [*fine, {"type": "Ready", "status": ready, "reason": reason, "message": message, **stamps}]
+
+
+async def register(api: ObjectApi, clock: Clock, shape: NodeShape, kubelet_version: str) -> JsonObject:
+    """Create the Node object, not ready yet."""
+    wanted = node_object(shape, kubelet_version, timestamp(clock.now()))
+    node = await api.create("nodes", wanted) or wanted
+    await api.patch_status("nodes", node, wanted["status"])
+    await api.create("leases", _lease(node, clock.now()))
+    return node
+
+
+def _lease(node: JsonObject, now: float) -> JsonObject:
+    """The node's lease, which `kubectl describe node` shows; nobody renews it, as no machine fails of itself."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(node), "uid": (node.get("metadata") or {}).get("uid")}
+    moment = timestamp(now).replace("Z", ".000000Z")
+    return {
+        "metadata": {
+            "name": name_of(node),
+            "namespace": "kube-node-lease",
+            "ownerReferences": [owner] if owner["uid"] else [],
+        },
+        "spec": {"holderIdentity": name_of(node), "leaseDurationSeconds": 40, "renewTime": moment},
+    }
+
+
+async def become_silent(api: ObjectApi, clock: Clock, name: str) -> None:
+    """Mark the node as one whose kubelet does not answer: it reboots."""
+    await _turn(
+        api,
+        name,
+        ready=False,
+        change=_conditions(
+            "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", timestamp(clock.now())
+        ),
+    )
+
+
+async def become_ready(api: ObjectApi, clock: Clock, name: str) -> None:
+    """Mark the node ready and take the not-ready taint away."""
+    await _turn(
+        api,
+        name,
+        ready=True,
+        change=_conditions("True", "KubeletReady", "kubelet is posting ready status", timestamp(clock.now())),
+    )
+
+
+async def _turn(api: ObjectApi, name: str, *, ready: bool, change: list[JsonObject]) -> None:
+    node = await api.get("nodes", name)
+    if node is None:
+        return
+    await api.patch_status("nodes", node, {"conditions": change})
+    others = [taint for taint in spec(node).get("taints") or () if taint["key"] != NOT_READY_TAINT]
+    mark = [] if ready else [{"key": NOT_READY_TAINT, "effect": "NoSchedule"}]
+    await api.patch("nodes", {"metadata": {"name": name_of(node)}}, {"spec": {"taints": [*others, *mark] or None}})

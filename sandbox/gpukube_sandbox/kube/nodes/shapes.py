@@ -1,0 +1,109 @@
+"""What a simulated node is made of, as values.
+
+Lives here: the description a cloud hands over when a machine boots. Must not live here: behaviour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube_sandbox.kube.nodes.pluginconfig import Sharing
+
+MigStrategy = Literal["none", "single", "mixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """One taint of a node, as the pool asks for it."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    @classmethod
+    def parse(cls, text: str) -> Taint:
+        """Read "key=value:Effect" or "key:Effect", the form ARM uses in nodeTaints."""
+        pair, _, effect = text.rpartition(":")
+        key, _, value = pair.partition("=")
+        return cls(key, value, effect)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShape:
+    """The GPUs of one node.
+
+    Attributes:
+        model: Key of `hardware.MODELS`, such as "A100-40GB".
+        count: Physical GPUs.
+        mig_layout: MIG instances of the node, one tuple of profiles per GPU, or one tuple of plain profiles that
+            every GPU is cut into alike (`("1g.5gb",) * 7`); empty for MIG off. In the per-GPU form, `None` is a
+            GPU with MIG off and `()` a GPU with MIG on and no instances.
+        mig_reboot: The machine reboots once before the layout is there (AKS: REBOOTREQUIRED of AgentBaker).
+        driver: The NVIDIA driver is on the host.
+        runtime: Name of the container runtime on the host that hands GPUs to containers; "" while there is none, as on
+            hosts that wait for the GPU Operator's container toolkit.
+        host_plugin: The node advertises by a service of its own: AKS managed GPU, Bottlerocket.
+        host_strategy: MIG strategy of that service.
+        host_sharing: Replicas that service gives each device.
+        partition: What GKE wrote on the node for its own plugin (gpu_config.json): MIG profile of every GPU, "" for
+            none; likewise `sharing`, "time-sharing" or "mps", and `clients` per device.
+    """
+
+    model: str
+    count: int
+    mig_layout: tuple[str, ...] | tuple[tuple[str, ...] | None, ...] = ()
+    mig_reboot: bool = False
+    driver: bool = True
+    runtime: str = "nvidia"
+    host_plugin: bool = False
+    host_strategy: MigStrategy = "none"
+    host_sharing: Sharing | None = None
+    partition: str = ""
+    sharing: str = ""
+    clients: int = 0
+
+    def per_gpu(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Say what each GPU is cut into: None is MIG off, () is MIG on without instances."""
+        plain = tuple(item for item in self.mig_layout if isinstance(item, str))
+        if plain:
+            return (plain,) * self.count
+        given = tuple(item for item in self.mig_layout if not isinstance(item, str))
+        return given + (None,) * (self.count - len(given))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """One machine that is about to boot.
+
+    Attributes:
+        name: Node name.
+        pool: Name of the pool it belongs to; for the cloud's own book-keeping.
+        machine: The cloud's name of the type, "Standard_ND96asr_v4".
+        labels: Labels the node registers with; well-known ones (hostname, os, arch, instance type) are added.
+        taints: Taints the node registers with.
+        gpu: Its GPUs, if any.
+        boot_s: Sandbox seconds from `add_node` to registration.
+        kubelet: Version of its kubelet, without the "v"; "" for the cluster's own.
+    """
+
+    name: str
+    pool: str = ""
+    machine: str = "generic"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    cpu: int = 4
+    memory_gib: float = 16.0
+    gpu: GpuShape | None = None
+    boot_s: float = 60.0
+    provider_id: str = ""
+    os_image: str = "Ubuntu 24.04.3 LTS"
+    runtime: str = "containerd://2.0.6"
+    max_pods: int = 110
+    zone: str = ""
+    arch: str = "amd64"
+    kernel: str = "6.8.0-88-generic"
+    kubelet: str = ""

@@ -1,0 +1,83 @@
+"""What a kubelet tells of its pods: the events of `kubectl describe pod`.
+
+Lives here: from the states of containers to events, each told once. Must not live here: the states (`podruns`).
+
+Source: kubernetes pkg/kubelet/events, kuberuntime; containerd (no runtime for ... is configured).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.kube.controllers.events import Recorder
+    from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+Tale = tuple[str, str, bool]
+"""Reason, message, and whether it is a warning."""
+
+
+async def tell_of(events: Recorder, run: PodRun, pod: JsonObject, held_up: Tale | None) -> None:
+    """Tell what is new about a pod.
+
+    Args:
+        events: Where it is told.
+        run: What the kubelet knows of the pod.
+        pod: The pod.
+        held_up: Why its containers are not even made; None when they are.
+    """
+    tales = [*([held_up] if held_up and not run.started else []), *_tales(run, pod)]
+    for reason, message, warning in tales:
+        if (reason, message) not in run.told:
+            run.told.add((reason, message))
+            await events.tell("pods", pod, reason, message, warning=warning)
+
+
+def _tales(run: PodRun, pod: JsonObject) -> Iterator[Tale]:
+    if run.refusal:
+        yield run.refusal_reason, run.refusal, True
+        return
+    for item in [*run.inits, *run.mains]:
+        yield from _of_container(item, run, pod)
+    if meta(pod).get("deletionTimestamp"):
+        for item in run.mains:
+            if item.state == "running":
+                yield "Killing", f"Stopping container {item.name}", False
+
+
+def _of_container(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[Tale]:
+    image = item.body.get("image", "")
+    if item.reason == "ImagePullBackOff":
+        yield "Pulling", f'Pulling image "{image}"', False
+        yield "Failed", f'Failed to pull image "{image}": no such host', True
+        yield "Failed", "Error: ErrImagePull", True
+        yield "BackOff", f'Back-off pulling image "{image}"', False
+    elif item.since:
+        yield "Pulled", f'Container image "{image}" already present on machine', False
+        yield "Created", f"Created container: {item.name}", False
+        if item.reason == "StartError":
+            yield "Failed", f"Error: {item.message}", True
+        else:
+            yield "Started", f"Started container {item.name}", False
+    if item.reason == "CrashLoopBackOff":
+        place = f"{name_of(pod)}_{namespace_of(pod)}({run.uid})"
+        yield "BackOff", f"Back-off restarting failed container {item.name} in pod {place}", True
+
+
+def no_runtime(pod: JsonObject) -> Tale:
+    """The node has not the container runtime that the pod's RuntimeClass names."""
+    wanted = f'no runtime for "{spec(pod)["runtimeClassName"]}" is configured'
+    failed = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime"
+    return "FailedCreatePodSandBox", f"{failed}: {wanted}", True
+
+
+def no_volume(pod: JsonObject, config_map: str) -> Tale:
+    """A ConfigMap that the pod mounts does not exist."""
+    volumes = spec(pod).get("volumes") or ()
+    name = next((item["name"] for item in volumes if (item.get("configMap") or {}).get("name") == config_map), "")
+    return "FailedMount", f'MountVolume.SetUp failed for volume "{name}" : configmap "{config_map}" not found', True

@@ -1,0 +1,102 @@
+"""Whether a pod fits a node: the filters of the default scheduler, in its order and its words.
+
+Lives here: every filter that looks at one node alone, and the order of all. Must not live here: filters that look at
+other nodes' pods (`topology`), messages (`verdicts`).
+
+Source: kubernetes pkg/scheduler/framework/plugins (1.36), pkg/scheduler/apis/config/v1/default_plugins.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpukube_sandbox.kube.controllers.scheduling import matches_node, pod_requests, tolerates, untolerated
+from gpukube_sandbox.kube.scheduler.topology import Affinity, Spread
+from gpukube_sandbox.kube.store.objects import spec
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_UNNAMED_TAINTS = (1, 35)
+"""First version whose message no longer names the taint (seen in 1.36; 1.34 names it)."""
+
+
+class Verdict(NamedTuple):
+    """Why a pod does not fit a node.
+
+    Attributes:
+        reasons: In the scheduler's words.
+        for_good: Taking pods off the node would not help.
+    """
+
+    reasons: tuple[str, ...]
+    for_good: bool = True
+
+
+class Judge:
+    """Judges all nodes for one pod.
+
+    Args:
+        pod: Without a node.
+        snapshot: The cluster.
+        version: Minor version of Kubernetes, (1, 34).
+    """
+
+    def __init__(self, pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> None:
+        self._pod = pod
+        self._names_taints = version < _UNNAMED_TAINTS
+        self._asked: Counter[str] = pod_requests(pod)
+        self._ports = set(_host_ports(pod))
+        self._spread = Spread(pod, snapshot)
+        self._affinity = Affinity(pod, snapshot)
+
+    def judge(self, view: NodeView) -> Verdict | None:
+        """Say why the pod does not fit; None when it does. The first filter that refuses decides."""
+        return self._of_node(view) or self._of_room(view) or self._of_neighbours(view)
+
+    def _of_node(self, view: NodeView) -> Verdict | None:
+        wanted = spec(self._pod)
+        if spec(view.node).get("unschedulable") and not tolerates(wanted, UNSCHEDULABLE):
+            return Verdict(("node(s) were unschedulable",))
+        taint = untolerated(wanted, spec(view.node).get("taints") or ())
+        if taint:
+            named = f"taint {{{taint['key']}: {taint.get('value', '')}}}"
+            return Verdict((f"node(s) had untolerated {named if self._names_taints else 'taint(s)'}",))
+        if not matches_node(wanted, view.node):
+            return Verdict(("node(s) didn't match Pod's node affinity/selector",))
+        return None
+
+    def _of_room(self, view: NodeView) -> Verdict | None:
+        if self._ports and _clash(self._ports, {port for pod in view.pods for port in _host_ports(pod)}):
+            return Verdict(("node(s) didn't have free ports for the requested pod ports",), for_good=False)
+        lacking = [name for name, asked in self._asked.items() if asked and asked > view.room[name] - view.used[name]]
+        if not lacking:
+            return None
+        reasons = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
+        never = any(name != "pods" and self._asked[name] > view.room[name] for name in lacking)
+        return Verdict(reasons, for_good=never)
+
+    def _of_neighbours(self, view: NodeView) -> Verdict | None:
+        found = self._spread.refuses(view) or self._affinity.refuses(view)
+        return Verdict((found[0],), for_good=found[1]) if found else None
+
+
+def _host_ports(pod: JsonObject) -> Iterator[tuple[str, str, int]]:
+    sidecars = [item for item in spec(pod).get("initContainers") or () if item.get("restartPolicy") == "Always"]
+    for container in [*(spec(pod).get("containers") or ()), *sidecars]:
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield str(port.get("hostIP") or "0.0.0.0"), str(port.get("protocol") or "TCP"), int(port["hostPort"])  # noqa: S104 - any address
+
+
+def _clash(wanted: set[tuple[str, str, int]], taken: set[tuple[str, str, int]]) -> bool:
+    return any(
+        (protocol, port) == (other[1], other[2]) and (address == other[0] or "0.0.0.0" in {address, other[0]})  # noqa: S104
+        for address, protocol, port in wanted
+        for other in taken
+    )

@@ -1,0 +1,88 @@
+"""The cluster as the scheduler sees it in one turn.
+
+Lives here: nodes with their pods and what is taken. Must not live here: judgement (`filters`), writing to the API.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.controllers.scheduling import allocatable_of, is_terminal, pod_requests
+from gpukube_sandbox.kube.store.objects import labels, name_of, spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+
+@dataclass(slots=True)
+class NodeView:
+    """One node and what runs on it.
+
+    Attributes:
+        node: The object.
+        pods: Those bound to it that have not ended.
+        room: What it can give in all, in the units of `pod_requests`.
+        used: What its pods take.
+    """
+
+    node: JsonObject
+    pods: list[JsonObject] = field(default_factory=list)
+    room: Counter[str] = field(default_factory=Counter)
+    used: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return name_of(self.node)
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Its labels."""
+        return labels(self.node)
+
+    def take(self, pod: JsonObject) -> None:
+        """Count a pod that goes there."""
+        self.pods.append(pod)
+        self.used.update(pod_requests(pod))
+
+    def without(self, gone: Iterable[JsonObject]) -> NodeView:
+        """Give the node as it would be without some of its pods."""
+        uids = {id(pod) for pod in gone}
+        view = NodeView(self.node, room=self.room)
+        for pod in self.pods:
+            if id(pod) not in uids:
+                view.take(pod)
+        return view
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """All nodes.
+
+    Attributes:
+        nodes: By name.
+        namespaces: Name -> labels, for affinity terms that choose namespaces.
+    """
+
+    nodes: dict[str, NodeView]
+    namespaces: dict[str, dict[str, str]]
+
+    def replaced(self, view: NodeView) -> Snapshot:
+        """Give the cluster with one node as another view has it."""
+        return Snapshot({**self.nodes, view.name: view}, self.namespaces)
+
+
+def take_snapshot(
+    nodes: Iterable[JsonObject], pods: Iterable[JsonObject], namespaces: Iterable[JsonObject]
+) -> Snapshot:
+    """Put nodes and their pods together."""
+    views = {name_of(node): NodeView(node, room=allocatable_of(node)) for node in nodes}
+    for pod in pods:
+        view = views.get(spec(pod).get("nodeName") or "")
+        if view and not is_terminal(pod):
+            view.take(pod)
+    return Snapshot(views, {name_of(item): labels(item) for item in namespaces})

@@ -1,0 +1,176 @@
+"""Where a pod may go, which pods would have to go for it, and what the scheduler says when neither helps.
+
+Lives here: feasible nodes, preemption, the message of `FailedScheduling`.
+Must not live here: single filters (`filters`, `topology`), writing to the API.
+
+Source: kubernetes pkg/scheduler/{schedule_one,framework/types}.go, framework/preemption, plugins/defaultpreemption.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.controllers.scheduling import tolerates
+from gpukube_sandbox.kube.scheduler.filters import Judge, Verdict
+from gpukube_sandbox.kube.store.objects import meta, spec
+from gpukube_sandbox.kube.store.selectors import matches_term
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_CLAIMS = (1, 34)
+"""First version with resource claims for everybody, which the message then speaks of."""
+NO_NODES = "no nodes available to schedule pods"
+_HOPELESS = "Preemption is not helpful for scheduling"
+_NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What the scheduler makes of one pod.
+
+    Attributes:
+        nodes: Those it fits, the best first.
+        message: Why it fits none.
+        makes_room: Node that would have room without `victims`; "" for none.
+        victims: Pods of lower priority on that node that have to go.
+    """
+
+    nodes: tuple[str, ...] = ()
+    message: str = ""
+    makes_room: str = ""
+    victims: tuple[JsonObject, ...] = field(default=())
+
+
+def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Placing:
+    """Judge every node for a pod.
+
+    Args:
+        pod: Without a node.
+        snapshot: The cluster.
+        version: Minor version of Kubernetes, (1, 34).
+    """
+    if not snapshot.nodes:
+        return Placing(message=NO_NODES)
+    named = _named_nodes(pod)
+    if named is not None and not named:
+        return _refused(pod, snapshot, version, {}, before="pod affinity terms conflict")
+    judge = Judge(pod, snapshot, version)
+    verdicts: dict[str, Verdict] = {}
+    free: list[NodeView] = []
+    for name, view in snapshot.nodes.items():
+        if named is not None and name not in named:
+            verdicts[name] = Verdict(("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
+        elif found := judge.judge(view):
+            verdicts[name] = found
+        else:
+            free.append(view)
+    if free:
+        return Placing(tuple(view.name for view in sorted(free, key=lambda view: _rank(pod, view))))
+    return _refused(pod, snapshot, version, verdicts)
+
+
+def _named_nodes(pod: JsonObject) -> set[str] | None:
+    """Give the nodes that the required affinity names; None when it does not name any in one of its terms."""
+    required = _node_affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    found: set[str] = set()
+    for term in required.get("nodeSelectorTerms") or ():
+        named = [
+            set(item.get("values") or ())
+            for item in term.get("matchFields") or ()
+            if item.get("key") == "metadata.name" and item.get("operator") == "In"
+        ]
+        if not named:
+            return None
+        found |= set.intersection(*named)
+    return found if required.get("nodeSelectorTerms") else None
+
+
+def _node_affinity(pod: JsonObject) -> JsonObject:
+    return (spec(pod).get("affinity") or {}).get("nodeAffinity") or {}
+
+
+def _rank(pod: JsonObject, view: NodeView) -> tuple[int, int, int, str]:
+    """Prefer nodes without soft taints, then those the pod prefers, then those with few pods."""
+    taints = spec(view.node).get("taints") or ()
+    soft = sum(item.get("effect") == "PreferNoSchedule" and not tolerates(spec(pod), item) for item in taints)
+    preferred = _node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    liked = sum(int(item["weight"]) for item in preferred if matches_term(item["preference"], view.marks, view.name))
+    return soft, -liked, len(view.pods), view.name
+
+
+def _refused(
+    pod: JsonObject, snapshot: Snapshot, version: tuple[int, int], verdicts: dict[str, Verdict], before: str = ""
+) -> Placing:
+    """Write the message of a pod that fits nowhere, as `kubectl describe pod` shows it; look for room by preemption."""
+    total = len(snapshot.nodes)
+    refusal = before or _counted(reason for verdict in verdicts.values() for reason in verdict.reasons)
+    message = f"0/{total} nodes are available: {refusal}."
+    after = "no new claims to deallocate, " if version >= _CLAIMS else ""
+    if spec(pod).get("preemptionPolicy") == "Never":
+        return Placing(message=f"{message} {after}preemption: not eligible due to preemptionPolicy=Never.")
+    found: list[tuple[NodeView, list[JsonObject]]] = []
+    reasons: list[str] = []
+    for name, view in snapshot.nodes.items():
+        verdict = verdicts.get(name)
+        if verdict is None or verdict.for_good:
+            reasons.append(_HOPELESS)
+        else:
+            victims = _victims(pod, view, snapshot, version)
+            if isinstance(victims, Verdict):
+                reasons += victims.reasons
+            else:
+                found.append((view, victims))
+    if found:
+        view, victims = min(found, key=lambda item: (*_cost(item[1]), item[0].name))
+        return Placing(message=message, makes_room=view.name, victims=tuple(victims))
+    return Placing(message=f"{message} {after}preemption: 0/{total} nodes are available: {_counted(reasons)}.")
+
+
+def _counted(reasons: Iterable[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in Counter(reasons).items()))
+
+
+def _victims(
+    pod: JsonObject, view: NodeView, snapshot: Snapshot, version: tuple[int, int]
+) -> list[JsonObject] | Verdict:
+    """Find the pods of lower priority without which the pod fits; as few as possible, the least important ones."""
+    lower = sorted((item for item in view.pods if priority(item) < priority(pod)), key=_importance)
+    if not lower:
+        return Verdict((_NO_VICTIMS,))
+    refused = _without(pod, view, lower, snapshot, version)
+    if refused:
+        return refused
+    gone = list(lower)
+    for item in reversed(lower):  # the most important ones may stay first
+        rest = [other for other in gone if other is not item]
+        if not _without(pod, view, rest, snapshot, version):
+            gone = rest
+    return gone
+
+
+def _without(
+    pod: JsonObject, view: NodeView, gone: Collection[JsonObject], snapshot: Snapshot, version: tuple[int, int]
+) -> Verdict | None:
+    left = view.without(gone)
+    return Judge(pod, snapshot.replaced(left), version).judge(left)
+
+
+def priority(pod: JsonObject) -> int:
+    """Give a pod's priority, 0 where it has none."""
+    return int(spec(pod).get("priority") or 0)
+
+
+def _importance(pod: JsonObject) -> tuple[int, str]:
+    """Order by priority; of equal ones the younger is less important."""
+    created = str(meta(pod).get("creationTimestamp", ""))
+    return priority(pod), "".join(chr(126 - ord(character) + 32) for character in created)
+
+
+def _cost(victims: Sequence[JsonObject]) -> tuple[int, int, int]:
+    return max(map(priority, victims)), sum(map(priority, victims)), len(victims)

@@ -1,0 +1,147 @@
+"""What the API server settles or refuses about a pod by looking at other objects.
+
+Lives here: priority, service account, runtime class, quotas. Must not live here: rules on the pod alone (`podrules`),
+storage.
+
+Source: kubernetes plugin/pkg/admission/{priority,serviceaccount,runtimeclass,resourcequota}, pkg/quota/v1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store import kinds
+from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
+from gpukube_sandbox.kube.store.problems import ApiProblem
+from gpukube_sandbox.kube.store.quantities import is_native, parse_quantity, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.store import Store
+
+CRITICAL = ("system-node-critical", "system-cluster-critical")
+"""Priority classes that GKE admits outside kube-system only where a quota names them (NVIDIA/cloud-native-docs,
+gpu-operator/google-gke)."""
+_COUNTED = frozenset({"pods", "count/pods"})
+
+
+def admit_pod(store: Store, pod: JsonObject) -> None:
+    """Settle a pod's priority, and refuse it where it names what is not there or a quota is used up.
+
+    Raises:
+        ApiProblem: 403.
+    """
+    _settle_priority(store, pod)
+    if store.limits_critical_pods:
+        _limit_critical(store, pod)
+    account = pod["spec"]["serviceAccountName"]
+    if store.find(kinds.CORE["serviceaccounts"], namespace_of(pod), account) is None:
+        place = f"{namespace_of(pod)}/{account}"
+        raise _refused(pod, f'error looking up service account {place}: serviceaccount "{account}" not found')
+    runtime = pod["spec"].get("runtimeClassName")
+    if runtime and store.find(kinds.CORE["runtimeclasses"], "", runtime) is None:
+        raise _refused(pod, f'pod rejected: RuntimeClass "{runtime}" not found')
+    for quota in store.all_of(kinds.CORE["resourcequotas"], namespace_of(pod)):
+        if _concerns(quota, pod):
+            _check_quota(store, quota, pod)
+
+
+def _refused(pod: JsonObject, message: str) -> ApiProblem:
+    """403: an admission plugin refuses a pod; one whose name is still to be made is called by its beginning."""
+    name = meta(pod).get("generateName") or name_of(pod)
+    return ApiProblem(403, "Forbidden", f'pods "{name}" is forbidden: {message}', {"name": name, "kind": "pods"})
+
+
+def _settle_priority(store: Store, pod: JsonObject) -> None:
+    priority = pod["spec"].get("priorityClassName")
+    found = store.find(kinds.CORE["priorityclasses"], "", priority) if priority else {}
+    if found is None:
+        raise _refused(pod, f"no PriorityClass with name {priority} was found")
+    pod["spec"].setdefault("priority", found.get("value", 0))
+    pod["spec"].setdefault("preemptionPolicy", found.get("preemptionPolicy", "PreemptLowerPriority"))
+
+
+def _limit_critical(store: Store, pod: JsonObject) -> None:
+    """Outside kube-system a critical pod needs a quota that names its class.
+
+    Source:
+        docs: concepts/policy/resource-quotas (limit priority class consumption by default).
+    """
+    priority = pod["spec"].get("priorityClassName")
+    if priority not in CRITICAL or namespace_of(pod) == "kube-system":
+        return
+    quotas = store.all_of(kinds.CORE["resourcequotas"], namespace_of(pod))
+    named = [quota for quota in quotas if any(item["scopeName"] == "PriorityClass" for item in _scopes(quota))]
+    if not any(_concerns(quota, pod) for quota in named):
+        scopes = f"[{{PriorityClass In [{' '.join(CRITICAL)}]}}]"
+        raise _refused(pod, f"insufficient quota to match these scopes: {scopes}")
+
+
+def _scopes(quota: JsonObject) -> list[JsonObject]:
+    named = [{"scopeName": name, "operator": "Exists"} for name in spec(quota).get("scopes") or ()]
+    return [*named, *((spec(quota).get("scopeSelector") or {}).get("matchExpressions") or ())]
+
+
+def _concerns(quota: JsonObject, pod: JsonObject) -> bool:
+    return all(_matches(scope, pod) for scope in _scopes(quota))
+
+
+def _matches(scope: JsonObject, pod: JsonObject) -> bool:
+    if scope["scopeName"] == "PriorityClass":
+        named = spec(pod).get("priorityClassName") or ""
+        listed, operator = scope.get("values") or (), scope.get("operator", "In")
+        by_operator = {"In": named in listed, "NotIn": named not in listed, "Exists": bool(named)}
+        return by_operator.get(operator, not named)
+    ends = spec(pod).get("activeDeadlineSeconds") is not None
+    asks = any(item.get("resources") for item in spec(pod)["containers"])
+    found = {"Terminating": ends, "NotTerminating": not ends, "BestEffort": not asks, "NotBestEffort": asks}
+    return found.get(scope["scopeName"], False)
+
+
+def usage(pods: Iterable[JsonObject], names: Iterable[str]) -> dict[str, Decimal]:
+    """Add up what pods take of the resources a quota names ("requests.nvidia.com/gpu", "limits.cpu", "pods")."""
+    living = [pod for pod in pods if status(pod).get("phase") not in {"Succeeded", "Failed"}]
+    takes = [_takes(pod) for pod in living]
+    return {name: sum((item[name] for item in takes), Decimal(0)) for name in names}
+
+
+def _takes(pod: JsonObject) -> dict[str, Decimal]:
+    found: defaultdict[str, Decimal] = defaultdict(Decimal, {name: Decimal(1) for name in _COUNTED})
+    for container in spec(pod)["containers"]:
+        resources = container.get("resources") or {}
+        for part in ("requests", "limits"):
+            values: Mapping[str, str] = resources.get(part) or {}
+            for name, value in values.items():
+                found[f"{part}.{name}"] += parse_quantity(value)
+                if part == "requests" and is_native(name):
+                    found[name] += parse_quantity(value)
+    return found
+
+
+def _check_quota(store: Store, quota: JsonObject, pod: JsonObject) -> None:
+    hard: dict[str, str] = spec(quota).get("hard") or {}
+    there = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _concerns(quota, item)]
+    used, asked = usage(there, hard), usage([pod], hard)
+    missing = [name for name in sorted(hard) if _must_be_set(name) and not _is_set(pod, name)]
+    if missing:
+        first = spec(pod)["containers"][0]["name"]
+        raise _refused(pod, f"failed quota: {name_of(quota)}: must specify {','.join(missing)} for: {first}")
+    over = [name for name in sorted(hard) if asked[name] and used[name] + asked[name] > parse_quantity(hard[name])]
+    if over:
+        told = [",".join(f"{name}={written(str(item[name]))}" for name in over) for item in (asked, used, hard)]
+        limits = f"requested: {told[0]}, used: {told[1]}, limited: {told[2]}"
+        raise _refused(pod, f"exceeded quota: {name_of(quota)}, {limits}")
+
+
+def _must_be_set(name: str) -> bool:
+    """A quota on cores or memory needs a number from every container; one on devices does not."""
+    return name.removeprefix("requests.").removeprefix("limits.") in {"cpu", "memory"}
+
+
+def _is_set(pod: JsonObject, name: str) -> bool:
+    part, _, resource = name.partition(".") if "." in name else ("requests", "", name)
+    return all(resource in ((item.get("resources") or {}).get(part) or {}) for item in spec(pod)["containers"])

@@ -1,0 +1,327 @@
+"""What the API server fills in and refuses when an object is written.
+
+Lives here: defaulting, admission and the few value checks that charts run into. Must not live here: storage.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.podrules import check_resources
+from gpukube_sandbox.kube.store.problems import invalid
+from gpukube_sandbox.kube.store.quantities import is_extended
+from gpukube_sandbox.kube.store.selectors import matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpukube_sandbox.kube.store.kinds import Kind
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[mkMGTPE]|[eE][+-]?\d+)?")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_LONGEST_LABEL = 63
+_LONGEST_NAME = 253
+
+
+def fill_defaults(kind: Kind, obj: JsonObject) -> None:
+    """Fill in what the type's defaulting would, in place."""
+    fill = _DEFAULTS.get(kind.kind)
+    if fill and not kind.custom:
+        fill(obj)
+
+
+def _pod_spec(spec: JsonObject) -> None:
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("schedulerName", "default-scheduler")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    spec.setdefault("securityContext", {})
+    if spec.get("serviceAccountName"):
+        spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        tag = str(container.get("image", "")).rpartition(":")[2]
+        container.setdefault("imagePullPolicy", "Always" if tag == "latest" else "IfNotPresent")
+        container.setdefault("terminationMessagePath", "/dev/termination-log")
+        container.setdefault("terminationMessagePolicy", "File")
+        container.setdefault("resources", {})
+        for port in container.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+        for probe in (container.get(name) for name in _PROBES):
+            if probe:
+                _fill_probe(probe)
+
+
+def _fill_probe(probe: JsonObject) -> None:
+    for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        probe.setdefault(key, value)
+    if probe.get("grpc") is not None:
+        probe["grpc"].setdefault("service", "")
+    if probe.get("httpGet") is not None:
+        probe["httpGet"].setdefault("path", "/")
+        probe["httpGet"].setdefault("scheme", "HTTP")
+
+
+def tolerate_extended_resources(pod: JsonObject) -> None:
+    """Let a pod tolerate taints that are called as the extended resources it asks for.
+
+    Source:
+        kubernetes plugin/pkg/admission/extendedresourcetoleration: by the resource's own name, of any container.
+    """
+    spec = pod["spec"]
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    asked = {name for item in containers for name in (item.get("resources") or {}).get("requests") or {}}
+    tolerations = spec.setdefault("tolerations", [])
+    for name in sorted(filter(is_extended, asked)):
+        wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+        if wanted not in tolerations:
+            tolerations.append(wanted)
+
+
+def _pod(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    _pod_spec(spec)
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        for name, limit in (container["resources"].get("limits") or {}).items():
+            container["resources"].setdefault("requests", {}).setdefault(name, limit)
+    spec.setdefault("serviceAccountName", "default")
+    spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    spec.setdefault("enableServiceLinks", True)
+    tolerations = spec.setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(
+            item.get("key") in {key, None} and item.get("effect") in {"NoExecute", None} for item in tolerations
+        ):
+            tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+def _daemonset(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", 1)
+        rolling.setdefault("maxSurge", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def _deployment(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    strategy = spec.setdefault("strategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("maxUnavailable", "25%")
+        rolling.setdefault("maxSurge", "25%")
+    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def _replicaset(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def _job(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    if "parallelism" not in spec:  # with it alone, the Job is a work queue without a number of completions
+        spec.setdefault("completions", 1)
+    for key, value in (("parallelism", 1), ("backoffLimit", 6), ("suspend", False)):
+        spec.setdefault(key, value)
+    spec.setdefault("completionMode", "NonIndexed")
+    uid = str((obj.get("metadata") or {}).get("uid", ""))
+    spec.setdefault("selector", {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}})
+    template = spec.setdefault("template", {})
+    marks = template.setdefault("metadata", {}).setdefault("labels", {})
+    marks.setdefault("batch.kubernetes.io/controller-uid", uid)
+    marks.setdefault("batch.kubernetes.io/job-name", str(obj["metadata"].get("name", "")))
+    marks.setdefault("job-name", str(obj["metadata"].get("name", "")))
+    _pod_spec(template.setdefault("spec", {}))
+
+
+def _statefulset(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec.setdefault("revisionHistoryLimit", 10)
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        strategy.setdefault("rollingUpdate", {}).setdefault("partition", 0)
+    _pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
+
+
+def _namespace(obj: JsonObject) -> None:
+    obj["metadata"].setdefault("labels", {}).setdefault("kubernetes.io/metadata.name", obj["metadata"]["name"])
+    obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
+    obj.setdefault("status", {"phase": "Active"})
+
+
+def _node(obj: JsonObject) -> None:
+    obj.setdefault("spec", {})
+
+
+def _secret(obj: JsonObject) -> None:
+    obj.setdefault("type", "Opaque")
+    given = obj.pop("stringData", None) or {}
+    if given:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in given.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+def _service(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    for port in spec.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port["port"])
+
+
+def give_address(kind: Kind, obj: JsonObject) -> None:
+    """Give a Service its address, in place: the API server does so after it has noted who owns which field."""
+    spec = obj.get("spec") or {}
+    if kind.kind != "Service" or spec["type"] == "ExternalName":
+        return
+    place = f"{obj['metadata'].get('namespace')}/{obj['metadata'].get('name')}"
+    digest = hashlib.sha256(place.encode()).digest()
+    spec.setdefault("clusterIP", f"10.0.{digest[0]}.{digest[1]}")
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+_DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
+    "Pod": _pod,
+    "DaemonSet": _daemonset,
+    "Deployment": _deployment,
+    "ReplicaSet": _replicaset,
+    "Job": _job,
+    "StatefulSet": _statefulset,
+    "Namespace": _namespace,
+    "Node": _node,
+    "Secret": _secret,
+    "Service": _service,
+}
+
+
+def check_values(kind: Kind, obj: JsonObject) -> None:
+    """Refuse what validation refuses: names, label values, selectors that miss their template, empty containers.
+
+    Raises:
+        ApiProblem: 422.
+    """
+    meta = obj.get("metadata") or {}
+    name = str(meta.get("name", ""))
+    if not name:
+        raise invalid(kind.kind, name, "metadata.name: Required value: name or generateName is required", kind.group)
+    if (kind.group != _RBAC_GROUP and not _NAME.fullmatch(name)) or len(name) > _LONGEST_NAME:
+        message = (
+            f'metadata.name: Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case '
+            "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
+            "'example.com', regex used for validation is "
+            r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+        )
+        raise invalid(kind.kind, name, message, kind.group)
+    for value in (meta.get("labels") or {}).values():
+        if len(str(value)) > _LONGEST_LABEL or not _LABEL_VALUE.fullmatch(str(value)):
+            message = (
+                f'metadata.labels: Invalid value: "{value}": a valid label must be an empty string or consist of '
+                "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+                "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+                "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+            )
+            if len(str(value)) > _LONGEST_LABEL:
+                message = f'metadata.labels: Invalid value: "{value}": must be no more than {_LONGEST_LABEL} bytes'
+            raise invalid(kind.kind, name, message, kind.group)
+    if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job"}:
+        _check_template(kind, name, obj["spec"])
+    strategy = (obj.get("spec") or {}).get("strategy") or {}
+    if kind.kind == "Deployment" and strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
+        message = "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"
+        raise invalid(kind.kind, name, message, kind.group)
+    if kind.kind == "Pod":
+        if not (obj.get("spec") or {}).get("containers"):
+            raise invalid(kind.kind, name, "spec.containers: Required value", kind.group)
+        _check_quantities(kind, name, obj["spec"])
+
+
+def _check_template(kind: Kind, name: str, spec: JsonObject) -> None:
+    template = spec.get("template") or {}
+    marks = (template.get("metadata") or {}).get("labels") or {}
+    if not matches_selector(marks, spec.get("selector")):
+        message = "spec.template.metadata.labels: Invalid value: `selector` does not match template `labels`"
+        raise invalid(kind.kind, name, message, kind.group)
+    if not (template.get("spec") or {}).get("containers"):
+        raise invalid(kind.kind, name, "spec.template.spec.containers: Required value", kind.group)
+    _check_quantities(kind, name, template["spec"])
+    _check_probes(kind, name, template["spec"])
+
+
+def _check_probes(kind: Kind, name: str, pod: JsonObject) -> None:
+    for at, container in enumerate(pod["containers"]):
+        for probe in _PROBES:
+            given = [handler for handler in _HANDLERS if (container.get(probe) or {}).get(handler) is not None]
+            if len(given) > 1:
+                place = f"spec.template.spec.containers[{at}].{probe}.{given[1]}"
+                raise invalid(
+                    kind.kind, name, f"{place}: Forbidden: may not specify more than 1 handler type", kind.group
+                )
+
+
+def _check_quantities(kind: Kind, name: str, pod: JsonObject) -> None:
+    for container in [*(pod.get("initContainers") or ()), *pod["containers"]]:
+        for part, listed in (container.get("resources") or {}).items():
+            for resource, value in listed.items() if part in {"limits", "requests"} and listed else ():
+                if not _QUANTITY.fullmatch(str(value)):
+                    raise invalid(kind.kind, name, f"resources.{part}[{resource}]: Invalid value: {value}", kind.group)
+    check_resources(kind, name, pod, "spec" if kind.kind == "Pod" else "spec.template.spec")
+
+
+def check_change(kind: Kind, old: JsonObject, new: JsonObject) -> None:
+    """Refuse changes of what is fixed at creation.
+
+    Raises:
+        ApiProblem: 422.
+    """
+    name = old["metadata"]["name"]
+    if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "Job"}:
+        before, after = (obj.get("spec") or {} for obj in (old, new))
+        if before.get("selector") != after.get("selector"):
+            raise invalid(kind.kind, name, "spec.selector: Invalid value: field is immutable", kind.group)
+    if kind.kind in {"ConfigMap", "Secret"} and old.get("immutable") and old.get("data") != new.get("data"):
+        raise invalid(kind.kind, name, "data: Forbidden: field is immutable when `immutable` is set", kind.group)
+    if kind.kind in {"ClusterRoleBinding", "RoleBinding"} and old.get("roleRef") != new.get("roleRef"):
+        raise invalid(kind.kind, name, "roleRef: Invalid value: cannot change roleRef", kind.group)
+
+
+def count_template(kind: Kind, old: JsonObject | None, new: JsonObject) -> None:
+    """Number a DaemonSet's template, in place; what a client writes there does not count.
+
+    Source:
+        kubernetes pkg/registry/apps/daemonset/strategy.go and pkg/apis/apps/v1/conversion.go.
+    """
+    if kind.kind != "DaemonSet":
+        return
+    number = 1
+    if old is not None:
+        number = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "1"))
+        number += old["spec"]["template"] != new["spec"]["template"]
+    notes = new["metadata"].get("annotations") or {}
+    new["metadata"]["annotations"] = {**notes, TEMPLATE_GENERATION: str(number)}

@@ -1,0 +1,154 @@
+"""What controllers and kubelets may do with the API: a port, and its form for the store in memory.
+
+Lives here: the `ObjectApi` protocol and `StoreApi`. Must not live here: HTTP (`remote`), controllers.
+
+Controllers are written against the port, so that they run on a real API server just as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from gpukube_sandbox.kube.store import problems
+from gpukube_sandbox.kube.store.eviction import evict
+from gpukube_sandbox.kube.store.kinds import kind_named
+from gpukube_sandbox.kube.store.objects import labels, name_of, namespace_of
+from gpukube_sandbox.kube.store.patches import merge_patch
+from gpukube_sandbox.kube.store.selectors import field_test, label_test
+
+if TYPE_CHECKING:
+    from collections.abc import MutableSequence
+    from contextlib import AbstractContextManager
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.store import Store
+
+
+class Bell(Protocol):
+    """Rings when something of interest was written."""
+
+    def ring(self) -> None:
+        """Ring it by hand."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait for the next ring; one since the last wait counts."""
+        ...
+
+
+class ObjectApi(Protocol):
+    """The calls controllers make. Types are named by their plural ("daemonsets").
+
+    Absence is no error: `get` gives None, `list` of an unknown type gives nothing, patch and delete of a missing object
+    do nothing. A lost race (409) does nothing either: the write that won rings the bell again.
+    """
+
+    async def list(self, plural: str, namespace: str = "", *, where: str = "", fields: str = "") -> list[JsonObject]:
+        """List objects by label selector and field selector; of all namespaces for ""."""
+        ...
+
+    async def get(self, plural: str, name: str, namespace: str = "") -> JsonObject | None:
+        """Read one object."""
+        ...
+
+    async def create(
+        self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
+    ) -> JsonObject | None:
+        """Create; None when the name is taken or the API refuses, which is then added to `refusals`."""
+        ...
+
+    async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
+        """Merge a change into the object (RFC 7396)."""
+        ...
+
+    async def patch_status(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
+        """Merge a change into the object's status; `change` is the status part alone."""
+        ...
+
+    async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
+        """Delete the object, pods with the given grace."""
+        ...
+
+    async def evict(self, pod: JsonObject) -> str:
+        """Evict a pod; gives why not, and "" when it goes or is gone."""
+        ...
+
+    def watching(self, *plurals: str) -> AbstractContextManager[Bell]:
+        """Hold a bell that rings when objects of these types change."""
+        ...
+
+
+class StoreApi:
+    """The port on a store in the same process; no call really waits, so a reconciliation sees one state.
+
+    Args:
+        store: Where the objects are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def list(self, plural: str, namespace: str = "", *, where: str = "", fields: str = "") -> list[JsonObject]:
+        """List objects."""
+        kind = kind_named(plural)
+        if kind.key not in self._store.kinds:
+            return []
+        found = self._store.all_of(kind, namespace)
+        if where:
+            wanted = label_test(where)
+            found = [obj for obj in found if wanted(labels(obj))]
+        if fields:
+            selected = field_test(fields)
+            found = [obj for obj in found if selected(obj)]
+        return found
+
+    async def get(self, plural: str, name: str, namespace: str = "") -> JsonObject | None:
+        """Read one object."""
+        return self._store.find(kind_named(plural), namespace, name)
+
+    async def create(
+        self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
+    ) -> JsonObject | None:
+        """Create; None when refused."""
+        try:
+            return self._store.create(kind_named(plural), obj)
+        except problems.ApiProblem as problem:
+            if refusals is not None:
+                refusals.append(problem.message)
+            return None
+
+    async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
+        """Merge a change into the object as it is now."""
+        self._merge(plural, obj, change, "")
+
+    async def patch_status(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
+        """Merge a change into the status as it is now."""
+        self._merge(plural, obj, {"status": change}, "status")
+
+    def _merge(self, plural: str, obj: JsonObject, change: JsonObject, part: str) -> None:
+        kind = kind_named(plural)
+        live = self._store.find(kind, namespace_of(obj), name_of(obj)) if kind.key in self._store.kinds else None
+        if live is not None:
+            self._store.update(kind, merge_patch(live, change), part=part)
+
+    async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
+        """Delete the object if it is still there."""
+        kind = kind_named(plural)
+        if kind.key in self._store.kinds and self._store.find(kind, namespace_of(obj), name_of(obj)) is not None:
+            self._store.delete(kind, namespace_of(obj), name_of(obj), grace_s=grace_s)
+
+    async def evict(self, pod: JsonObject) -> str:
+        """Evict a pod if its budget allows it."""
+        try:
+            evict(self._store, namespace_of(pod), name_of(pod))
+        except problems.ApiProblem as problem:
+            return "" if problem.reason == "NotFound" else problems.refusal_words(problem.message, problem.details)
+        return ""
+
+    def watching(self, *plurals: str) -> AbstractContextManager[Bell]:
+        """Hold a bell."""
+        return self._store.subscribed(*(kind_named(plural) for plural in plurals))
+
+
+if TYPE_CHECKING:
+    _: type[ObjectApi] = StoreApi

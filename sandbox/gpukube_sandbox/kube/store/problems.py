@@ -1,0 +1,188 @@
+"""Refusals in the form of Kubernetes: a Status object and its HTTP code.
+
+Lives here: the exception every refusal is raised as, and one constructor per reason.
+Must not live here: when to refuse.
+
+Source: k8s.io/apimachinery pkg/api/errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.rbac import Access
+
+
+class ApiProblem(Exception):
+    """A refusal, as the API server would word it.
+
+    Attributes:
+        code: HTTP status.
+        reason: Machine-readable word ("NotFound"); "" for internal errors.
+        details: The details part of the Status.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, details: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    def as_status(self) -> JsonObject:
+        """Render the Status object."""
+        found: JsonObject = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        }
+        if self.reason:
+            found["reason"] = self.reason
+        if self.details:
+            found["details"] = self.details
+        return found
+
+
+def refusal_words(message: str, details: JsonObject | None) -> str:
+    """Word a refusal with its causes, such as the budget that forbids an eviction."""
+    return " ".join([message, *(str(cause.get("message", "")) for cause in (details or {}).get("causes") or ())])
+
+
+def _resource(plural: str, group: str) -> str:
+    return f"{plural}.{group}" if group else plural
+
+
+def not_found(plural: str, name: str, group: str = "") -> ApiProblem:
+    """404: no such object."""
+    details: JsonObject = {"name": name, "kind": plural} | ({"group": group} if group else {})
+    return ApiProblem(404, "NotFound", f'{_resource(plural, group)} "{name}" not found', details)
+
+
+def no_such_path() -> ApiProblem:
+    """404: no such resource type."""
+    return ApiProblem(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(plural: str, name: str, group: str = "") -> ApiProblem:
+    """409: the name is taken."""
+    details: JsonObject = {"name": name, "kind": plural} | ({"group": group} if group else {})
+    return ApiProblem(409, "AlreadyExists", f'{_resource(plural, group)} "{name}" already exists', details)
+
+
+def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
+    """409: the resourceVersion sent is not the current one."""
+    message = (
+        f'Operation cannot be fulfilled on {_resource(plural, group)} "{name}": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+    return ApiProblem(409, "Conflict", message, {"name": name, "kind": plural})
+
+
+def another_pod(name: str, sent: str, found: str) -> ApiProblem:
+    """409: a pod of this name has another uid than the precondition of an eviction.
+
+    Source: kubernetes pkg/registry/core/pod/storage/eviction.go, addConditionAndDeletePod.
+    """
+    message = (
+        f'Operation cannot be fulfilled on Pod "{name}": the UID in the precondition ({sent}) does not match the UID '
+        f"in record ({found}). The object might have been deleted and then recreated"
+    )
+    return ApiProblem(409, "Conflict", message, {"name": name, "kind": "Pod"})
+
+
+def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
+    """409: server-side apply met fields of other managers.
+
+    Args:
+        causes: Manager as messages describe it, and field path, of each conflict.
+
+    Source: k8s.io/apimachinery managedfields/internal/conflict.go.
+    """
+    listed = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": field}
+        for manager, field in causes
+    ]
+    by_manager: dict[str, list[str]] = {}
+    for cause in listed:
+        by_manager.setdefault(cause["message"], []).append(cause["field"])
+    if len(listed) == 1:
+        told = f"{listed[0]['message']}: {listed[0]['field']}"
+    else:
+        parts = [
+            message.replace("conflict with", "conflicts with", 1) + ":\n" + "\n".join(f"- {field}" for field in fields)
+            for message, fields in by_manager.items()
+        ]
+        told = "\n".join(parts)
+    noun = "conflict" if len(listed) == 1 else "conflicts"
+    return ApiProblem(409, "Conflict", f"Apply failed with {len(listed)} {noun}: {told}", {"causes": listed})
+
+
+def forbidden(user: str, access: Access) -> ApiProblem:
+    """403: RBAC says no to a user."""
+    if access.path:
+        return ApiProblem(403, "Forbidden", f'forbidden: User "{user}" cannot {access.verb} path "{access.path}"')
+    plural = access.resource.partition("/")[0]
+    shown = _resource(plural, access.group)
+    named = f'{shown} "{access.name}"' if access.name else shown
+    place = f' in the namespace "{access.namespace}"' if access.namespace else " at the cluster scope"
+    message = (
+        f'{named} is forbidden: User "{user}" cannot {access.verb} resource "{access.resource}" in API group '
+        f'"{access.group}"{place}'
+    )
+    details: JsonObject = {"kind": plural} | {
+        key: value for key, value in (("name", access.name), ("group", access.group)) if value
+    }
+    return ApiProblem(403, "Forbidden", message, details)
+
+
+def escalation(plural: str, name: str, group: str, why: str) -> ApiProblem:
+    """403: a role or a binding grants more than its writer holds."""
+    details: JsonObject = {"name": name, "group": group, "kind": plural}
+    return ApiProblem(403, "Forbidden", f'{_resource(plural, group)} "{name}" is forbidden: {why}', details)
+
+
+def unauthorized() -> ApiProblem:
+    """401: no token, or not ours."""
+    return ApiProblem(401, "Unauthorized", "Unauthorized")
+
+
+_CAUSES = {
+    "Required": "FieldValueRequired",
+    "Invalid": "FieldValueInvalid",
+    "Forbidden:": "FieldValueForbidden",
+    "Duplicate": "FieldValueDuplicate",
+    "Unsupported": "FieldValueNotSupported",
+}
+"""First word of a message after its field -> reason; kubectl prints the causes, not the message."""
+
+
+def invalid(kind: str, name: str, message: str, group: str = "") -> ApiProblem:
+    """422: a value is not allowed; the message is "field: reason"."""
+    shown = f"{kind}.{group}" if group else kind
+    field, _, fault = message.partition(": ")
+    reason = _CAUSES.get(fault.partition(" ")[0], "FieldValueInvalid")
+    details: JsonObject = {"name": name, "kind": kind} | ({"group": group} if group else {})
+    details["causes"] = [{"reason": reason, "message": fault, "field": field}]
+    return ApiProblem(422, "Invalid", f'{shown} "{name}" is invalid: {message}', details)
+
+
+def bad_request(message: str) -> ApiProblem:
+    """400: the request cannot be read."""
+    return ApiProblem(400, "BadRequest", message)
+
+
+def unsupported_body(content_type: str) -> ApiProblem:
+    """415: this encoding is not known here."""
+    return ApiProblem(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - {content_type}")
+
+
+def gone(version: str) -> ApiProblem:
+    """410: the watch starts before what is remembered."""
+    return ApiProblem(410, "Expired", f"too old resource version: {version}")

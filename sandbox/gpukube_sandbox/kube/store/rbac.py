@@ -1,0 +1,184 @@
+"""Who may do what: Roles, ClusterRoles and their bindings, as the API server judges by them.
+
+Lives here: users, the judgement, and the roles that every cluster has from the start. Must not live here: tokens and
+headers (`http`).
+
+Source: docs reference/access-authn-authz/rbac; kubernetes plugin/pkg/auth/authorizer/rbac. The user-facing roles are
+shorter than the real ones: they name the types that are emulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store import kinds
+from gpukube_sandbox.kube.store.objects import namespace_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.store import Store
+
+MASTERS, AUTHENTICATED, UNAUTHENTICATED = "system:masters", "system:authenticated", "system:unauthenticated"
+_ACCOUNT = "system:serviceaccount:"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who sends a request."""
+
+    name: str
+    groups: tuple[str, ...]
+
+
+SANDBOX_ADMIN = User("sandbox-user", (MASTERS, AUTHENTICATED))
+"""Who every bearer of the cluster's token is."""
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
+
+
+def user_named(name: str, groups: Iterable[str] = ()) -> User:
+    """Make the user that somebody is to be taken for; groups that a name implies are added."""
+    implied: list[str] = []
+    if name.startswith(_ACCOUNT):
+        implied = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
+    implied.append(UNAUTHENTICATED if name == ANONYMOUS.name else AUTHENTICATED)
+    return User(name, tuple(dict.fromkeys([*groups, *implied])))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What somebody wants to do: to a resource ("pods", "pods/log"), or to a path."""
+
+    verb: str
+    resource: str = ""
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+
+def is_allowed(store: Store, user: User, access: Access) -> bool:
+    """Judge by the bindings of the cluster and, where the access is in a namespace, of that one."""
+    return MASTERS in user.groups or any(rule_covers(rule, access) for rule in rules_of(store, user, access.namespace))
+
+
+def rules_of(store: Store, user: User, namespace: str) -> Iterator[JsonObject]:
+    """List the rules that hold for a user, in a namespace or ("") for all."""
+    if MASTERS in user.groups:
+        yield {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        yield {"verbs": ["*"], "nonResourceURLs": ["*"]}
+    bindings = [("", item) for item in store.all_of(kinds.CORE["clusterrolebindings"])]
+    if namespace:
+        bindings += [(namespace, item) for item in store.all_of(kinds.CORE["rolebindings"], namespace)]
+    for place, binding in bindings:
+        if any(_is_of(subject, user, namespace_of(binding)) for subject in binding.get("subjects") or ()):
+            named = binding["roleRef"]
+            kind = kinds.CORE["roles" if named["kind"] == "Role" else "clusterroles"]
+            role = store.find(kind, place, named["name"])
+            yield from (role or {}).get("rules") or ()
+
+
+def _is_of(subject: JsonObject, user: User, namespace: str) -> bool:
+    if subject["kind"] == "Group":
+        return subject["name"] in user.groups
+    if subject["kind"] == "ServiceAccount":
+        return user.name == f"{_ACCOUNT}{subject.get('namespace') or namespace}:{subject['name']}"
+    return bool(subject["name"] == user.name)
+
+
+def rule_covers(rule: JsonObject, access: Access) -> bool:
+    """Whether one rule lets somebody do something."""
+    if not _has(rule.get("verbs"), access.verb):
+        return False
+    if access.path:
+        paths = rule.get("nonResourceURLs") or ()
+        return any(access.path == path or (path[-1:] == "*" and access.path.startswith(path[:-1])) for path in paths)
+    named = rule.get("resourceNames") or ()
+    resources = rule.get("resources") or ()
+    part = access.resource.partition("/")[2]
+    return (
+        _has(rule.get("apiGroups"), access.group)
+        and (_has(resources, access.resource) or (bool(part) and f"*/{part}" in resources))
+        and (not named or access.name in named)
+    )
+
+
+def _has(listed: Iterable[str] | None, value: str) -> bool:
+    return bool({"*", value} & set(listed or ()))
+
+
+# what every cluster has
+
+
+_READ = ["get", "list", "watch"]
+_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
+_PLAIN = [
+    "configmaps",
+    "endpoints",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "serviceaccounts",
+    "services",
+]
+_OTHER_GROUPS = {
+    "apps": ["*"],
+    "batch": ["*"],
+    "networking.k8s.io": ["ingresses", "networkpolicies"],
+    "policy": ["poddisruptionbudgets"],
+}
+_SHOWN = ["events", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas"]
+_ENTERED = ["pods/attach", "pods/exec", "pods/portforward"]
+
+
+def _rule(verbs: list[str], group: str, resources: list[str]) -> JsonObject:
+    return {"verbs": verbs, "apiGroups": [group], "resources": resources}
+
+
+def _in_other_groups(verbs: list[str]) -> list[JsonObject]:
+    return [_rule(verbs, group, resources) for group, resources in _OTHER_GROUPS.items()]
+
+
+_VIEW = [_rule(_READ, "", [*_PLAIN, *_SHOWN]), *_in_other_groups(_READ)]
+_EDIT = [
+    *_VIEW,
+    _rule([*_READ, *_WRITE], "", [*_PLAIN, "secrets", *_ENTERED]),
+    _rule(["create"], "", ["pods/eviction"]),
+    *_in_other_groups(_WRITE),
+]
+_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERED = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC]
+_ASKED = [
+    _rule(["create"], "authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+    _rule(["create"], "authentication.k8s.io", ["selfsubjectreviews"]),
+]
+_ROLES: dict[str, list[JsonObject]] = {
+    "admin": [*_EDIT, _rule([*_READ, *_WRITE], _RBAC, ["roles", "rolebindings"])],
+    "cluster-admin": [_rule(["*"], "*", ["*"]), {"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "edit": _EDIT,
+    "system:basic-user": _ASKED,
+    "system:discovery": [{"verbs": ["get"], "nonResourceURLs": _DISCOVERED}],
+    "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}],
+    "view": _VIEW,
+}
+_BOUND = {
+    "cluster-admin": [MASTERS],
+    "system:basic-user": [AUTHENTICATED],
+    "system:discovery": [AUTHENTICATED],
+    "system:public-info-viewer": [AUTHENTICATED, UNAUTHENTICATED],
+}
+
+
+def seed_roles(store: Store) -> None:
+    """Make the roles and bindings that the API server makes when it starts."""
+    marks = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    for name, rules in _ROLES.items():
+        store.create(kinds.CORE["clusterroles"], {"metadata": {"name": name, "labels": marks}, "rules": rules})
+    for name, groups in _BOUND.items():
+        subjects = [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups]
+        role = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+        binding = {"metadata": {"name": name, "labels": marks}, "roleRef": role, "subjects": subjects}
+        store.create(kinds.CORE["clusterrolebindings"], binding)

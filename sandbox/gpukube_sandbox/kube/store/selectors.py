@@ -1,0 +1,113 @@
+"""Label and field selectors.
+
+Lives here: reading the query form and the object form of selectors, and matching. Must not live here: stores.
+
+Source: docs concepts/overview/working-with-objects/labels and field-selectors.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.problems import bad_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_TERM = re.compile(
+    r"\s*(?:(?P<no>!)\s*(?P<absent>[\w./-]+)"
+    r"|(?P<key>[\w./-]+)\s*(?:(?P<sets>in|notin)\s*\((?P<values>[^)]*)\)|(?P<op>==|=|!=)\s*(?P<value>[\w.-]*))?)\s*(?:,|$)"
+)
+
+
+def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
+    """Read a labelSelector of a query.
+
+    Raises:
+        ApiProblem: 400 when it cannot be read.
+    """
+    tests: list[tuple[str, str, frozenset[str]]] = []
+    at = 0
+    while at < len(text):
+        found = _TERM.match(text, at)
+        if not found or found.end() == at:
+            raise bad_request(f"unable to parse requirement: {text!r}")
+        at = found.end()
+        if found["no"]:
+            tests.append(("DoesNotExist", found["absent"], frozenset()))
+        elif found["sets"]:
+            values = frozenset(value.strip() for value in found["values"].split(","))
+            tests.append(("In" if found["sets"] == "in" else "NotIn", found["key"], values))
+        elif found["op"]:
+            tests.append(("NotIn" if found["op"] == "!=" else "In", found["key"], frozenset({found["value"]})))
+        else:
+            tests.append(("Exists", found["key"], frozenset()))
+    return lambda labels: all(_holds(labels, key, operator, values) for operator, key, values in tests)
+
+
+def _holds(labels: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:
+    if operator == "In":
+        return labels.get(key) in values if key in labels else False
+    if operator == "NotIn":
+        return labels.get(key) not in values
+    if operator == "Exists":
+        return key in labels
+    if operator == "DoesNotExist":
+        return key not in labels
+    bound = next(iter(values), "")
+    if key not in labels or not labels[key].lstrip("-").isdigit() or not bound.lstrip("-").isdigit():
+        return False
+    return int(labels[key]) > int(bound) if operator == "Gt" else int(labels[key]) < int(bound)
+
+
+def matches_expressions(labels: Mapping[str, str], expressions: list[JsonObject]) -> bool:
+    """Test matchExpressions of a label or node selector (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
+    return all(
+        _holds(labels, item["key"], item.get("operator", "In"), frozenset(item.get("values") or ()))
+        for item in expressions
+    )
+
+
+def matches_term(term: JsonObject, labels: Mapping[str, str], name: str) -> bool:
+    """Test one term of a node selector; a term without tests matches nothing."""
+    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
+    if not expressions and not fields:
+        return False
+    return matches_expressions(labels, expressions) and matches_expressions({"metadata.name": name}, fields)
+
+
+def matches_selector(labels: Mapping[str, str], selector: JsonObject | None) -> bool:
+    """Test a LabelSelector object; nothing given matches nothing."""
+    if not selector:
+        return False
+    wanted: dict[str, str] = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and matches_expressions(
+        labels, selector.get("matchExpressions") or []
+    )
+
+
+def field_test(text: str) -> Callable[[JsonObject], bool]:
+    """Read a fieldSelector of a query; any path of the object may be named, an absent value is "".
+
+    Raises:
+        ApiProblem: 400 when it cannot be read.
+    """
+    tests: list[tuple[list[str], bool, str]] = []
+    for term in filter(None, (part.strip() for part in text.split(","))):
+        path, operator, value = re.split(r"(==|!=|=)", term, maxsplit=1) if "=" in term else (term, "", "")
+        if not operator:
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        tests.append((path.split("."), operator != "!=", value))
+    return lambda obj: all((_field(obj, path) == value) is equal for path, equal, value in tests)
+
+
+def _field(obj: JsonObject, path: list[str]) -> str:
+    value: object = obj
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

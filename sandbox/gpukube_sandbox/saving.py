@@ -1,0 +1,107 @@
+"""Whole worlds kept for later, so that what takes a while to make is made once.
+
+Lives here: what a world is made of, copied and put back. Must not live here: who keeps which world, and why.
+
+A world is kept at rest only: no operation runs, no machine boots, no fault waits. Its time stands still while it is
+kept. What runs in a cluster by itself (controllers, kubelets) starts anew and goes on from the objects.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.http.app import make_app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.traffic import LoggedRequest
+    from gpukube_sandbox.world import World
+
+_SHARED = ("clock", "plan", "lag", "faults")
+"""Fields of a service that belong to the sandbox, not to what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWorld:
+    """One kept world.
+
+    Attributes:
+        now: Its time.
+        services: Name of a service -> its fields.
+        requests: Log of requests.
+        origin: What was done through the control API to get there.
+    """
+
+    now: float
+    services: dict[str, dict[str, object]]
+    requests: list[LoggedRequest]
+    origin: list[str]
+
+
+def save_world(world: World) -> SavedWorld | None:
+    """Keep a copy of a world; None while something is at work in it."""
+    if world.faults.faults or any(kube.is_busy for kube in _kubes(world)) or not _settle(world):
+        return None
+    services = copy.deepcopy(_state(world), _memo(world))
+    return SavedWorld(world.clock.now(), services, list(world.log.requests), list(world.origin))
+
+
+async def load_world(world: World, saved: SavedWorld) -> None:
+    """Put a kept world in the place of what is there; who has a token for a cluster of the same name may keep it."""
+    tokens = {key: cluster.token for service in (world.aks, world.eks) for key, cluster in service.clusters.items()}
+    await world.reset()
+    world.clock.set_now(saved.now)
+    for name, found in copy.deepcopy(saved.services, _memo(world)).items():
+        service = _services(world)[name]
+        for key, value in found.items():
+            setattr(service, key, value)
+    world.log.requests[:], world.log.count = saved.requests, len(saved.requests)
+    world.origin[:] = saved.origin
+    for service in _services(world).values():
+        for key, cluster in service.clusters.items():  # type: ignore[attr-defined]  # each of the three has them
+            if key in tokens:
+                cluster.token = cluster.kube.token = tokens[key]
+            await cluster.kube.start()
+            world.kube_apps[key] = make_app(cluster.kube, world.permits)
+
+
+def _services(world: World) -> dict[str, object]:
+    services: dict[str, object] = {"aks": world.aks, "eks": world.eks}
+    if world.gke.is_loaded:
+        services["gke"] = world.gke.service()
+    return services
+
+
+def _state(world: World) -> dict[str, dict[str, object]]:
+    return {
+        name: {field.name: getattr(service, field.name) for field in fields(service) if field.name not in _SHARED}  # type: ignore[arg-type]  # dataclasses all
+        for name, service in _services(world).items()
+    }
+
+
+def _memo(world: World) -> dict[int, object]:
+    """What a copy shares with the original."""
+    return {id(world.clock): world.clock, id(world.faults): world.faults}
+
+
+def _kubes(world: World) -> Iterator[KubeCluster]:
+    for clusters in (world.aks.clusters, world.eks.clusters, world.gke.clusters):
+        yield from (cluster.kube for cluster in clusters.values())
+
+
+def _settle(world: World) -> bool:
+    """Let go of tasks that have ended, as they cannot be copied; whether none is left."""
+    holders: list[tuple[object, str]] = [(operation, "task") for operation in world.aks.operations.values()]
+    if world.gke.is_loaded:
+        holders += [(operation, "task") for operation in world.gke.service().operations.values()]
+    groups = [group for cluster in world.eks.clusters.values() for group in cluster.groups.values()]
+    holders += [(group, name) for group in groups for name in ("task", "growth")]
+    for holder, name in holders:
+        task = getattr(holder, name)
+        if task is not None and task.done():
+            setattr(holder, name, None)
+    return not any(getattr(holder, name) for holder, name in holders)

@@ -1,0 +1,178 @@
+"""Everything that one sandbox holds: clock, clouds, clusters, faults, log.
+
+Lives here: making clusters and wiping all of it. Must not live here: sockets (`server`), the control API's HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import secrets
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.aks.addons import SYSTEM, apply_static_plugin
+from gpukube_sandbox.aks.autoscaling import AksGroups
+from gpukube_sandbox.aks.clusters import Cluster, ClusterOptions
+from gpukube_sandbox.aks.failures import planned_failure
+from gpukube_sandbox.aks.lifecycle import seed_pool
+from gpukube_sandbox.aks.pools import Pool, finish_defaults, with_defaults
+from gpukube_sandbox.aks.service import AksService, cluster_key
+from gpukube_sandbox.aks.throttle import Throttle
+from gpukube_sandbox.eks.autoscaling import EksGroups
+from gpukube_sandbox.eks.making import EksRequest
+from gpukube_sandbox.eks.making import make_cluster as make_eks_cluster
+from gpukube_sandbox.eks.service import EksService
+from gpukube_sandbox.faults import FaultBook
+from gpukube_sandbox.gke.wire.door import GkeDoor
+from gpukube_sandbox.kube.cluster import KubeCluster
+from gpukube_sandbox.kube.controlplane import find_assets
+from gpukube_sandbox.kube.http.app import make_app
+from gpukube_sandbox.kube.systempods import apply_system_pods
+from gpukube_sandbox.pacing import PacedClock
+from gpukube_sandbox.permits import PermitBook
+from gpukube_sandbox.traffic import RequestLog
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from gpukube_sandbox.aks.lifecycle import Failure
+    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.gke.clusters import Cluster as GkeCluster
+    from gpukube_sandbox.gke.making import GkeRequest
+    from gpukube_sandbox.saving import SavedWorld
+    from gpukube_sandbox.throttle import Buckets
+
+SYSTEM_POOL = "nodepool1"
+_SYSTEM_SIZE = "Standard_D4s_v5"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRequest:
+    """A cluster that shall exist."""
+
+    subscription: str
+    group: str
+    name: str
+    location: str = "eastus"
+    kubernetes_version: str = "1.34.2"
+    options: ClusterOptions = field(default_factory=ClusterOptions)
+
+
+class World:
+    """One sandbox.
+
+    Args:
+        speed: Sandbox seconds per wall second.
+        ca_pem: Certificate authority of the Kubernetes APIs.
+
+    Attributes:
+        origin: What the control API has done to it since the last reset.
+        saved: Worlds that are kept, by a name; a reset leaves them.
+    """
+
+    def __init__(self, speed: float, ca_pem: bytes) -> None:
+        self.clock = PacedClock(speed)
+        self.faults = FaultBook()
+        self.log = RequestLog()
+        self.permits = PermitBook()
+        self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
+        self.eks = EksService(self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"))
+        self.gke = GkeDoor(self.clock, self.faults, self.log, self.permits)
+        self.kube_apps: dict[str, Starlette] = {}
+        self.kube_base = ""
+        self._ca_pem = ca_pem
+        self._making = asyncio.Lock()
+        self.origin: list[str] = []
+        self.saved: dict[str, SavedWorld] = {}
+
+    def _plan_aks(self, cluster: Cluster, pool: str, kind: str, size: str) -> Failure | None:
+        return planned_failure(self.faults.operation("arm", cluster.name, pool, kind), cluster, pool, size)
+
+    async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
+        """Give the cluster, made with one system pool when it is not there; and whether it was made now."""
+        key = cluster_key(wanted.subscription, wanted.group, wanted.name)
+        async with self._making:
+            if key in self.aks.clusters:
+                return self.aks.clusters[key], False
+            cluster = self.aks.clusters[key] = await self._start_cluster(key, wanted)
+            cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults, self.aks.quotas))
+            sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
+            pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
+            cluster.pools[SYSTEM_POOL] = pool
+            await seed_pool(cluster, pool)
+            await apply_system_pods(cluster.kube, SYSTEM)
+            if wanted.options.foreign_plugin:
+                await apply_static_plugin(cluster.kube)
+            return cluster, True
+
+    async def _start_cluster(self, key: str, wanted: ClusterRequest) -> Cluster:
+        """Start the Kubernetes side; its version and address are its own when KUBEBUILDER_ASSETS names a real one."""
+        token = secrets.token_urlsafe(24)
+        kube = KubeCluster(wanted.name, self.clock, token, wanted.kubernetes_version, assets=find_assets())
+        kube.admits_anonymous = False
+        kube.tolerate_extended_resources()  # docs: azure-aks faq (admission controllers; the list cannot be changed)
+        await kube.start()
+        self.kube_apps[key] = make_app(kube, self.permits)
+        document = json.loads(kube.kubeconfig(f"{self.kube_base}/clusters/{key}", self._ca_pem.decode()))
+        reached = document["clusters"][0]["cluster"]
+        return Cluster(
+            subscription=wanted.subscription,
+            group=wanted.group,
+            name=wanted.name,
+            location=wanted.location,
+            kubernetes_version=kube.kubernetes_version,
+            kube=kube,
+            kube_url=reached["server"],
+            ca_pem=base64.b64decode(reached["certificate-authority-data"]),
+            token=token,
+            options=wanted.options,
+        )
+
+    async def ensure_gke_cluster(self, wanted: GkeRequest) -> tuple[GkeCluster, bool]:
+        """Give the GKE cluster, made with one pool of CPUs when it is not there; and whether it was made now.
+
+        Raises:
+            ModuleNotFoundError: google-cloud-container is not installed.
+        """
+        service = self.gke.service()
+        from gpukube_sandbox.gke.making import make_cluster  # noqa: PLC0415 - loads google-cloud-container
+
+        async with self._making:
+            if wanted.key in service.clusters:
+                return service.clusters[wanted.key], False
+            cluster = await make_cluster(service, wanted, self.kube_base, self._ca_pem, find_assets())
+            self.kube_apps[wanted.key] = make_app(cluster.kube, self.permits)
+            return cluster, True
+
+    async def ensure_eks_cluster(self, wanted: EksRequest) -> tuple[EksCluster, bool]:
+        """Give the EKS cluster, made with one node group of CPUs when it is not there; and whether it was made now."""
+        async with self._making:
+            if wanted.key in self.eks.clusters:
+                return self.eks.clusters[wanted.key], False
+            cluster = await make_eks_cluster(self.eks, wanted, self.kube_base, self._ca_pem, find_assets())
+            cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
+            self.kube_apps[wanted.key] = make_app(cluster.kube, self.permits)
+            return cluster, True
+
+    def buckets(self) -> list[Buckets]:
+        """What limits requests: of each cloud that is loaded."""
+        return [self.aks.throttle, self.eks.throttle, *([self.gke.service().throttle] if self.gke.is_loaded else [])]
+
+    async def reset(self) -> None:
+        """Wipe everything: clusters, operations, faults, the log."""
+        self.faults.clear()
+        self.permits.reset()
+        self.origin.clear()
+        kubes = [cluster.kube for cluster in self.aks.clusters.values()]
+        kubes += [cluster.kube for cluster in self.eks.clusters.values()]
+        kubes += [cluster.kube for cluster in self.gke.clusters.values()]
+        await self.aks.reset()
+        await self.eks.reset()
+        await self.gke.reset()
+        self.kube_apps.clear()
+        for kube in kubes:
+            await kube.stop()
+        self.log.clear()

@@ -1,0 +1,84 @@
+"""Quotas of Compute Engine in the emulated Google Cloud: what is read of them is what pools are held to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from gpukube_sandbox import daemon
+from gpukube_sandbox.guard import ACCESS_TOKEN
+from sandbox_tests.gke.clients import CLUSTER, PROJECT, gpu_pool, t4_pool
+from sandbox_tests.waiting import PATIENCE_S
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.daemon import SandboxInfo
+    from sandbox_tests.gke.clients import Gke
+
+FAMILY = "compute.googleapis.com/quota/gpus_per_gpu_family/usage"
+T4, H200 = "NVIDIA_T4_GPUS", "GPUS_PER_GPU_FAMILY:NVIDIA_H200"
+
+
+def allow(sandbox: SandboxInfo, quotas: dict[str, int]) -> list[str]:
+    return daemon.declare(sandbox, "gke", project=PROJECT, region="us-central1", quotas=quotas)
+
+
+def ask(sandbox: SandboxInfo, path: str, **query: str) -> Any:  # noqa: ANN401 - JSON
+    signed = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
+    answer = httpx.get(sandbox.gke_url + path, params=query, headers=signed, trust_env=False, timeout=PATIENCE_S)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def region(sandbox: SandboxInfo) -> dict[str, tuple[float, float]]:
+    found = ask(sandbox, f"/compute/v1/projects/{PROJECT}/regions/us-central1")["quotas"]
+    found += ask(sandbox, f"/compute/v1/projects/{PROJECT}")["quotas"]
+    return {row["metric"]: (row["usage"], row["limit"]) for row in found}
+
+
+def test_quotas_when_read_then_usage_and_limit_and_no_newer_families(sandbox: SandboxInfo, gke: Gke) -> None:
+    assert allow(sandbox, {T4: 2, "GPUS_ALL_REGIONS": 3}) == [
+        "quota NVIDIA_T4_GPUS of 2",
+        "quota GPUS_ALL_REGIONS of 3",
+    ]
+    gke.create(t4_pool("p", 2))
+    found = region(sandbox)
+    assert (found[T4], found["GPUS_ALL_REGIONS"], found["PREEMPTIBLE_NVIDIA_T4_GPUS"]) == ((2, 2), (2, 3), (0, 100000))
+    assert "NVIDIA_H200_GPUS" not in found
+    code, text = gke.refused(lambda: gke.begin(t4_pool("q")))
+    assert (code, "NVIDIA_T4_GPUS" in text) == ("PERMISSION_DENIED", True)
+    allow(sandbox, {T4: 9})
+    assert "Insufficient project quota" in gke.refused(lambda: gke.begin(t4_pool("q", 2)))[1]
+    gke.create(t4_pool("s", 2, spot=True))
+    assert region(sandbox)["PREEMPTIBLE_NVIDIA_T4_GPUS"][0] == 2
+
+
+def test_families_when_read_then_from_cloud_quotas_and_monitoring(sandbox: SandboxInfo, gke: Gke) -> None:
+    allow(sandbox, {H200: 8})
+    h200 = gpu_pool("p", "a3-ultragpu-8g", "nvidia-h200-141gb", 8)
+    gke.create(h200)
+    base = f"/v1/projects/{PROJECT}/locations/global/services/compute.googleapis.com/quotaInfos"
+    first, *_, rest = ask(sandbox, f"{base}/GPUS-PER-GPU-FAMILY-per-project-region")["dimensionsInfos"]
+    assert first["dimensions"] == {"region": "us-central1", "gpu_family": "NVIDIA_H200"}
+    assert (first["details"], rest["details"], "dimensions" in rest) == ({"value": "8"}, {"value": "100000"}, False)
+    (series,) = ask(sandbox, f"/v3/projects/{PROJECT}/timeSeries", filter=f'metric.type = "{FAMILY}"')["timeSeries"]
+    assert series["metric"]["labels"]["gpu_family"] == "NVIDIA_H200"
+    assert series["points"][0]["value"] == {"int64Value": "8"}
+    assert "GPUS_PER_GPU_FAMILY" in gke.refused(lambda: gke.begin({**h200, "name": "q"}))[1]
+
+
+def test_upgrade_when_its_surge_does_not_fit_then_it_ends_with_the_quota(sandbox: SandboxInfo, gke: Gke) -> None:
+    gke.create(t4_pool("p", 2))
+    allow(sandbox, {T4: 2})
+    ended = gke.wait(gke.sdk.update_node_pool(request={"name": f"{CLUSTER}/nodePools/p", "disk_size_gb": 200}))
+    assert "[GCE_QUOTA_EXCEEDED]" in ended.error.message
+    allow(sandbox, {T4: 3})
+    assert gke.update("p", disk_size_gb=300).status.name == "RUNNING"
+
+
+def test_declare_when_there_is_no_such_quota_then_refused(sandbox: SandboxInfo) -> None:
+    with pytest.raises(daemon.SandboxError, match='there is no key "NVIDIA_H200_GPUS"'):
+        allow(sandbox, {"NVIDIA_H200_GPUS": 1})
+    with pytest.raises(daemon.SandboxError, match="region is missing"):
+        daemon.declare(sandbox, "gke", project=PROJECT, quotas={T4: 1})
