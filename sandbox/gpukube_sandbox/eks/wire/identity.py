@@ -27,7 +27,7 @@ from gpukube_sandbox.guard import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECRET = "sandbox/gpukube_sandbox/this/is/no/secret/at/all"  # noqa: S105 - and nothing accepts it but the sandbox
+SECRET = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - and nothing accepts it but the sandbox
 SESSION = "gpukube-sandbox-session"
 
 _KEY = re.compile(r"(AKIA|ASIA)GPUK(\d{12})")
