@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NotInstalled",
+    "Refused",
     "SandboxError",
     "SandboxInfo",
     "add_cluster",
@@ -72,7 +73,11 @@ class SandboxError(Exception):
     at: tuple[str | int, ...] = ()
 
 
-class NotInstalled(SandboxError):
+class Refused(SandboxError):
+    """The sandbox runs, and does not take what a control call says."""
+
+
+class NotInstalled(Refused):
     """The sandbox needs a library for that which is not installed."""
 
 
@@ -216,7 +221,8 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
         body: JSON body.
 
     Raises:
-        SandboxError: No answer, or a refusal.
+        SandboxError: No answer.
+        Refused: The call is wrong; `at` leads to the mistake.
         NotInstalled: A library is missing; the message names it.
     """
     address = urlsplit(info.control_url)
@@ -234,7 +240,7 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
     if response.status == http.client.NOT_IMPLEMENTED and isinstance(answer, dict):
         raise NotInstalled(str(answer.get("error")))
     if response.status != http.client.OK or not isinstance(answer, dict):
-        refusal = SandboxError(str(answer.get("error") if isinstance(answer, dict) else answer))
+        refusal = Refused(str(answer.get("error") if isinstance(answer, dict) else answer))
         refusal.at = tuple(answer.get("at") or ()) if isinstance(answer, dict) else ()
         raise refusal
     return answer
