@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.loaders import JSONFileLoader
 from hypothesis import HealthCheck, settings
 
 from gpukube_sandbox import daemon
+from sandbox_tests import full_run
 from sandbox_tests.clients import client
-from sandbox_tests.turns import leave_out_those_of_other_turns, turn_of_commit
+from sandbox_tests.turns import leave_out_others, sweeps, thin, turn_of_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from gpukube_sandbox.daemon import SandboxInfo
 
@@ -39,31 +41,88 @@ _model = cache(JSONFileLoader().load_file)
 JSONFileLoader.load_file = lambda self, file_path: _model(file_path)  # type: ignore[method-assign]  # noqa: ARG005
 """The models of AWS's services are read once: moto and each client of a test would read megabytes of JSON again."""
 
-ALONE = frozenset({"fuzz", "golden", "screens", "specs", "unit"})
-"""Folders whose tests work in their own process, but for a few."""
+OWN = Path("sandbox", "sandbox_tests")
+"""The tests of the sandbox, below the project's root."""
+FLAKY = 7
+"""How pytest-rerunfailures ends a run with --fail-on-flaky."""
+PROCESSES = ("clients", "kube")
+"""Marks of tests that start processes."""
+SWEEPS = pytest.StashKey[dict[tuple[str, int], int]]()
+"""Tests that take turns, by name and mark: how many cases of them were collected."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of the tests is run.
+
+    Attributes:
+        turn: Number of the turn.
+        source: Where it comes from.
+        whole: Why the sandbox's own tests are not thinned; empty if they are.
+        state: The sandbox that a full run began with, if it is one that can be recorded.
+    """
+
+    turn: int
+    source: str
+    whole: str
+    state: str | None
+
+
+PART = pytest.StashKey[Part]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Fix the turn before workers start, so that they agree even at midnight."""
-    if config.option.turn is None:
-        config.option.turn = turn_of_commit()
+    """Choose what is run, once: workers are told."""
+    option = config.option
+    if option.full:
+        settings.load_profile("wander")
+        option.markexpr = "" if option.markexpr == "not slow" else option.markexpr
+        option.fail_on_flaky = True
+    if told := getattr(config, "workerinput", {}).get("part"):
+        config.stash[PART] = Part(**told)
+        return
+    root = config.rootpath
+    turn, source = turn_of_tree(root) if option.turn is None else (option.turn, "from --turn")
+    whole = "by --full" if option.full else "named" if option.file_or_dir else full_run.missing(root)
+    config.stash[PART] = Part(turn, source, whole, full_run.state(root) if option.full else None)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Say which part of the long sweeps is run."""
-    return f"turn: {config.option.turn} (sandbox/sandbox_tests/turns.py)"
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist's, which ships no types
+    """Tell a worker what is run."""
+    node.workerinput["part"] = asdict(node.config.stash[PART])
+
+
+def lines(config: pytest.Config) -> list[str]:
+    """Say which part is run."""
+    part = config.stash[PART]
+    own = f"the whole turn ({part.whole})" if part.whole else f"a third of the turn ({full_run.RECORD} holds)"
+    turn = "all (--full)" if config.option.full else f"{part.turn}, {part.source}; again by --turn {part.turn}"
+    return [f"turn: {turn}", f"sandbox's own tests: {own}"]
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which part is run."""
+    return lines(config)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is applied
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    """Let a test that starts processes run once more, as machines stall; the end of the run lists those that did.
-
-    One that needs it twice is broken.
-    """
-    leave_out_those_of_other_turns(items, config.option.turn)
+    """Leave out what has another turn, and let what needs other processes run once more, as machines stall."""
+    found = sweeps(items)
+    config.stash[SWEEPS] = {test: len(cases) for test, cases in found.items()}
+    part = config.stash[PART]
+    leave_out_others(found, part.turn)
+    if not part.whole:
+        own = config.rootpath / OWN
+        thin([item for item in items if item.path.is_relative_to(own)], part.turn)
     for item in items:
-        if not ALONE.intersection(item.path.parts):
+        if needs_processes(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def needs_processes(item: pytest.Item) -> bool:
+    """Say whether a test declares a process besides its own: the sandbox, an official command, a real control plane."""
+    return "running_sandbox" in getattr(item, "fixturenames", ()) or any(map(item.get_closest_marker, PROCESSES))
 
 
 def pytest_collection_finish() -> None:
@@ -76,14 +135,41 @@ def pytest_collection_finish() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --update: rewrite expected texts and requests instead of comparing; the review reads the difference."""
     parser.addoption("--update", action="store_true", help="rewrite tests/messages and tests/golden")
-    parser.addoption("--turn", type=int, help="part of the long sweeps to run; default: by the day of the commit")
+    parser.addoption("--turn", type=int, help="part of the long sweeps to run; default: by the hash of the tree")
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run every case, slow ones too, and new examples; a test that passes only when repeated fails the run",
+    )
+
+
+@pytest.hookimpl(trylast=True)  # when all others have judged the run
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run with reruns if that was asked for, as the plugin cannot among workers; note a full one that passed."""
+    config, option = session.config, session.config.option
+    if hasattr(config, "workerinput") or session.exitstatus != pytest.ExitCode.OK:
+        return
+    if option.fail_on_flaky and rerun(config):
+        session.exitstatus = FLAKY
+    narrowed = option.keyword or option.lf or option.deselect or option.ignore or option.markexpr
+    named = [Path(name).resolve() for name in option.file_or_dir]
+    everything = not narrowed and (not named or any((config.rootpath / OWN).is_relative_to(name) for name in named))
+    state = config.stash[PART].state
+    if session.exitstatus == pytest.ExitCode.OK and everything and state and state == full_run.state(config.rootpath):
+        full_run.record(config.rootpath, state)
+
+
+def rerun(config: pytest.Config) -> list[str]:
+    """Name the tests that were run once more."""
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+    return [report.nodeid for report in reporter.stats.get("rerun", ())]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how to have the same part again: the header is not shown in quiet runs."""
-    terminalreporter.write_line(
-        f"turn {config.option.turn}: to run the same part of the long sweeps, --turn {config.option.turn}"
-    )
+    """Say which part was run, as the header is not shown in quiet runs, and count what was repeated."""
+    repeated = rerun(config)
+    for line in (*lines(config), f"reruns: {len(repeated)}", *(f"  {name}" for name in repeated)):
+        terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -93,7 +93,7 @@ def planned(provider: Provider, old: Desired, new: Desired) -> dict[str, str]:
     return {str(change.field): provider.update_row(change, changes).kind for change in changes}
 
 
-@pytest.mark.turns(4 * PARTS)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize(("group", "kind", "part"), CASES)
 def test_edit_when_applied_then_what_the_tables_promise_and_nothing_is_left(
     group: str, kind: Class, part: int, world: World

@@ -247,7 +247,7 @@ def batch(number: int) -> tuple[str, tuple[Made, ...]]:
     return cloud, tuple(drawn(random, cloud, f"p{place:x}") for place in range(TOGETHER))
 
 
-@pytest.mark.turns(BATCHES)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("number", range(BATCHES))
 def test_pools_of_others_when_any_command_runs_then_the_same_byte_for_byte(
     number: int, world: World, record_property: Callable[[str, object], None]

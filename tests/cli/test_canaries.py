@@ -67,7 +67,7 @@ def leaks(place: Path, *said: str) -> list[str]:
     return found + [text for text in said if SECRET in text]
 
 
-@pytest.mark.turns(24)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_chart_address_when_it_holds_a_secret_then_it_comes_out_nowhere(

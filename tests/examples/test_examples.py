@@ -44,7 +44,7 @@ def require_proof(proof: Document, plan: Document) -> None:
         assert node["allocatable"] == plan["devices"]["perNode"]
 
 
-@pytest.mark.turns(12)  # all are created and proven in each run, side by side
+@pytest.mark.turns(9)  # all are created and proven in each run, side by side
 @pytest.mark.parametrize("file", FILES, ids=by_name)
 def test_example_when_followed_then_valid_planned_created_proven_the_same_and_gone(
     file: Path, gpukube: Gpukube

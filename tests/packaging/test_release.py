@@ -75,9 +75,21 @@ def test_workflow_when_read_then_actions_are_pinned_and_only_what_needs_it_may_w
     }
     assert writing == {
         "build": set(),
+        "everything": set(),
         "publish": {"id-token", "attestations", "artifact-metadata"},
         "announce": {"contents"},
     }
+
+
+def test_workflow_when_it_runs_everything_then_no_test_is_left_out_and_publishing_waits() -> None:
+    jobs = yaml.safe_load(WORKFLOW.read_text("utf-8"))["jobs"]
+    *named, rest = jobs["everything"]["strategy"]["matrix"]["tests"]
+    in_tests = [name for name in named if name.startswith("tests/")]
+    assert rest.split() == ["tests", *(f"--ignore={name}" for name in in_tests)]
+    assert [name for name in named if name not in in_tests] == ["sandbox/sandbox_tests"]
+    assert all((ROOT / name).is_dir() for name in named)
+    assert " --full " in jobs["everything"]["steps"][-1]["run"]
+    assert "everything" in jobs["publish"]["needs"]
 
 
 @pytest.mark.parametrize(

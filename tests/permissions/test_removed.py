@@ -192,7 +192,7 @@ def without(found: Json, right: tuple[str, str, str]) -> Json:
     return {**found, "rules": rules} if "rules" in found else found
 
 
-@pytest.mark.turns(16)
+@pytest.mark.turns(9)
 @pytest.mark.parametrize("right", GRANTED, ids=[" ".join(right) for right in GRANTED])
 def test_right_of_a_charts_role_when_taken_away_then_named_before_anything_is_written(
     right: tuple[str, str, str], gpukube: Gpukube
