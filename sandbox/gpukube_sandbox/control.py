@@ -75,15 +75,18 @@ def known_permissions() -> frozenset[str]:
     return of_azure.KNOWN | of_aws.KNOWN | of_google.KNOWN
 
 
-def control_routes(world: World, token: str, stop: Callable[[], None]) -> list[Route]:
+def control_routes(
+    world: World, token: str, stop: Callable[[], None], keep: Callable[[list[str]], None]
+) -> list[Route]:
     """Routes of the control API.
 
     Args:
         world: What it steers.
         token: What every call must carry.
         stop: Ends the process, after the answer.
+        keep: Takes the clusters there are, such as "eks train", whenever these change.
     """
-    control = _Control(world, stop)
+    control = _Control(world, stop, keep)
     table: tuple[tuple[str, str, Callable[[Request], Awaitable[Json]]], ...] = (
         ("GET", "status", control.status),
         ("POST", "reset", control.reset),
@@ -137,9 +140,15 @@ def _guarded(
 
 
 class _Control:
-    def __init__(self, world: World, stop: Callable[[], None]) -> None:
+    def __init__(self, world: World, stop: Callable[[], None], keep: Callable[[list[str]], None]) -> None:
         self._world = world
         self._stop = stop
+        self._keep = keep
+
+    def _keep_clusters(self) -> None:
+        world = self._world
+        clouds = (("aks", world.aks.clusters), ("eks", world.eks.clusters), ("gke", world.gke.clusters))
+        self._keep([f"{name} {cluster.name}" for name, clusters in clouds for cluster in clusters.values()])
 
     async def status(self, _: Request) -> Json:
         world = self._world
@@ -157,6 +166,7 @@ class _Control:
 
     async def reset(self, _: Request) -> Json:
         await self._world.reset()
+        self._keep_clusters()
         return {}
 
     async def load(self, request: Request) -> Json:
@@ -170,6 +180,7 @@ class _Control:
         if beginnings not in world.saved:
             return {"loaded": False, "name": beginnings}
         await load_world(world, world.saved[beginnings])
+        self._keep_clusters()
         return {"loaded": True, "name": beginnings}
 
     async def save(self, request: Request) -> Json:
@@ -239,7 +250,11 @@ class _Control:
 
     async def make_cluster(self, request: Request) -> Json:
         """Idempotent: a cluster that is there stays as it is."""
-        body = await _object(request)
+        answer = await self._make_cluster(await _object(request))
+        self._keep_clusters()
+        return answer
+
+    async def _make_cluster(self, body: Json) -> Json:
         if body.get("provider") == "gke":
             self._world.gke.service()  # says what is not installed
             from gpukube_sandbox.gke.steering import cluster_request  # noqa: PLC0415 - loads google-cloud-container

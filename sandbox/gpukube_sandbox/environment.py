@@ -12,6 +12,7 @@ import configparser
 import io
 import json
 import os
+import shlex
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,12 +69,28 @@ def env(info: SandboxInfo) -> dict[str, str]:
         "NO_PROXY": _NO_PROXY,
         "no_proxy": _NO_PROXY,
         "KUBECONFIG": str(directory / "kubeconfig"),
+        "GPUKUBE_SANDBOX": "1",
         "GPUKUBE_AKS_ENDPOINT": info.arm_url,
         **_amazon(info, document),
         **_google(info, document),
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
         "GPUKUBE_SANDBOX_ID": info.sandbox_id,
     }
+
+
+def shell_lines(info: SandboxInfo, environment: Mapping[str, str]) -> list[str]:
+    """Lines for `eval` that lead a shell into the sandbox.
+
+    Args:
+        info: A running sandbox.
+        environment: What the shell has set now.
+
+    Raises:
+        SandboxError: It does not answer.
+    """
+    given = env(info)
+    unset = [f"unset {name}" for name in names_to_unset(environment, given)]
+    return unset + [f"export {name}={shlex.quote(value)}" for name, value in given.items()]
 
 
 def names_to_unset(environment: Mapping[str, str], given: Mapping[str, str]) -> list[str]:

@@ -15,6 +15,7 @@ import socket
 import time
 from dataclasses import replace
 from email.utils import formatdate
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import uvicorn
@@ -33,13 +34,22 @@ from gpukube_sandbox.gke import permissions as of_google
 from gpukube_sandbox.gke.wire.worded import as_google
 from gpukube_sandbox.guard import refuse_non_loopback
 from gpukube_sandbox.kube.repository import repository_routes
-from gpukube_sandbox.state import CLIENT_FILES, SandboxInfo, hold_life_lock, remove_credentials, remove_info, save_info
+from gpukube_sandbox.state import (
+    CLIENT_FILES,
+    SandboxInfo,
+    hold_life_lock,
+    keep_seen,
+    remove_credentials,
+    remove_info,
+    save_clusters,
+    save_info,
+)
 from gpukube_sandbox.tls import TlsFiles, make_tls
 from gpukube_sandbox.traffic import Gate, TransportKeeper, Watched, only_for_loopback
 from gpukube_sandbox.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -84,7 +94,9 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     world = World(speed, tls.ca.read_bytes())
     world.kube_base = info.kube_url
     stopping = asyncio.Event()
-    plain = _front(world, own=control_routes(world, info.control_token, stopping.set))
+    plain = _front(
+        world, own=control_routes(world, info.control_token, stopping.set, partial(save_clusters, state_dir))
+    )
     secure = _front(world, own=[])
     gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
     needs = AwsPermissions(world.eks)
@@ -110,7 +122,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
         loop.add_signal_handler(number, stopping.set)
     gc.freeze()  # what was imported stays: it is not searched for garbage again and again
     save_info(info)  # the sockets listen already: who connects before uvicorn runs waits an instant
-    await _wait_for_end(stopping, world, idle_timeout_s)
+    await _wait_for_end(stopping, world, idle_timeout_s, partial(keep_seen, state_dir))
     remove_info(state_dir)
     world.faults.clear()
     await world.gke.stop()
@@ -161,11 +173,14 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
     )
 
 
-async def _wait_for_end(stopping: asyncio.Event, world: World, idle_timeout_s: float) -> None:
+async def _wait_for_end(
+    stopping: asyncio.Event, world: World, idle_timeout_s: float, is_seen: Callable[[], None]
+) -> None:
     began = world.log.last_seen = time.monotonic()
     while not stopping.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), min(idle_timeout_s or _IDLE_CHECK_S, _IDLE_CHECK_S))
+        is_seen()
         seen = world.log.last_seen
         patience_s = max(idle_timeout_s, _FIRST_CALL_S) if seen == began else idle_timeout_s
         if idle_timeout_s and time.monotonic() - seen > patience_s:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _FILE = "sandbox.json"
+_CLUSTERS = "clusters"
 _LIFE_LOCK = "daemon.lock"
 _BETWEEN_TRIES_S = 0.02
 _KEYS = ("ca.pem", "server.pem", "server.key")
@@ -83,13 +84,69 @@ class SandboxInfo:
         return f"SandboxInfo(pid={self.pid}, state_dir={self.state_dir!r}, arm_url={self.arm_url!r})"
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a sandbox had that was killed, or whose machine stopped.
+
+    Attributes:
+        last_seen: Wall clock, seconds since the Unix epoch, up to some seconds before it ended.
+        clusters: Such as "eks train".
+    """
+
+    last_seen: float
+    clusters: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Describe it in one line."""
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.last_seen))
+        had = f"; lost with it: {', '.join(self.clusters)}" if self.clusters else "; it had no clusters"
+        return f"the last sandbox was killed, it was last seen at {moment}{had}"
+
+
+def default_state_dir() -> Path:
+    """Where the sandbox of this user is: GPUKUBE_SANDBOX_STATE, or below the user's state directory."""
+    from platformdirs import user_state_path  # noqa: PLC0415 - not needed where a directory is given
+
+    chosen = os.environ.get("GPUKUBE_SANDBOX_STATE")
+    return Path(chosen) if chosen else user_state_path("gpukube") / "sandbox"
+
+
 def save_info(info: SandboxInfo) -> None:
     """Write the state file, readable by its owner only."""
-    path = Path(info.state_dir) / _FILE
-    draft = path.with_name(f".{_FILE}.{os.getpid()}")
+    _write(Path(info.state_dir) / _FILE, json.dumps(asdict(info)))
+
+
+def save_clusters(state_dir: Path, clusters: Sequence[str]) -> None:
+    """Write down which clusters there are, for `find_loss`."""
+    _write(state_dir / _CLUSTERS, "\n".join(clusters))
+
+
+def keep_seen(state_dir: Path) -> None:
+    """Note that the sandbox still runs, for `find_loss`."""
+    with contextlib.suppress(FileNotFoundError):
+        os.utime(state_dir / _FILE)
+
+
+def find_loss(state_dir: Path) -> Loss | None:
+    """What a sandbox of this directory lost that did not end by itself; None once another one was started."""
+    if is_running(state_dir):
+        return None
+    try:
+        last_seen = (state_dir / _FILE).stat().st_mtime
+    except OSError:
+        return None
+    try:
+        clusters = (state_dir / _CLUSTERS).read_text().splitlines()
+    except OSError:
+        clusters = []
+    return Loss(last_seen, tuple(clusters))
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w") as file:
-        json.dump(asdict(info), file)
+        file.write(text)
     draft.replace(path)
 
 
@@ -106,8 +163,9 @@ def load_info(state_dir: Path) -> SandboxInfo | None:
 
 
 def remove_info(state_dir: Path) -> None:
-    """Take the state file away; does nothing when there is none."""
-    (state_dir / _FILE).unlink(missing_ok=True)
+    """Take the state files away; does nothing when there are none."""
+    for name in (_FILE, _CLUSTERS):
+        (state_dir / name).unlink(missing_ok=True)
 
 
 def remove_credentials(state_dir: Path) -> None:
