@@ -23,6 +23,7 @@ from starlette.routing import Route
 from gpukube_sandbox.aks import permissions as of_azure
 from gpukube_sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubeconfig
 from gpukube_sandbox.aks.lifecycle import Pace
+from gpukube_sandbox.aks.locations import check_subscription
 from gpukube_sandbox.aks.references import ids_in, read_resources, short_id
 from gpukube_sandbox.clock import timestamp
 from gpukube_sandbox.eks import permissions as of_aws
@@ -40,7 +41,7 @@ from gpukube_sandbox.gke import permissions as of_google
 from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN, user_named
 from gpukube_sandbox.permits import is_access
 from gpukube_sandbox.saving import load_world, save_world
-from gpukube_sandbox.shapes import Keys, WrongEntry, check_entry
+from gpukube_sandbox.shapes import Keys, WrongEntry, check_cluster, check_entry
 from gpukube_sandbox.tampering import tamper_pool
 from gpukube_sandbox.throttle import Limit
 from gpukube_sandbox.world import ClusterRequest, World
@@ -66,6 +67,8 @@ _CLUSTER = Keys(
     {"provider": str, "subscription": str, "resourceGroup": str, "name": str},
     {"kubernetesVersion": str, "location": str, "options": dict},
 )
+_NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?")
+"""Of resourceName in the specification of Microsoft.ContainerService."""
 _OF_NO_ACCOUNT = ("reset", "stop", "save", "load", "permissions")
 """Calls that are no part of how a world came about."""
 
@@ -480,6 +483,8 @@ def _is_ready(node: Json) -> bool:
 def _cluster_request(body: Json) -> ClusterRequest:
     _check_provider(body.get("provider"))
     check_entry(body, _CLUSTER)
+    check_subscription(body)
+    check_cluster(body, _NAME, "at most 63 letters, digits, - and _, beginning and ending with a letter or digit")
     options: dict[str, object] = {}
     for name, value in _items(body, "options"):
         if name not in _OPTION_NAMES:

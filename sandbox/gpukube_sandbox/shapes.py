@@ -6,15 +6,20 @@ each cloud's.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     Path: TypeAlias = tuple[str | int, ...]
     Shape: TypeAlias = "Keys | list[Shape] | type[str | int | bool | dict[str, object]]"
 
+_VERSION: Final = re.compile(r"1\.(\d\d)(\.\d+)?(-gke\.\d+)?")
+_OLDEST, _NEWEST = 24, 37
+"""Minor versions of Kubernetes that a cluster may have here; a cloud has a few of them at a time."""
 _KINDS: Final = {str: "text", int: "a whole number", bool: "true or false", dict: "a mapping"}
 
 
@@ -60,6 +65,43 @@ def check_entry(value: object, shape: Shape, *at: str | int) -> None:
     elif type(value) is not shape:  # True is no number
         quoted = f': write "{value}"' if shape is str and type(value) is int else ""
         raise WrongEntry(f"{_name(at)} is {_shown(value)}; it must be {_KINDS[shape]}{quoted}", *at)
+
+
+def check_known(value: object, known: Collection[str], *at: str | int) -> None:
+    """Refuse a name that is not among the known ones; names the nearest.
+
+    Args:
+        value: The name, or "" for one that was left out.
+        known: What there is.
+        at: Keys and indexes that lead to it, the last of which says what it is ("region").
+
+    Raises:
+        WrongEntry: There is no such thing.
+    """
+    if value and value not in known:
+        near = get_close_matches(str(value), sorted(known), n=1, cutoff=0.0)
+        raise WrongEntry(f"there is no {_name(at)} {value}; the nearest is {near[0]}", *at)
+
+
+def check_cluster(entry: Mapping[str, object], name: re.Pattern[str], rule: str) -> None:
+    """Refuse a cluster whose name its cloud does not take, or whose Kubernetes version does not exist.
+
+    Args:
+        entry: With `name` and perhaps `kubernetesVersion`.
+        name: What a name must match.
+        rule: The same in words.
+
+    Raises:
+        WrongEntry: The first mistake.
+    """
+    if not name.fullmatch(str(entry["name"])):
+        raise WrongEntry(f"name is {entry['name']}; it must be {rule}", "name")
+    version = str(entry.get("kubernetesVersion") or f"1.{_NEWEST}")
+    found = _VERSION.fullmatch(version)
+    if not (found and _OLDEST <= int(found[1]) <= _NEWEST):
+        near = _OLDEST if found and int(found[1]) < _OLDEST else _NEWEST
+        message = f"there is no Kubernetes {version}; there are 1.{_OLDEST} to 1.{_NEWEST}, the nearest is 1.{near}"
+        raise WrongEntry(message, "kubernetesVersion")
 
 
 def _check_keys(value: object, shape: Keys, at: Path) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Run = Callable[..., tuple[int, str, str]]
 
+UUID = "11111111-2222-3333-4444-555555555555"
 TRAIN = "eks:111122223333/us-east-1/train"
 
 
@@ -44,7 +45,7 @@ def run(sandbox: SandboxInfo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_up_when_clusters_and_a_world_are_given_then_both_are_there(run: Run, tmp_path: Path) -> None:
     world = tmp_path / "w.yaml"
-    world.write_text("clusters:\n  - {provider: aks, subscription: s-1, resourceGroup: ml, name: serve}\n")
+    world.write_text(f"clusters:\n  - {{provider: aks, subscription: {UUID}, resourceGroup: ml, name: serve}}\n")
     code, out, err = run("up", "--cluster", TRAIN, "--cluster", "gke:ml-prod/us-central1/batch", "--world", str(world))
     assert (code, err, out.splitlines()[-1]) == (0, "", 'use it: eval "$(gpukube-sandbox env)"')
     _, shown, _ = run("status", "-v")

@@ -14,6 +14,7 @@ from gpukube_sandbox.worldfile import WorldError, populate, read_world
 if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
 
+UUID = "11111111-2222-3333-4444-555555555555"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sandbox" / "world.yaml"
 
 
@@ -113,6 +114,43 @@ def test_populate_when_the_world_of_the_examples_then_all_of_it_is_there(sandbox
 REFUSED = {
     "clusters:\n  - {provider: eks, account: '1', region: us-east-1, name: train}\n": (
         "2:21: account is '1'; it must have twelve digits"
+    ),
+    "clusters:\n  - {provider: eks, account: '111122223333', region: moon-1, name: t}\n": (
+        "2:46: there is no region moon-1; the nearest is me-south-1"
+    ),
+    "clusters:\n  - {provider: gke, project: p, location: us-central9, name: t}\n": (
+        "2:33: there is no location us-central9; the nearest is us-central2"
+    ),
+    "clusters:\n  - {provider: gke, project: p, location: us-east1-a, name: t}\n": (
+        "2:33: there is no location us-east1-a; the nearest is us-east1-d"
+    ),
+    "clusters:\n  - {provider: gke, project: p, location: us-central1, name: Bad_Name}\n": (
+        "2:56: name is Bad_Name; it must be at most 40 lower-case letters, digits and -, beginning with a letter and "
+        "not ending with -"
+    ),
+    "clusters:\n  - {provider: eks, account: '111122223333', region: us-east-1, name: _t}\n": (
+        "2:65: name is _t; it must be at most 100 letters, digits, - and _, beginning with a letter or digit"
+    ),
+    "clusters:\n  - {provider: aks, subscription: nope, resourceGroup: ml, name: t}\n": (
+        "2:21: subscription is nope; it must be a UUID such as 11111111-2222-3333-4444-555555555555"
+    ),
+    f"clusters:\n  - {{provider: aks, subscription: {UUID}, resourceGroup: ml, name: t, location: moonbase}}\n": (
+        "2:101: there is no location moonbase; the nearest is usgovarizona"
+    ),
+    f"clusters:\n  - {{provider: aks, subscription: {UUID}, resourceGroup: ml, name: t-}}\n": (
+        "2:92: name is t-; it must be at most 63 letters, digits, - and _, beginning and ending with a letter or digit"
+    ),
+    "clusters:\n  - {provider: eks, account: '111122223333', region: us-east-1, name: t, kubernetesVersion: '9.9'}\n": (
+        "2:74: there is no Kubernetes 9.9; there are 1.24 to 1.37, the nearest is 1.37"
+    ),
+    "things:\n  - {provider: eks, account: '111122223333', region: eu-west-9}\n": (
+        "2:46: there is no region eu-west-9; the nearest is eu-west-3"
+    ),
+    f"things:\n  - {{provider: aks, subscription: {UUID}, location: eastus9, quotas: {{}}}}\n": (
+        "2:73: there is no location eastus9; the nearest is eastus"
+    ),
+    "things:\n  - {provider: gke, project: p, region: moon-west1, quotas: {}}\n": (
+        "2:33: there is no region moon-west1; the nearest is me-west1"
     ),
     "clusters:\n  - {provider: gke, name: train}\n": "2:5: project is missing",
     "clusters:\n  - {provider: oke, name: train}\n": "2:6: provider is oke; there are aks, eks, gke",

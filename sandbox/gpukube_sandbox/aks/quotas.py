@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.aks.failures import short_early, short_late
+from gpukube_sandbox.aks.locations import check_subscription
 from gpukube_sandbox.aks.sizes import SIZES, find_size
 from gpukube_sandbox.aks.upgrades import is_rolled, surge_of
 from gpukube_sandbox.shapes import Keys, check_entry
@@ -51,9 +52,10 @@ class Quotas:
         """Set limits, `{"subscription", "location", "quotas": {name: vCPUs}}`; gives those that are new, in words.
 
         Raises:
-            WrongEntry: An unknown or missing key, or a value that is no whole number.
+            WrongEntry: An unknown or missing key, a value that is no whole number, no subscription or no location.
         """
         check_entry(entry, _THINGS)
+        check_subscription(entry)
         there = self.limits.setdefault((str(entry["subscription"]).lower(), str(entry["location"]).lower()), {})
         given = entry.get("quotas")
         wanted = {str(name): int(value) for name, value in given.items()} if isinstance(given, dict) else {}

@@ -7,6 +7,7 @@ Lives here: reading its documents, showing status, changes behind the user's bac
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.clusters import ClusterOptions, Subnet
@@ -16,10 +17,11 @@ from gpukube_sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.quotas import QUOTAS
 from gpukube_sandbox.eks.references import NODES, Role, things_of
+from gpukube_sandbox.eks.regions import REGIONS
 from gpukube_sandbox.eks.reservations import read_reservations
 from gpukube_sandbox.eks.service import EksService, eks_key
 from gpukube_sandbox.eks.wire.answers import objects_in, strings_in
-from gpukube_sandbox.shapes import Keys, WrongEntry, check_entry
+from gpukube_sandbox.shapes import Keys, WrongEntry, check_cluster, check_entry, check_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +48,8 @@ _OPTIONS: dict[str, tuple[str, type]] = {
 _CLUSTER = Keys(
     {"provider": str, "account": str, "region": str, "name": str}, {"kubernetesVersion": str, "options": dict}
 )
+_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+"""ClusterName in botocore's model of EKS."""
 _ACCOUNT_DIGITS = 12
 _RESERVATION = Keys({"id": str, "type": str, "zone": str}, {"count": int, "block": bool, "state": str, "groups": [str]})
 _THINGS = Keys(
@@ -68,6 +72,8 @@ def cluster_request(body: Json) -> EksRequest:
         ValueError: An unknown or missing key, an unknown option, a value of the wrong type, or no account id.
     """
     check_entry(body, _CLUSTER)
+    check_known(body["region"], REGIONS, "region")
+    check_cluster(body, _NAME, "at most 100 letters, digits, - and _, beginning with a letter or digit")
     options: dict[str, object] = {}
     for name, value in _inside(body, "options").items():
         field, kind = _OPTIONS.get(name, ("", object))
@@ -97,6 +103,7 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
         WrongEntry: An unknown or missing key, a value of the wrong type, or something that AWS does not have.
     """
     check_entry(body, _THINGS)
+    check_known(body["region"], REGIONS, "region")
     account, region = _account(body), str(body["region"])
     known, made = service.known(account, region), []
     _check_things(service, body, account, region)

@@ -22,8 +22,8 @@ from gpukube_sandbox.gke.pools import Pool, clone, count_per_zone
 from gpukube_sandbox.gke.quotas import ALL_REGIONS, NAMES
 from gpukube_sandbox.gke.references import things_of
 from gpukube_sandbox.gke.service import GkeService, pool_place
-from gpukube_sandbox.gke.wire.names import exists, is_zone, parse_name
-from gpukube_sandbox.shapes import Keys, WrongEntry, check_entry
+from gpukube_sandbox.gke.wire.names import REGIONS, exists, is_zone, parse_name, region_of, zones_of
+from gpukube_sandbox.shapes import Keys, WrongEntry, check_cluster, check_entry, check_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +44,8 @@ _OPTIONS = {
 _CLUSTER = Keys(
     {"provider": str, "project": str, "location": str, "name": str}, {"kubernetesVersion": str, "options": dict}
 )
+_NAME = re.compile(r"(?=.{1,40}$)[a-z]([a-z0-9-]*[a-z0-9])?")
+"""The proto's comment on Cluster.name."""
 _RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
 _THINGS = Keys(
     {"project": str},
@@ -98,6 +100,7 @@ def _check_things(body: Mapping[str, object]) -> None:
         if not _RESOURCE.fullmatch(name):
             forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
             raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+    check_known(body.get("region"), REGIONS, "region")
     limits = body.get("quotas")
     if isinstance(limits, dict) and set(limits) - {ALL_REGIONS} and not body.get("region"):
         raise WrongEntry("quotas of a region need its name: region is missing", "quotas")
@@ -135,6 +138,13 @@ def cluster_request(body: Json) -> GkeRequest:
         ValueError: An unknown or missing key, an unknown option, or a value of the wrong type.
     """
     check_entry(body, _CLUSTER)
+    location = str(body["location"])
+    if not exists(location):
+        region = region_of(location)
+        known = zones_of(region) if is_zone(location) and region in REGIONS else REGIONS
+        check_known(location, known, "location")
+    rule = "at most 40 lower-case letters, digits and -, beginning with a letter and not ending with -"
+    check_cluster(body, _NAME, rule)
     given, options = body.get("options"), dict[str, object]()
     for name, value in given.items() if isinstance(given, dict) else ():
         field, kind = _OPTIONS.get(name, ("", object))

@@ -17,6 +17,16 @@ _NAME = re.compile(
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
 _LETTERS = {"us-central1": "abcf", "us-east1": "bcd", "europe-west1": "bcd"}
 """Region -> letters of its zones, where they are not a, b and c (docs: compute/docs/regions-zones)."""
+_ALL = """
+    africa-south1 asia-east1 asia-east2 asia-northeast1 asia-northeast2 asia-northeast3 asia-south1 asia-south2
+    asia-southeast1 asia-southeast2 asia-southeast3 australia-southeast1 australia-southeast2 europe-central2
+    europe-north1 europe-north2 europe-southwest1 europe-west1 europe-west10 europe-west12 europe-west2 europe-west3
+    europe-west4 europe-west6 europe-west8 europe-west9 me-central1 me-central2 me-west1 northamerica-northeast1
+    northamerica-northeast2 northamerica-south1 southamerica-east1 southamerica-west1 us-central1 us-central2 us-east1
+    us-east4 us-east5 us-east7 us-south1 us-west1 us-west2 us-west3 us-west4 us-west8
+"""
+REGIONS = frozenset(_ALL.split())
+"""Docs: about/locations; those with a repository of their own in gcloud's core/docker/constants.py."""
 _AI_ZONES = frozenset({"us-central1-ai1a", "us-south1-ai1b"})
 """Docs: compute/docs/regions-zones/ai-zones."""
 
@@ -71,8 +81,8 @@ def zones_of(region: str) -> list[str]:
 
 
 def exists(zone: str) -> bool:
-    """Whether there is such a zone; that a region exists is taken for granted."""
-    return zone in zones_of(region_of(zone)) or zone in _AI_ZONES
+    """Whether there is such a zone."""
+    return (region_of(zone) in REGIONS and zone in zones_of(region_of(zone))) or zone in _AI_ZONES
 
 
 def region_of(location: str) -> str:
