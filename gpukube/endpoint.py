@@ -11,7 +11,7 @@ mode. They hold for requests that a service is to act on. They do not hold for w
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -20,8 +20,8 @@ from gpukube.errors import AccessError
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-EMULATED_TOKEN: Final = "gpukube-sandbox-access-token"  # noqa: S105 - a public constant that only emulated clouds take
-"""What an emulated cloud gets in the place of a token: it refuses requests without one, as the real one does."""
+UNKNOWN_SECRET: Final = "unknown"  # noqa: S105 - says that there is none
+"""What an emulated cloud gets whose secret nobody has told us: it refuses that, as the real one a wrong token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,13 @@ class Endpoint:
 
     Attributes:
         url: Base URL without a slash at the end; "" for the public cloud.
-        is_emulated: On loopback: no credentials are read, and a public constant is sent in their place.
+        is_emulated: On loopback: no credentials are read, and the secret is sent in their place.
+        secret: Of the emulated cloud.
     """
 
     url: str = ""
     is_emulated: bool = False
+    secret: str = field(default="", repr=False, compare=False)
 
 
 def choose_endpoint(provider: str, settings: Settings, where: str, *, carries: str = "a token") -> Endpoint:
@@ -51,7 +53,7 @@ def choose_endpoint(provider: str, settings: Settings, where: str, *, carries: s
     """
     url = settings.endpoints.get(provider, "").rstrip("/")
     if is_loopback(url):
-        return Endpoint(url, is_emulated=True)
+        return Endpoint(url, is_emulated=True, secret=settings.secret or UNKNOWN_SECRET)
     if settings.sandbox:
         raise not_loopback(f'the endpoint of {provider} is "{url or "the public cloud"}"', where, "gpukube sandbox up")
     if url:

@@ -113,7 +113,9 @@ class Shelter:
         """Reach the emulated clouds, with dummy credentials only."""
         from gpukube.core.values import Settings
 
-        return Settings(endpoints=self._info.endpoints, sandbox=True, kube_timeout_s=KUBE_TIMEOUT_S)
+        return Settings(
+            endpoints=self._info.endpoints, sandbox=True, secret=self._info.secret, kube_timeout_s=KUBE_TIMEOUT_S
+        )
 
     @property
     def chart(self) -> str:

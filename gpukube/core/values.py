@@ -641,7 +641,8 @@ class Settings:
 
     Attributes:
         endpoints: Provider name -> base URL that replaces the cloud's own (the sandbox, a private endpoint).
-        sandbox: Only dummy credentials are used and only loopback is reached.
+        sandbox: Only loopback is reached, with nothing but `secret`.
+        secret: What the emulated clouds of this run ask for, in the place of real credentials; "" where none is known.
         request_timeout_s: For one HTTP exchange.
         connections: Size of each client's connection pool.
         kube_timeout_s: For one call of a Kubernetes API.
@@ -649,6 +650,7 @@ class Settings:
 
     endpoints: Mapping[str, str] = field(default_factory=dict)
     sandbox: bool = False
+    secret: str = field(default="", repr=False)
     request_timeout_s: float = 60.0
     connections: int = 16
     kube_timeout_s: float = 20.0

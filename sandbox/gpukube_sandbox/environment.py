@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.daemon import call
-from gpukube_sandbox.eks.wire.identity import SECRET, access_key
+from gpukube_sandbox.eks.wire.identity import access_key
 from gpukube_sandbox.guard import DEAD_PROXY, is_credential
 from gpukube_sandbox.state import CLIENT_FILES
 
@@ -65,7 +65,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
         "AZURE_CORE_COLLECT_TELEMETRY": "no",
         "REQUESTS_CA_BUNDLE": info.ca_path,
         "IDENTITY_ENDPOINT": f"{info.arm_url}/msi/token",
-        "IDENTITY_HEADER": "sandbox",
+        "IDENTITY_HEADER": info.secret,
         "NO_PROXY": _NO_PROXY,
         "no_proxy": _NO_PROXY,
         "KUBECONFIG": str(directory / "kubeconfig"),
@@ -111,16 +111,16 @@ def _amazon(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
     accounts = {str(key): str(value) for key, value in places.items()} if isinstance(places, dict) else {}
     accounts = accounts or {_ACCOUNT: _REGION}
     first, region = next(iter(accounts.items()))
-    config, credentials = {"default": {"region": region, "cli_pager": ""}}, {"default": _keys(first)}
+    config, credentials = {"default": {"region": region, "cli_pager": ""}}, {"default": _keys(first, info.secret)}
     for account, place in accounts.items():
         config[f"profile {account}"] = {"region": place, "cli_pager": ""}
-        credentials[account] = _keys(account)
+        credentials[account] = _keys(account, info.secret)
     _write(home / "config", _ini(config))
     _write(home / "credentials", _ini(credentials))
     return {
         "AWS_ENDPOINT_URL": info.aws_url,
         "AWS_ACCESS_KEY_ID": access_key(first),
-        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_SECRET_ACCESS_KEY": info.secret,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
         "AWS_CONFIG_FILE": str(home / "config"),
@@ -130,8 +130,8 @@ def _amazon(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
     }
 
 
-def _keys(account: str) -> dict[str, str]:
-    return {"aws_access_key_id": access_key(account), "aws_secret_access_key": SECRET}
+def _keys(account: str, secret: str) -> dict[str, str]:
+    return {"aws_access_key_id": access_key(account), "aws_secret_access_key": secret}
 
 
 def _google(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:

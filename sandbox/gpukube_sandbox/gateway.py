@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from gpukube_sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
-from gpukube_sandbox.aks.identity import is_dummy_for
+from gpukube_sandbox.aks.identity import is_issued_for
 from gpukube_sandbox.eks.wire.identity import is_bearer_for
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class KubeGateway:
         parts = scope["path"].split("/")
         asked = "/".join(parts[2 : _PREFIX_PARTS + 1])
         if parts[1:2] == ["reviews"]:
-            response = await _review(Request(scope, receive), self._world.eks.clusters.get(asked))
+            response = await _review(Request(scope, receive), self._world, asked)
             await response(scope, receive, send)
             return
         if parts[1:2] == ["clusters"]:
@@ -58,8 +58,8 @@ class KubeGateway:
             await response(scope, receive, send)
             return
         raw = below.encode()
-        headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key))
-        headers = _with_aws_token(headers, self._world.eks.clusters.get(key))
+        headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key), self._world.secret)
+        headers = _with_aws_token(headers, self._world.eks.clusters.get(key), self._world.secret)
         await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
 
     def _cluster_of(self, headers: list[tuple[bytes, bytes]]) -> str:
@@ -69,39 +69,51 @@ class KubeGateway:
         if len(world.kube_apps) == 1:
             return next(iter(world.kube_apps))
         theirs = [key for key, app in world.kube_apps.items() if app.state.cluster.token == bearer]
-        theirs += [key for key, eks in world.eks.clusters.items() if is_bearer_for(bearer, eks.name, eks.account)]
+        theirs += [
+            key for key, eks in world.eks.clusters.items() if is_bearer_for(bearer, eks.name, eks.account, world.secret)
+        ]
         return theirs[0] if len(theirs) == 1 else ""
 
 
-def _with_own_token(headers: list[tuple[bytes, bytes]], cluster: Cluster | None) -> list[tuple[bytes, bytes]]:
+def _with_own_token(
+    headers: list[tuple[bytes, bytes]], cluster: Cluster | None, secret: str
+) -> list[tuple[bytes, bytes]]:
     """On an Entra cluster a token for the AKS server application is as good as the cluster's own."""
     if cluster is None or not cluster.options.aad:
         return headers
     return [
         (name, f"Bearer {cluster.token}".encode())
-        if name == b"authorization" and is_dummy_for(value.decode().partition(" ")[2], AZURE_KUBERNETES_SERVER_APP)
+        if name == b"authorization"
+        and is_issued_for(value.decode().partition(" ")[2], AZURE_KUBERNETES_SERVER_APP, secret)
         else (name, value)
         for name, value in headers
     ]
 
 
-async def _review(request: Request, cluster: EksCluster | None) -> JSONResponse:
+async def _review(request: Request, world: World, key: str) -> JSONResponse:
     """What EKS's webhook says of a token to a real API server: a mapped caller is an administrator."""
+    cluster = world.eks.clusters.get(key)
     token = str(((await request.json()).get("spec") or {}).get("token", ""))
-    known = cluster is not None and cluster.options.mapped and is_bearer_for(token, cluster.name, cluster.account)
+    known = (
+        cluster is not None
+        and cluster.options.mapped
+        and is_bearer_for(token, cluster.name, cluster.account, world.secret)
+    )
     user = {"username": "sandbox", "groups": ["system:masters"]}
     verdict = {"authenticated": True, "user": user} if known else {"authenticated": False}
     return JSONResponse({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": verdict})
 
 
-def _with_aws_token(headers: list[tuple[bytes, bytes]], cluster: EksCluster | None) -> list[tuple[bytes, bytes]]:
+def _with_aws_token(
+    headers: list[tuple[bytes, bytes]], cluster: EksCluster | None, secret: str
+) -> list[tuple[bytes, bytes]]:
     """On EKS a presigned GetCallerIdentity is as good as the cluster's own token, if the caller is mapped."""
     if cluster is None or not cluster.options.mapped:
         return headers
     return [
         (name, f"Bearer {cluster.token}".encode())
         if name == b"authorization"
-        and is_bearer_for(value.decode("latin-1").partition(" ")[2], cluster.name, cluster.account)
+        and is_bearer_for(value.decode("latin-1").partition(" ")[2], cluster.name, cluster.account, secret)
         else (name, value)
         for name, value in headers
     ]

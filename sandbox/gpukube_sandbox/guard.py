@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 DEAD_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, so a client that honours proxies gets a refusal at once."""
-ACCESS_TOKEN = "gpukube-sandbox-access-token"  # noqa: S105 - a dummy, good for nothing outside
-"""The bearer token that the emulated GKE and ARM take."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 _NO_PROXY = "127.0.0.1,localhost,::1"

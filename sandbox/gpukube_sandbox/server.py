@@ -17,6 +17,7 @@ from dataclasses import replace
 from email.utils import formatdate
 from functools import partial
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -27,6 +28,7 @@ from gpukube_sandbox.aks import permissions as of_azure
 from gpukube_sandbox.aks.identity import identity_routes
 from gpukube_sandbox.aks.routes import ArmApp
 from gpukube_sandbox.control import control_routes
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.eks.permissions import AwsPermissions
 from gpukube_sandbox.eks.wire.routes import AwsApp, worded_fault
 from gpukube_sandbox.gateway import KubeGateway
@@ -91,13 +93,13 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     arm, arm_tls, kube, aws, gke, gke_grpc = (_listen() for _ in range(6))
     ports = {"arm": arm, "arm_tls": arm_tls, "kube": kube, "aws": aws, "gke": gke, "gke_grpc": gke_grpc}
     info = replace(_describe(state_dir, speed, tls, ports), idle_timeout_s=idle_timeout_s)
-    world = World(speed, tls.ca.read_bytes())
+    world = World(speed, tls.ca.read_bytes(), info.secret)
     world.kube_base = info.kube_url
     stopping = asyncio.Event()
-    plain = _front(
-        world, own=control_routes(world, info.control_token, stopping.set, partial(save_clusters, state_dir))
-    )
-    secure = _front(world, own=[])
+    charts = urlsplit(info.charts_url).path
+    own = control_routes(world, info.control_token, stopping.set, partial(save_clusters, state_dir))
+    plain = _front(world, own, charts)
+    secure = _front(world, [], charts)
     gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
     needs = AwsPermissions(world.eks)
     gate = Gate(world.permits, needs.needs, needs.answer)
@@ -132,12 +134,12 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     await world.reset()
 
 
-def _front(world: World, own: list[Route]) -> ASGIApp:
+def _front(world: World, own: list[Route], charts_path: str) -> ASGIApp:
     """ARM on one port, with what else is there: the token endpoints, charts and, over http, the control API."""
     gate = Gate(world.permits, of_azure.needs, of_azure.answer)
-    arm = Watched(ArmApp(world.aks), "arm", world.log, world.faults, gate=gate)
+    arm = Watched(ArmApp(world.aks, world.secret), "arm", world.log, world.faults, gate=gate)
     charts = Watched(Starlette(routes=[repository_routes("")]), "charts", world.log, world.faults)
-    return Starlette(routes=[*own, Mount("/charts", charts), *identity_routes(), Mount("/", arm)])
+    return Starlette(routes=[*own, Mount(charts_path, charts), *identity_routes(world.secret), Mount("/", arm)])
 
 
 def _listen() -> socket.socket:
@@ -159,7 +161,7 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
         arm_url=plain,
         arm_tls_url=f"https://{_HOST}:{port['arm_tls']}",
         kube_url=f"https://{_HOST}:{port['kube']}",
-        charts_url=f"{plain}/charts",
+        charts_url=f"{plain}/charts/{secrets.token_hex(8)}",  # Helm sends no token
         ca_path=str(tls.ca),
         control_url=f"{plain}/_sandbox",
         control_token=secrets.token_urlsafe(32),
@@ -170,6 +172,7 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
         gke_url=f"http://{_HOST}:{port['gke']}",
         gke_grpc=f"{_HOST}:{port['gke_grpc']}",
         version=__version__,
+        secret=new_secret(),
     )
 
 

@@ -54,6 +54,7 @@ class SandboxInfo:
         sandbox_id: New at each start (`GPUKUBE_SANDBOX_ID`).
         idle_timeout_s: It ends after so many wall seconds without a request; 0 = never.
         version: Of the gpukube that started it; "" of one that did not say.
+        secret: What the clouds ask for: bearer token of ARM and GKE, secret of all AWS keys.
     """
 
     pid: int
@@ -73,6 +74,7 @@ class SandboxInfo:
     sandbox_id: str = ""
     idle_timeout_s: float = 0.0
     version: str = ""
+    secret: str = ""
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -80,7 +82,7 @@ class SandboxInfo:
         return {"aks": self.arm_url, "eks": self.aws_url, "gke": self.gke_url}
 
     def __repr__(self) -> str:
-        """Without the token."""
+        """Without what it keeps secret."""
         return f"SandboxInfo(pid={self.pid}, state_dir={self.state_dir!r}, arm_url={self.arm_url!r})"
 
 

@@ -21,6 +21,7 @@ from gpukube_sandbox.aks.lifecycle import seed_pool
 from gpukube_sandbox.aks.pools import Pool, finish_defaults, with_defaults
 from gpukube_sandbox.aks.service import AksService, cluster_key
 from gpukube_sandbox.aks.throttle import Throttle
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.eks.autoscaling import EksGroups
 from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.making import make_cluster as make_eks_cluster
@@ -67,20 +68,24 @@ class World:
     Args:
         speed: Sandbox seconds per wall second.
         ca_pem: Certificate authority of the Kubernetes APIs.
+        secret: What clients must know; one is made if none is given.
 
     Attributes:
         origin: What the control API has done to it since the last reset.
         saved: Worlds that are kept, by a name; a reset leaves them.
     """
 
-    def __init__(self, speed: float, ca_pem: bytes) -> None:
+    def __init__(self, speed: float, ca_pem: bytes, secret: str = "") -> None:
+        self.secret = secret or new_secret()
         self.clock = PacedClock(speed)
         self.faults = FaultBook()
         self.log = RequestLog()
         self.permits = PermitBook()
         self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
-        self.eks = EksService(self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"))
-        self.gke = GkeDoor(self.clock, self.faults, self.log, self.permits)
+        self.eks = EksService(
+            self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"), secret=self.secret
+        )
+        self.gke = GkeDoor(self.clock, self.faults, self.log, self.permits, self.secret)
         self.kube_apps: dict[str, Starlette] = {}
         self.kube_base = ""
         self._ca_pem = ca_pem

@@ -25,6 +25,11 @@ def emptied(info: SandboxInfo, speed: float) -> SandboxInfo:
     return info
 
 
+def signed(info: SandboxInfo) -> dict[str, str]:
+    """Headers of a request that the emulated ARM and GKE take."""
+    return {"Authorization": f"Bearer {info.secret}"}
+
+
 def made_once(info: SandboxInfo, what: str, make: Callable[[], Made], known: dict[str, Made]) -> Made:
     """Bring a fresh sandbox to a state: put it back if an earlier test has made it, from the same beginnings.
 

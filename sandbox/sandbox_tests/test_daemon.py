@@ -21,9 +21,9 @@ import pytest
 
 from gpukube_sandbox import daemon
 from gpukube_sandbox.environment import env
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from gpukube_sandbox.state import CLIENT_FILES, hold_life_lock, is_running
 from gpukube_sandbox.tls import make_tls
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
 
 ROOT = Path(__file__).parents[1]
-SIGNED = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
 
 
 @pytest.fixture
@@ -196,7 +195,7 @@ def test_ports_when_a_request_names_another_host_then_421(sandbox: SandboxInfo, 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:80", "127.0.0.1", "[::1]:80"])
 def test_ports_when_a_request_names_this_machine_then_answered(sandbox: SandboxInfo, host: str) -> None:
-    sent = {"Host": host, **SIGNED}
+    sent = {"Host": host, **signed(sandbox)}
     assert httpx.get(f"{sandbox.arm_url}/tenants", headers=sent, trust_env=False, timeout=60).status_code == 400
 
 
@@ -234,7 +233,7 @@ def test_reset_when_called_then_clusters_faults_and_log_are_gone(sandbox: Sandbo
     again = daemon.add_cluster(sandbox, "11111111-2222-3333-4444-555555555555", "ML", "Train")
     assert (made["created"], again["created"], made["id"]) == (True, False, again["id"])
     daemon.add_fault(sandbox, "status")
-    httpx.get(f"{sandbox.arm_url}/subscriptions", headers=SIGNED, trust_env=False, timeout=60)
+    httpx.get(f"{sandbox.arm_url}/subscriptions", headers=signed(sandbox), trust_env=False, timeout=60)
     daemon.reset(sandbox)
     status = daemon.status(sandbox)
     assert (status["clusters"], status["faults"], status["requests"]) == ([], 0, {"total": 0})
@@ -247,7 +246,7 @@ def test_speed_when_changed_then_who_waits_wakes_by_the_new_one(sandbox: Sandbox
     address = f"{sandbox.arm_url}{path}/Microsoft.ContainerService/managedClusters/train/agentPools/gpu1"
     query = {"api-version": "2026-08-01"}
     body = {"properties": {"count": 1, "vmSize": "Standard_NC4as_T4_v3"}}
-    with httpx.Client(trust_env=False, params=query, headers=SIGNED, timeout=60) as client:
+    with httpx.Client(trust_env=False, params=query, headers=signed(sandbox), timeout=60) as client:
         client.put(address, json=body).raise_for_status()
         daemon.configure(sandbox, speed=100_000)
         wait_for(lambda: client.get(address).json()["properties"]["provisioningState"] == "Succeeded")

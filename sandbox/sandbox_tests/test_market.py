@@ -11,8 +11,7 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from gpukube_sandbox.eks.wire.identity import SECRET, access_key
-from gpukube_sandbox.guard import ACCESS_TOKEN
+from gpukube_sandbox.eks.wire.identity import access_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +26,15 @@ ZONES = "/compute/v1/projects/ml-prod/zones"
 BILLING = "/v1/services/6F81-5844-456A/skus"
 
 
-def get(base: str, path: str, query: Mapping[str, str], token: str = ACCESS_TOKEN) -> tuple[int, Any]:
+RIGHT = "the sandbox's own"
+
+
+def get(sandbox: SandboxInfo, cloud: str, path: str, query: Mapping[str, str], token: str = RIGHT) -> tuple[int, Any]:
     with requests.Session() as session:
         session.trust_env = False
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        sent = sandbox.secret if token == RIGHT else token
+        headers = {"Authorization": f"Bearer {sent}"} if sent else {}
+        base = sandbox.arm_url if cloud == "arm" else sandbox.gke_url
         answer = session.get(f"{base}{path}", params=dict(query), headers=headers, timeout=60)
         return answer.status_code, answer.json()
 
@@ -38,7 +42,7 @@ def get(base: str, path: str, query: Mapping[str, str], token: str = ACCESS_TOKE
 def amazon(sandbox: SandboxInfo, service: str, region: str = "us-east-1") -> Any:  # noqa: ANN401 - boto3 makes its clients
     return boto3.client(
         service, region_name=region, endpoint_url=sandbox.aws_url, aws_access_key_id=access_key("000000000000"),
-        aws_secret_access_key=SECRET, config=Config(proxies={}, retries={"total_max_attempts": 1}),
+        aws_secret_access_key=sandbox.secret, config=Config(proxies={}, retries={"total_max_attempts": 1}),
     )  # type: ignore[call-overload]  # the service's name is a variable  # fmt: skip
 
 
@@ -103,7 +107,7 @@ def test_spot_prices_when_asked_for_then_one_per_zone_and_unknown_types_refused(
 
 
 def test_skus_when_listed_then_sizes_of_the_location_with_what_bars_them(sandbox: SandboxInfo) -> None:
-    status, body = get(sandbox.arm_url, SKUS, {"api-version": "2021-07-01", "$filter": "location eq 'westeurope'"})
+    status, body = get(sandbox, "arm", SKUS, {"api-version": "2021-07-01", "$filter": "location eq 'westeurope'"})
     skus = {sku["name"]: sku for sku in body["value"]}
     assert status == 200
     assert {place for sku in skus.values() for place in sku["locations"]} == {"westeurope"}
@@ -128,7 +132,7 @@ def test_skus_when_listed_then_sizes_of_the_location_with_what_bars_them(sandbox
 def test_skus_when_asked_wrongly_then_refused(
     path: str, query: dict[str, str], status: int, code: str, sandbox: SandboxInfo
 ) -> None:
-    got, body = get(sandbox.arm_url, path, query)
+    got, body = get(sandbox, "arm", path, query)
     assert (got, body["error"]["code"]) == (status, code)
 
 
@@ -136,7 +140,7 @@ def test_retail_prices_when_filtered_then_of_that_size_and_region_by_every_deal(
     query = {
         "$filter": "armRegionName eq 'eastus' and armSkuName eq 'Standard_NC4as_T4_v3' and priceType eq 'Consumption'"
     }
-    status, body = get(sandbox.arm_url, "/api/retail/prices", query)
+    status, body = get(sandbox, "arm", "/api/retail/prices", query)
     assert (status, body["Count"], body["NextPageLink"]) == (200, 6, None)
     assert {item["armSkuName"] for item in body["Items"]} == {"Standard_NC4as_T4_v3"}
     assert sum(item["productName"].endswith(" Windows") for item in body["Items"]) == 3
@@ -144,22 +148,22 @@ def test_retail_prices_when_filtered_then_of_that_size_and_region_by_every_deal(
 
 
 def test_machine_types_when_filtered_then_by_the_whole_name_and_every_zone_is_named(sandbox: SandboxInfo) -> None:
-    status, body = get(sandbox.gke_url, MACHINES, {"filter": "name eq a2-.*-1g"})
+    status, body = get(sandbox, "gke", MACHINES, {"filter": "name eq a2-.*-1g"})
     assert status == 200
     named = {item["name"] for scope in body["items"].values() for item in scope.get("machineTypes", [])}
     assert named == {"a2-highgpu-1g", "a2-ultragpu-1g"}
     assert len(body["items"]) == 6
-    _, one = get(sandbox.gke_url, GPUS, {"filter": "name = nvidia-b200"})
+    _, one = get(sandbox, "gke", GPUS, {"filter": "name = nvidia-b200"})
     assert [scope for scope, found in one["items"].items() if "acceleratorTypes" in found] == ["zones/us-central1-b"]
 
 
 def test_compute_when_one_zone_is_asked_then_its_machines_alone(sandbox: SandboxInfo) -> None:
     zone = f"{ZONES}/us-central1-a"
-    assert get(sandbox.gke_url, zone, {})[1]["name"] == "us-central1-a"
-    assert len(get(sandbox.gke_url, ZONES, {})[1]["items"]) == 6
-    _, machine = get(sandbox.gke_url, f"{zone}/machineTypes/a2-highgpu-1g", {})
+    assert get(sandbox, "gke", zone, {})[1]["name"] == "us-central1-a"
+    assert len(get(sandbox, "gke", ZONES, {})[1]["items"]) == 6
+    _, machine = get(sandbox, "gke", f"{zone}/machineTypes/a2-highgpu-1g", {})
     assert (machine["guestCpus"], machine["accelerators"][0]["guestAcceleratorType"]) == (12, "nvidia-tesla-a100")
-    _, listed = get(sandbox.gke_url, f"{zone}/acceleratorTypes", {"filter": "name = nvidia-l4"})
+    _, listed = get(sandbox, "gke", f"{zone}/acceleratorTypes", {"filter": "name = nvidia-l4"})
     assert (listed["kind"], [item["name"] for item in listed["items"]]) == (
         "compute#acceleratorTypeList",
         ["nvidia-l4"],
@@ -169,30 +173,30 @@ def test_compute_when_one_zone_is_asked_then_its_machines_alone(sandbox: Sandbox
 @pytest.mark.parametrize(
     ("path", "query", "token", "status"),
     [
-        (MACHINES, {"filter": "name ~ x"}, ACCESS_TOKEN, 400),
-        (MACHINES, {"pageToken": "x"}, ACCESS_TOKEN, 400),
+        (MACHINES, {"filter": "name ~ x"}, RIGHT, 400),
+        (MACHINES, {"pageToken": "x"}, RIGHT, 400),
         (MACHINES, {}, "real", 401),
         (MACHINES, {}, "", 401),
         (BILLING, {}, "real", 401),
-        (f"{ZONES}/us-central1-z", {}, ACCESS_TOKEN, 404),
-        (f"{ZONES}/us-central1-z/machineTypes", {}, ACCESS_TOKEN, 404),
-        (f"{ZONES}/us-central1-a/machineTypes/a2-nonsense", {}, ACCESS_TOKEN, 404),
-        (f"{ZONES}/us-central1-a/instances", {}, ACCESS_TOKEN, 501),
-        ("/compute/v1/projects/ml-prod/aggregated/disks", {}, ACCESS_TOKEN, 501),
-        ("/v1/services/0000-0000-0000/skus", {}, ACCESS_TOKEN, 404),
+        (f"{ZONES}/us-central1-z", {}, RIGHT, 404),
+        (f"{ZONES}/us-central1-z/machineTypes", {}, RIGHT, 404),
+        (f"{ZONES}/us-central1-a/machineTypes/a2-nonsense", {}, RIGHT, 404),
+        (f"{ZONES}/us-central1-a/instances", {}, RIGHT, 501),
+        ("/compute/v1/projects/ml-prod/aggregated/disks", {}, RIGHT, 501),
+        ("/v1/services/0000-0000-0000/skus", {}, RIGHT, 404),
     ],
 )
 def test_google_when_asked_wrongly_then_refused(
     path: str, query: dict[str, str], token: str, status: int, sandbox: SandboxInfo
 ) -> None:
-    got, body = get(sandbox.gke_url, path, query, token)
+    got, body = get(sandbox, "gke", path, query, token)
     assert (got, body["error"]["code"]) == (status, status)
 
 
 def test_billing_when_listed_then_pages_that_end_and_every_deal_is_there(sandbox: SandboxInfo) -> None:
     found, token = [], ""
     for _ in range(30):
-        _, body = get(sandbox.gke_url, BILLING, {"pageSize": "5000", "pageToken": token})
+        _, body = get(sandbox, "gke", BILLING, {"pageSize": "5000", "pageToken": token})
         found += body["skus"]
         token = body["nextPageToken"]
         if not token:

@@ -22,7 +22,6 @@ from gpukube_sandbox.daemon import SandboxError
 from gpukube_sandbox.eks import account, ec2, market, quotas
 from gpukube_sandbox.eks import permissions as of_aws
 from gpukube_sandbox.gke import permissions as of_google
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from gpukube_sandbox.kube.store.escalation import check_grant, grant_of
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.problems import ApiProblem
@@ -32,6 +31,7 @@ from gpukube_sandbox.permits import Need, PermitBook
 from sandbox_tests.aks.arm import CLUSTER_PATH, GROUP, NAME, SUBSCRIPTION, Arm
 from sandbox_tests.eks.aws import ACCOUNT, ONE, REGION, T4, Aws
 from sandbox_tests.gke.clients import CLUSTER, PROJECT, Gke, add_cluster, pool_of
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def test_google_when_another_api_refuses_then_in_its_own_words(
     sandbox: SandboxInfo, permission: str, path: str, words: str
 ) -> None:
     daemon.deny_permissions(sandbox, permission)
-    headers = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
+    headers = signed(sandbox)
 
     answer = httpx.get(f"{sandbox.gke_url}{path}", headers=headers, timeout=PATIENCE_S, trust_env=False)
 

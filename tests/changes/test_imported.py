@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from gpukube_sandbox import daemon
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from sandbox_tests.aks.arm import Arm
 from sandbox_tests.eks.aws import Aws
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.changes.configurations import AKS, EKS, EKS_THINGS, GKE, GKE_THINGS, Configuration
 from tests.changes.imports import require_import
@@ -54,7 +54,7 @@ def make_agent_pools(world: World, pools: Mapping[str, Configuration]) -> None:
 def make_node_pools(world: World, pools: Mapping[str, Configuration]) -> None:
     """POST each as gcloud does."""
     place = "/v1/projects/ml-prod/locations/us-central1"
-    headers = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
+    headers = signed(world.info)
     with httpx.Client(base_url=world.info.gke_url, headers=headers, timeout=PATIENCE_S) as client:
 
         def ended(operation: str) -> Json:

@@ -188,7 +188,9 @@ def test_library_when_used_from_python_then_as_its_docstring_says(gpukube: Gpuku
     from gpukube import api  # noqa: PLC0415 - after the fixtures
 
     prepared = api.prepare(api.load([str(SINGLE)], environ={}))
-    settings = api.Settings(endpoints={"aks": sandbox.arm_url}, sandbox=True, kube_timeout_s=60.0)
+    settings = api.Settings(
+        endpoints={"aks": sandbox.arm_url}, sandbox=True, secret=sandbox.secret, kube_timeout_s=60.0
+    )
     heard: list[api.Event] = []
     run = api.Run(
         settings,

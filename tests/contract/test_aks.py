@@ -17,8 +17,7 @@ from gpukube.testing.contract import Fault, Harness, ProviderContract
 from gpukube_aks.pool.translate import CREATE
 from gpukube_aks.provider import AksProvider
 from gpukube_sandbox import daemon
-from gpukube_sandbox.guard import ACCESS_TOKEN
-from sandbox_tests.sandboxes import emptied
+from sandbox_tests.sandboxes import emptied, signed
 from sandbox_tests.waiting import PATIENCE_S, wait_for
 from tests.builders import CLUSTER, make_target
 
@@ -153,8 +152,9 @@ class AksHarness:
 
     def client(self) -> httpx.Client:
         query = {"api-version": "2026-08-01"}
-        sent = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
-        return httpx.Client(base_url=self.info.arm_url, params=query, headers=sent, trust_env=False, timeout=PATIENCE_S)
+        return httpx.Client(
+            base_url=self.info.arm_url, params=query, headers=signed(self.info), trust_env=False, timeout=PATIENCE_S
+        )
 
     def accepts(self, request: Request) -> bool:
         body = request.params["body"]
@@ -181,6 +181,6 @@ class TestAks(ProviderContract):
         daemon.reset(running)
         daemon.add_cluster(running, CLUSTER.identity["subscription"], "ml", "train")
         provider = AksProvider()
-        cloud = provider.connect(CLUSTER, Settings({"aks": running.arm_url}, sandbox=True))
+        cloud = provider.connect(CLUSTER, Settings({"aks": running.arm_url}, sandbox=True, secret=running.secret))
         yield AksHarness(running, provider, cloud, request.param)
         cloud.close()

@@ -133,7 +133,7 @@ class EksHarness:
         return plain if kind == "plain" else replace(plain, nodes=Nodes(1, 1, 3, autoscaled=True))
 
     def add_foreign_pool(self, name: str) -> None:
-        aws = AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings())
+        aws = AwsClients(Identity(dummy=ACCOUNT, secret=self.info.secret), REGION, self.info.aws_url, Settings())
         system = aws.eks.describe_nodegroup(clusterName="train", nodegroupName="system")
         group = cast("Mapping[str, object]", system["nodegroup"])
         sizes = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
@@ -195,7 +195,7 @@ class EksHarness:
         wait_for(lambda: self.cloud.poll(Operation(name, "update", identity)).done)
 
     def client(self) -> closing[AwsClients]:
-        return closing(AwsClients(Identity(dummy=ACCOUNT), REGION, self.info.aws_url, Settings()))
+        return closing(AwsClients(Identity(dummy=ACCOUNT, secret=self.info.secret), REGION, self.info.aws_url, Settings()))
 
     def accepts(self, request: Request) -> bool:
         session = botocore.session.get_session()
@@ -226,6 +226,6 @@ class TestEks(ProviderContract):
     def harness(self, running: SandboxInfo, request: pytest.FixtureRequest) -> Iterator[Harness]:
         daemon.reset(running)
         daemon.add_eks_cluster(running, ACCOUNT, REGION, "train")
-        cloud = EksProvider().connect(CLUSTER, Settings({"eks": running.aws_url}, sandbox=True))
+        cloud = EksProvider().connect(CLUSTER, Settings({"eks": running.aws_url}, sandbox=True, secret=running.secret))
         yield EksHarness(running, Completing(cloud), cloud, request.param)
         cloud.close()

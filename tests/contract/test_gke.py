@@ -52,7 +52,7 @@ EARLY: Mapping[Fault, dict[str, object]] = {
     "throttle": {"action": "status", "status": 429, "times": 2, **POST},
     "capacity": {"action": "operation", "code": "ZONE_RESOURCE_POOL_EXHAUSTED"},
     "quota": {"action": "operation", "code": "INSUFFICIENT_QUOTA"},
-    "permission": {"action": "status", "status": 401, **POST},
+    "permission": {"action": "status", "status": 401, "times": 0, **POST},  # a new token is tried once
     "busy": {
         "action": "status",
         "status": 429,
@@ -222,7 +222,7 @@ class TestGke(ProviderContract):
         daemon.add_gke_cluster(running, "ml-prod", "us-central1-a", "train")
         provider = GkeProvider()
         endpoints = {"gke": running.gke_url} | ({"gke-grpc": running.gke_grpc} if transport == "grpc" else {})
-        cloud = provider.connect(ZONAL, Settings(endpoints, sandbox=True))
+        cloud = provider.connect(ZONAL, Settings(endpoints, sandbox=True, secret=running.secret))
         with signed_channel(running) as channel:
             other = wire.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
             yield GkeHarness(running, provider, cloud, request.param, other)

@@ -9,7 +9,7 @@ import pytest
 from gpukube.catalog.seam import catalog_of
 from gpukube.core.cloud_catalog import Account, Findings, Inquiry
 from gpukube.core.values import Settings
-from gpukube.endpoint import EMULATED_TOKEN
+from gpukube.endpoint import UNKNOWN_SECRET
 from gpukube.errors import AccessError, CloudError, GpukubeError
 from gpukube.gpu.machines import find_machine
 from gpukube.gpu.models import parse_model
@@ -41,7 +41,7 @@ def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 def fetch(sandbox: SandboxInfo, cloud: str, region: str = "") -> Findings:
     endpoints = {"aks": sandbox.arm_url, "eks": sandbox.aws_url, "gke": sandbox.gke_url}
-    settings = Settings(endpoints, sandbox=True, request_timeout_s=60)
+    settings = Settings(endpoints, sandbox=True, secret=sandbox.secret, request_timeout_s=60)
     account = Account(subscription=SUBSCRIPTION, project="ml-prod")
     found = catalog_of(cloud)
     assert found is not None
@@ -151,7 +151,7 @@ def test_fetch_when_real_credentials_are_around_then_none_of_them_goes_to_loopba
     for settings in (Settings({cloud: ear.url}, sandbox=True), Settings({cloud: ear.url})):
         with pytest.raises(GpukubeError):
             found.fetch(Inquiry(cloud, HOME[cloud], Account(subscription=SUBSCRIPTION), settings))
-    everything = "\n".join(ear.heard).lower().replace(f"bearer {EMULATED_TOKEN}", "")
+    everything = "\n".join(ear.heard).lower().replace(f"bearer {UNKNOWN_SECRET}", "")
     assert ear.heard
     assert SECRET.lower() not in everything
     assert "bearer" not in everything

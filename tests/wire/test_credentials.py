@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from gpukube.core.values import ClusterRef, Settings
-from gpukube.endpoint import EMULATED_TOKEN
+from gpukube.endpoint import UNKNOWN_SECRET
 from gpukube.errors import AccessError, GpukubeError
 from gpukube.provider import load_provider
 from gpukube_eks.live import access as eks_access
@@ -154,7 +154,7 @@ def test_request_when_real_credentials_are_around_then_none_of_them_goes_to_loop
     cloud.close()
 
     assert rpc_ear.heard
-    everything = "\n".join(rpc_ear.heard).lower().replace(f"bearer {EMULATED_TOKEN}", "")
+    everything = "\n".join(rpc_ear.heard).lower().replace(f"bearer {UNKNOWN_SECRET}", "")
     assert SECRET.lower() not in everything
     assert "bearer" not in everything
     assert "basic " not in everything

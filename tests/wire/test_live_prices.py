@@ -41,7 +41,7 @@ def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 def settings(sandbox: SandboxInfo) -> Settings:
     endpoints = {"aks": sandbox.arm_url, "eks": sandbox.aws_url, "gke": sandbox.gke_url}
-    return Settings(endpoints, sandbox=True, request_timeout_s=60)
+    return Settings(endpoints, sandbox=True, secret=sandbox.secret, request_timeout_s=60)
 
 
 def wanted(machine: Machine, capacity: str, region: str) -> Wanted:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from azure.identity import DefaultAzureCredential
 
     from gpukube.core.values import ClusterRef, KubeAccess
+    from gpukube.endpoint import Endpoint
     from gpukube_aks.live.sdk import AksSdk, Credential
 
 KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
@@ -110,22 +111,22 @@ def shared_credential(tenant: str, authority: str) -> AzureCredential:
 
 
 class EmulatedIdentity:
-    """The identity of an emulated Azure: dummy tokens from its own token endpoint, in the form of App Service.
+    """The identity of an emulated Azure: tokens from its own token endpoint, in the form of App Service.
 
     Args:
         sdk: Client of the emulated API; it sends no credentials itself.
-        base: URL of that API, on loopback.
+        endpoint: Of that API, on loopback.
     """
 
-    def __init__(self, sdk: AksSdk, base: str) -> None:
+    def __init__(self, sdk: AksSdk, endpoint: Endpoint) -> None:
         self._sdk = sdk
-        self._base = base
+        self._endpoint = endpoint
 
     def get_token(self, *scopes: str) -> AccessToken:
-        """Get a dummy token."""
+        """Get a token of the emulated Entra."""
         resource = scopes[0].removesuffix("/.default")
         query = {"resource": resource, "api-version": "2019-08-01"}
-        address, headers = f"{self._base}/msi/token", {"X-IDENTITY-HEADER": "sandbox"}
+        address, headers = f"{self._endpoint.url}/msi/token", {"X-IDENTITY-HEADER": self._endpoint.secret}
         response = self._sdk.send_request(HttpRequest("GET", address, params=query, headers=headers))
         response.raise_for_status()
         answer = tree(response.json())

@@ -24,7 +24,7 @@ from gpukube import __version__
 from gpukube.core.jsontree import at, tree
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation, Progress
-from gpukube.endpoint import EMULATED_TOKEN, Endpoint, choose_endpoint, host_of
+from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
@@ -84,7 +84,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
     subscription = cluster.identity["subscription"]
     if endpoint.is_emulated:
         emulated = _emulated_client(subscription, settings, endpoint)
-        return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint.url))
+        return AksCloud(cluster, settings, endpoint, emulated, EmulatedIdentity(emulated, endpoint))
     authority, scopes = _sign_in(endpoint)
     credential = shared_credential(cluster.identity.get("tenant", ""), authority)
     client = _real_client(subscription, settings, endpoint, credential, scopes)
@@ -113,15 +113,15 @@ def _real_client(
 
 
 def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
-    """A client with the dummy token: credentials, proxies, netrc and certificates of the environment are not used."""
+    """A client with the secret: credentials, proxies, netrc and certificates of the environment are not used."""
     return ContainerServiceClient(
         cast("TokenCredential", _NoCredential()),
         subscription,
         endpoint.url,
-        authentication_policy=HeadersPolicy({"Authorization": f"Bearer {EMULATED_TOKEN}"}),
+        authentication_policy=HeadersPolicy({"Authorization": f"Bearer {endpoint.secret}"}),
         use_env_settings=False,
         retry_backoff_factor=_RETRY_FACTOR_EMULATED_S,
-        **_session(settings, lambda _: None),  # the dummy token is as good the second time
+        **_session(settings, lambda _: None),  # the secret is as good the second time
     )
 
 

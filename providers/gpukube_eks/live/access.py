@@ -13,7 +13,7 @@ import base64
 import os
 import threading
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         StsSdk,
     )
 
-_DUMMY_SECRET: Final = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - accepted by the sandbox only
 _DUMMY_ACCOUNT: Final = "000000000000"
 """Whose keys are used with an emulated AWS where no cluster names an account."""
 _TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - the public beginning of every token
@@ -83,11 +82,13 @@ class Identity:
         profile: Of the AWS configuration; "" for the chain's own.
         role: ARN of a role to assume first; "" for none.
         dummy: Account whose dummy keys are used; "" outside emulated mode.
+        secret: Of the dummy keys.
     """
 
     profile: str = ""
     role: str = ""
     dummy: str = ""
+    secret: str = field(default="", repr=False)
 
 
 class _Meta(Protocol):
@@ -255,6 +256,7 @@ def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> 
         profile="" if emulated else written.get("profile", ""),
         role=written.get("roleArn", ""),
         dummy=written["account"] if emulated else "",
+        secret=endpoint.secret,
     )
     key = (settings.request_timeout_s, settings.connections)
     return _shared_clients(identity, written["region"], endpoint.url, key)
@@ -262,7 +264,7 @@ def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> 
 
 def connect_region(region: str, endpoint: Endpoint, settings: Settings) -> AwsClients:
     """Give the clients for a region without a cluster: in the name of whom AWS's own chain finds."""
-    identity = Identity(dummy=_DUMMY_ACCOUNT if endpoint.is_emulated else "")
+    identity = Identity(dummy=_DUMMY_ACCOUNT if endpoint.is_emulated else "", secret=endpoint.secret)
     return _shared_clients(identity, region, endpoint.url, (settings.request_timeout_s, settings.connections))
 
 
@@ -306,7 +308,7 @@ def _session(identity: Identity, region: str, endpoint: str) -> Session:
     """Make the session of an identity, once: it holds the credentials and the models of the services."""
     base = _configured(identity)
     if identity.dummy:
-        base.set_credentials(f"AKIAGPUK{identity.dummy}", _DUMMY_SECRET)
+        base.set_credentials(f"AKIAGPUK{identity.dummy}", identity.secret)
     if not identity.role:
         return base
     assumed = _configured(identity)

@@ -9,10 +9,10 @@ nowhere at all in sandbox mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.endpoint import is_loopback, not_loopback, require_safe
+from gpukube.endpoint import UNKNOWN_SECRET, is_loopback, not_loopback, require_safe
 
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
@@ -25,12 +25,14 @@ class Endpoint:
     Attributes:
         url: Base URL for REST without a slash at the end; "" for Google's own endpoint.
         grpc: host:port for gRPC without TLS; "" for none. Wins over url.
-        is_emulated: On loopback: no credentials are read, and a public constant is sent in their place.
+        is_emulated: On loopback: no credentials are read, and the secret is sent in their place.
+        secret: Of the emulated cloud.
     """
 
     url: str = ""
     grpc: str = ""
     is_emulated: bool = False
+    secret: str = field(default="", repr=False, compare=False)
 
 
 def choose_endpoint(settings: Settings, where: str) -> Endpoint:
@@ -42,7 +44,7 @@ def choose_endpoint(settings: Settings, where: str) -> Endpoint:
     url, grpc = settings.endpoints.get("gke", "").rstrip("/"), settings.endpoints.get("gke-grpc", "")
     given = [one for one in (url, f"grpc://{grpc}" if grpc else "") if one]
     if given and all(is_loopback(one) for one in given):
-        return Endpoint(url, grpc, is_emulated=True)
+        return Endpoint(url, grpc, is_emulated=True, secret=settings.secret or UNKNOWN_SECRET)
     if settings.sandbox:
         named = grpc or url or "the public cloud"
         raise not_loopback(f'the endpoint of gke is "{named}"', where, "gpukube sandbox up")

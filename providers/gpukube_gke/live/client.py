@@ -34,7 +34,6 @@ from gpukube.core.meanings import Problem
 from gpukube.core.quotas import QuotaReading
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation
-from gpukube.endpoint import EMULATED_TOKEN
 from gpukube.errors import CloudError, GpukubeError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.patience import require_wanted
@@ -72,7 +71,7 @@ _RETRY_TOTAL_S: Final = 120.0
 _REPEATS_EMULATED: Final = 7
 """A port of this machine that does not answer in so many tries, some seconds, will not in two minutes either. Counted,
 because on a machine that stands still for a while the seconds pass without a try."""
-_DUMMY_LASTS: Final = timedelta(hours=1)
+_SECRET_LASTS: Final = timedelta(hours=1)
 _READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
 
 
@@ -84,7 +83,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
     """
     endpoint = choose_endpoint(settings, cluster.key)
     if endpoint.is_emulated:
-        emulated = EmulatedIdentity(endpoint.url, settings.request_timeout_s)
+        emulated = EmulatedIdentity(endpoint.secret)
         return GkeCloud(cluster, settings, endpoint, lambda: _emulated_client(endpoint), emulated)
     identity, project = shared_identity(cluster.identity.get("impersonate", "")), cluster.identity["project"]
     return GkeCloud(
@@ -113,14 +112,14 @@ def _real_client(endpoint: Endpoint, identity: GoogleIdentity) -> GkeSdk:
 
 
 def _emulated_client(endpoint: Endpoint) -> GkeSdk:
-    """A client with the dummy token; credentials, proxies and netrc of the environment are not used."""
+    """A client with the secret; credentials, proxies and netrc of the environment are not used."""
     if endpoint.grpc:
         channel = grpc.insecure_channel(endpoint.grpc, options=[("grpc.enable_http_proxy", 0)])
-        signed = grpc.intercept_channel(channel, _WithToken())
+        signed = grpc.intercept_channel(channel, _WithToken(endpoint.secret))
         tunnel = ClusterManagerGrpcTransport(channel=signed, client_info=_info())
         return cast("GkeSdk", wire.ClusterManagerClient(transport=tunnel, client_info=_info()))
     credentials = TokenCredentials(  # type: ignore[no-untyped-call]  # google-auth has no types
-        EMULATED_TOKEN, refresh_handler=_dummy_again
+        endpoint.secret, refresh_handler=partial(_secret_again, endpoint.secret)
     )
     client = wire.ClusterManagerClient(
         credentials=credentials,
@@ -134,10 +133,10 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
     return cast("GkeSdk", client)
 
 
-def _dummy_again(request: object, scopes: object) -> tuple[str, datetime]:
-    """Renew the dummy token; google-auth wants the end in UTC without a zone."""
+def _secret_again(secret: str, request: object, scopes: object) -> tuple[str, datetime]:
+    """Give the secret once more; google-auth wants the end in UTC without a zone."""
     del request, scopes
-    return EMULATED_TOKEN, datetime.now(UTC).replace(tzinfo=None) + _DUMMY_LASTS
+    return secret, datetime.now(UTC).replace(tzinfo=None) + _SECRET_LASTS
 
 
 def _info() -> ClientInfo:
@@ -145,7 +144,10 @@ def _info() -> ClientInfo:
 
 
 class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc ships no types
-    """Sends the dummy token with each call: gRPC itself sends credentials over TLS only."""
+    """Sends the secret with each call: gRPC itself sends credentials over TLS only."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
 
     def intercept_unary_unary(
         self,
@@ -154,7 +156,7 @@ class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grp
         request: object,
     ) -> object:
         """See UnaryUnaryClientInterceptor."""
-        metadata = [*(client_call_details.metadata or ()), ("authorization", f"Bearer {EMULATED_TOKEN}")]
+        metadata = [*(client_call_details.metadata or ()), ("authorization", f"Bearer {self._secret}")]
         return continuation(client_call_details._replace(metadata=metadata), request)
 
 

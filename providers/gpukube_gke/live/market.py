@@ -25,7 +25,7 @@ from gpukube.errors import CloudError, GpukubeError, SpecError, Where
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.listings import TYPE_FILTER, bundled_ssds, read_accelerators, read_machines
 from gpukube_gke.facts.prices import COMPUTE_ENGINE, UnitPrices, price_machine, price_offers, read_skus
-from gpukube_gke.live.access import SCOPE, EmulatedIdentity, named
+from gpukube_gke.live.access import SCOPE, named
 from gpukube_gke.live.failures import explained
 
 if TYPE_CHECKING:
@@ -79,15 +79,13 @@ def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
 
 @contextmanager
 def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.Session]:
-    """Sign in to an emulated cloud with its own dummy token; the environment's proxies are not looked at."""
+    """Sign in to an emulated cloud with its secret; the environment's proxies are not looked at."""
     if not endpoint.url:
         fix = "set GPUKUBE_GKE_ENDPOINT to its http:// address"
         raise CloudError("only the gRPC port of the emulated cloud is known", where=inquiry.where, fix=fix)
-    with explained(inquiry.where):
-        token = EmulatedIdentity(endpoint.url, inquiry.settings.request_timeout_s).token()
     with named(requests.Session()) as session:
         session.trust_env = False
-        session.headers["Authorization"] = f"Bearer {token}"
+        session.headers["Authorization"] = f"Bearer {endpoint.secret}"
         _repeat(session)
         yield session
 

@@ -1,29 +1,35 @@
-"""Who is asking: the dummy tokens of the sandbox, and the endpoints that hand them out.
+"""Who is asking: the tokens of the sandbox, and the endpoints that hand them out.
 
 Lives here: the token endpoint of managed identities, what `az` wants to discover, the check of bearer tokens. Must not
 live here: anything that could take a real credential for good.
 
-A token is an unsigned JWT of the sandbox's own issuer: `az` decodes it (its payload needs `tid`), nobody trusts it.
-Over plain http, where Azure's SDKs send no token of their own accord, clients send the constant one.
+A token is a JWT that the sandbox has signed with its secret: `az` decodes it (its payload needs `tid`). Over plain
+http, where Azure's SDKs send no token of their own accord, clients send the secret itself.
 """
 
 from __future__ import annotations
 
 import base64
+import hmac
 import json
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gpukube_sandbox.aks.answers import front_door
-from gpukube_sandbox.guard import ACCESS_TOKEN
+from gpukube_sandbox.credentials import is_same
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
 
     from gpukube_sandbox.aks.answers import Json
+
+    Handler = Callable[[Request], Awaitable[JSONResponse]]
 
 ISSUER = "https://sandbox.gpukube.invalid/"
 TENANT = "00000000-0000-0000-0000-0000000000aa"
@@ -31,8 +37,8 @@ _LIFETIME_S = 3600
 _OBJECT_ID = "00000000-0000-0000-0000-0000000000bb"
 
 
-def dummy_token(resource: str, now: float) -> str:
-    """An unsigned JWT for a resource, good for an hour and in this sandbox only."""
+def issued_token(resource: str, now: float, secret: str) -> str:
+    """A JWT for a resource, good for an hour and in the sandbox of that secret only."""
     payload = {
         "aud": resource,
         "iss": ISSUER,
@@ -45,18 +51,23 @@ def dummy_token(resource: str, now: float) -> str:
         "exp": int(now) + _LIFETIME_S,
         "ver": "1.0",
     }
-    parts = ({"alg": "none", "typ": "JWT"}, payload)
-    return ".".join(_encode(json.dumps(part).encode()) for part in parts) + "."
+    parts = ({"alg": "HS256", "typ": "JWT"}, payload)
+    signed = ".".join(_encode(json.dumps(part).encode()) for part in parts)
+    return f"{signed}.{_signature(signed, secret)}"
 
 
-def is_dummy(token: str) -> bool:
+def is_issued(token: str, secret: str) -> bool:
     """Whether a token is one of the sandbox's own; age is not looked at, its clock is not the client's."""
-    return _payload(token).get("iss") == ISSUER
+    signed, _, signature = token.rpartition(".")
+    return is_same(signature, _signature(signed, secret))
 
 
-def is_dummy_for(token: str, resource: str) -> bool:
+def is_issued_for(token: str, resource: str, secret: str) -> bool:
     """Whether it is one of ours for that resource; a scope's `/.default` may be left on."""
-    return is_dummy(token) and str(_payload(token).get("aud", "")).removesuffix("/.default").rstrip("/") == resource
+    return (
+        is_issued(token, secret)
+        and str(_payload(token).get("aud", "")).removesuffix("/.default").rstrip("/") == resource
+    )
 
 
 def _payload(token: str) -> Json:
@@ -70,7 +81,7 @@ def _payload(token: str) -> Json:
     return payload if isinstance(payload, dict) else {}
 
 
-def check_authorization(header: str | None) -> None:
+def check_authorization(header: str | None, secret: str) -> None:
     """Refuse a bearer token that is not ours, and a request without any.
 
     Raises:
@@ -83,7 +94,7 @@ def check_authorization(header: str | None) -> None:
         message = "Authentication failed. The 'Authorization' header is missing."
         raise front_door(401, "AuthenticationFailed", message, headers)
     scheme, _, token = header.partition(" ")
-    if scheme.lower() != "bearer" or not (is_dummy(token) or token == ACCESS_TOKEN):
+    if scheme.lower() != "bearer" or not (is_issued(token, secret) or is_same(token, secret)):
         raise front_door(401, "InvalidAuthenticationToken", "The access token is invalid.", headers)
 
 
@@ -91,20 +102,27 @@ def _encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-async def _msi_token(request: Request) -> JSONResponse:
-    """The App Service form of the managed-identity endpoint: GET with `resource` and X-IDENTITY-HEADER."""
-    if not request.headers.get("x-identity-header"):
-        return JSONResponse({"statusCode": 401, "message": "X-IDENTITY-HEADER is missing"}, 401)
-    resource, now = request.query_params.get("resource", ""), time.time()
-    return JSONResponse(
-        {
-            "access_token": dummy_token(resource, now),
-            "expires_on": str(int(now) + _LIFETIME_S),
-            "resource": resource,
-            "token_type": "Bearer",
-            "client_id": _OBJECT_ID,
-        }
-    )
+def _signature(signed: str, secret: str) -> str:
+    return _encode(hmac.digest(secret.encode(), signed.encode(), "sha256"))
+
+
+def _msi_token(secret: str) -> Handler:
+    async def answer(request: Request) -> JSONResponse:
+        """The App Service form of the managed-identity endpoint: GET with `resource` and X-IDENTITY-HEADER."""
+        if not is_same(request.headers.get("x-identity-header", ""), secret):
+            return JSONResponse({"statusCode": 401, "message": "X-IDENTITY-HEADER is missing or wrong"}, 401)
+        resource, now = request.query_params.get("resource", ""), time.time()
+        return JSONResponse(
+            {
+                "access_token": issued_token(resource, now, secret),
+                "expires_on": str(int(now) + _LIFETIME_S),
+                "resource": resource,
+                "token_type": "Bearer",
+                "client_id": _OBJECT_ID,
+            }
+        )
+
+    return answer
 
 
 async def _metadata(request: Request) -> JSONResponse:
@@ -141,19 +159,27 @@ async def _openid_configuration(request: Request) -> JSONResponse:
     )
 
 
-async def _token(_: Request) -> JSONResponse:
-    """Client credentials of any kind give the dummy token; what was sent is not looked at and not kept."""
-    token = dummy_token("https://management.azure.com/", time.time())
-    return JSONResponse({"access_token": token, "expires_in": _LIFETIME_S, "token_type": "Bearer"})
+def _token(secret: str) -> Handler:
+    async def answer(request: Request) -> JSONResponse:
+        """Client credentials whose client secret is the sandbox's give a token."""
+        form = parse_qs((await request.body()).decode("latin-1"))
+        if not is_same(form.get("client_secret", [""])[0], secret):
+            message = "AADSTS7000215: Invalid client secret provided."
+            return JSONResponse({"error": "invalid_client", "error_description": message}, 401)
+        token = issued_token("https://management.azure.com/", time.time(), secret)
+        return JSONResponse({"access_token": token, "expires_in": _LIFETIME_S, "token_type": "Bearer"})
+
+    return answer
 
 
-def identity_routes() -> list[Route]:
+def identity_routes(secret: str) -> list[Route]:
     """Routes of the token endpoints and of discovery."""
+    token = _token(secret)
     return [
-        Route("/msi/token", _msi_token),
+        Route("/msi/token", _msi_token(secret)),
         Route("/metadata/endpoints", _metadata),
         Route("/{tenant}/v2.0/.well-known/openid-configuration", _openid_configuration),
         Route("/{tenant}/.well-known/openid-configuration", _openid_configuration),
-        Route("/{tenant}/oauth2/v2.0/token", _token, methods=["POST"]),
-        Route("/{tenant}/oauth2/token", _token, methods=["POST"]),
+        Route("/{tenant}/oauth2/v2.0/token", token, methods=["POST"]),
+        Route("/{tenant}/oauth2/token", token, methods=["POST"]),
     ]

@@ -63,10 +63,12 @@ class ArmApp:
 
     Args:
         service: What answers.
+        secret: What requests must show.
     """
 
-    def __init__(self, service: AksService) -> None:
+    def __init__(self, service: AksService, secret: str) -> None:
         self._service = service
+        self._secret = secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -79,7 +81,7 @@ class ArmApp:
         if request.url.path == _RETAIL:  # another service, which asks for no account
             return _reply(200, retail_prices(request.query_params, f"{base}{_RETAIL}"), {})
         try:
-            check_authorization(request.headers.get("authorization"))
+            check_authorization(request.headers.get("authorization"), self._secret)
             call = await _read(request)
             answer = _dispatch(self._service, call)
         except Refusal as refusal:

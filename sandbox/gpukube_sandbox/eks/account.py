@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.references import CONTROL_PLANE
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
-from gpukube_sandbox.eks.wire.identity import SECRET, SESSION, access_key
+from gpukube_sandbox.eks.wire.identity import SESSION, access_key
 from gpukube_sandbox.eks.wire.query import numbered, structures, when
 from gpukube_sandbox.pages import WrongToken, cut
 
@@ -45,7 +45,7 @@ def _assume_role(service: EksService, caller: Caller, params: Mapping[str, str])
     account, role, name = parts[4], parts[5].removeprefix("role/"), params.get("RoleSessionName", "")
     credentials: Json = {
         "AccessKeyId": access_key(account, session=True),
-        "SecretAccessKey": SECRET,
+        "SecretAccessKey": service.secret,
         "SessionToken": f"{SESSION}/{role}",
         "Expiration": when(service.clock.now() + _SESSION_S * max(service.clock.speed, 1)),
     }

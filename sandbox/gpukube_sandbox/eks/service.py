@@ -14,6 +14,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.eks.failures import planned_failure
 from gpukube_sandbox.eks.groups import NodeGroup, Update, type_names, with_defaults
 from gpukube_sandbox.eks.images import check_release, release_version
@@ -67,6 +68,7 @@ class EksService:
         lag: Asked at each creation (cluster, group) for how many seconds lists leave the group out.
         page_size: Most names that a page has; the real service's is 100.
         things: What exists by account and region; `known` makes an entry.
+        secret: Of all keys.
         is_degraded_busy: A DEGRADED group refuses updates; reports of the real service conflict
             (aws/containers-roadmap#2204, #2326).
     """
@@ -80,6 +82,7 @@ class EksService:
     stores: dict[tuple[str, str], TemplateStore] = field(default_factory=dict)
     things: dict[tuple[str, str], Known] = field(default_factory=dict)
     lag: Callable[[str, str], float] = no_lag
+    secret: str = field(default_factory=new_secret, repr=False)
     throttle: Buckets = field(init=False)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,6 @@ from gpukube_sandbox.gke.service import GkeService, cluster_key
 from gpukube_sandbox.gke.versions import full_version, parse_version
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place, is_zone
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from gpukube_sandbox.kube.cluster import KubeCluster
 from gpukube_sandbox.kube.systempods import apply_system_pods
 
@@ -65,7 +64,7 @@ async def make_cluster(
     """
     version = full_version(wanted.kubernetes_version)
     parse_version(version)
-    kube = KubeCluster(wanted.name, service.clock, ACCESS_TOKEN, version, assets=assets)
+    kube = KubeCluster(wanted.name, service.clock, service.secret, version, assets=assets)
     kube.limit_critical_pods()
     kube.tolerate_extended_resources()  # docs: kubernetes-engine/docs/how-to/gpus (the taint nvidia.com/gpu)
     await kube.start()

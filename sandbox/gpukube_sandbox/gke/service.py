@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.gke.failures import planned_failure
 from gpukube_sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_note
 from gpukube_sandbox.gke.nodes import group_name
@@ -53,11 +54,13 @@ class GkeService:
 
     Attributes:
         faults: What shall go wrong with operations.
+        secret: The access token, of the Kubernetes APIs too.
         things: What exists by project; `known` makes an entry.
     """
 
     clock: Clock
     faults: FaultBook
+    secret: str = field(default_factory=new_secret, repr=False)
     pace: Pace = field(default_factory=Pace)
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from azure.core.pipeline.policies import HeadersPolicy
 from azure.mgmt.containerservice import ContainerServiceClient
 from azure.mgmt.containerservice.models import AgentPool
 
-from gpukube_sandbox.guard import ACCESS_TOKEN
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ SUBSCRIPTION = "11111111-2222-3333-4444-555555555555"
 GROUP = "ml"
 NAME = "train"
 API = "2026-08-01"
-SIGNED = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
 CLUSTER_PATH = (
     f"/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.ContainerService/managedClusters/{NAME}"
 )
@@ -96,7 +95,7 @@ class Arm:
 
 def arm_http(info: SandboxInfo) -> httpx.Client:
     """Bare HTTP, with the dummy token."""
-    return httpx.Client(base_url=info.arm_url, headers=SIGNED, trust_env=False, timeout=PATIENCE_S)
+    return httpx.Client(base_url=info.arm_url, headers=signed(info), trust_env=False, timeout=PATIENCE_S)
 
 
 def make_sdk(info: SandboxInfo) -> ContainerServiceClient:
@@ -105,7 +104,7 @@ def make_sdk(info: SandboxInfo) -> ContainerServiceClient:
         NoCredential(),
         SUBSCRIPTION,
         base_url=info.arm_url,
-        authentication_policy=HeadersPolicy(SIGNED),
+        authentication_policy=HeadersPolicy(signed(info)),
         retry_total=0,
     )
 

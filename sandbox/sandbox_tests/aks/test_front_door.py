@@ -113,13 +113,15 @@ def test_http_when_no_token_is_sent_then_401(arm: Arm) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "AuthenticationFailed")
 
 
-def test_https_when_no_token_is_sent_then_401_and_with_the_dummy_token_200(arm: Arm) -> None:
+def test_https_when_no_token_is_sent_then_401_and_with_one_of_its_own_200(arm: Arm) -> None:
     with httpx.Client(
         base_url=arm.info.arm_tls_url, verify=trusting(arm.info), trust_env=False, timeout=PATIENCE_S
     ) as secure:
         query = {"api-version": API}
         assert secure.get(CLUSTER_PATH, params=query).json()["error"]["code"] == "AuthenticationFailed"
-        token = arm.http.get("/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": "y"}).json()
+        token = arm.http.get(
+            "/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": arm.info.secret}
+        ).json()
         headers = {"Authorization": f"Bearer {token['access_token']}"}
         assert secure.get(CLUSTER_PATH, params=query, headers=headers).status_code == 200
         assert secure.get("/_sandbox/status").status_code == 401
@@ -131,14 +133,15 @@ def test_managed_identity_when_asked_by_azure_identity_then_the_sdk_reads_the_to
     from azure.identity import ManagedIdentityCredential  # noqa: PLC0415 - slow to load, this test only
 
     monkeypatch.setenv("IDENTITY_ENDPOINT", f"{arm.info.arm_url}/msi/token")
-    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    monkeypatch.setenv("IDENTITY_HEADER", arm.info.secret)
     with ManagedIdentityCredential() as credential:
         token = credential.get_token("https://management.azure.com/.default").token
     assert arm.request("GET", "", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
-def test_msi_when_the_header_is_missing_then_401(arm: Arm) -> None:
-    assert arm.http.get("/msi/token", params={"resource": "x"}).status_code == 401
+@pytest.mark.parametrize("headers", [{}, {"X-IDENTITY-HEADER": "sandbox"}])
+def test_msi_when_the_header_is_missing_or_wrong_then_401(arm: Arm, headers: dict[str, str]) -> None:
+    assert arm.http.get("/msi/token", params={"resource": "x"}, headers=headers).status_code == 401
 
 
 def test_list_when_there_are_clusters_then_each_with_its_pools(arm: Arm) -> None:
@@ -183,8 +186,9 @@ def test_credentials_when_local_accounts_are_off_then_admin_is_refused(sandbox: 
         document = json.loads(b64decode(user))
         assert document["users"][0]["user"]["exec"]["command"] == "kubelogin"
         resource = {"resource": "6dae42f8-4368-4678-94ff-3960e28e3630"}
-        token = client.get("/msi/token", params=resource, headers={"X-IDENTITY-HEADER": "y"}).json()["access_token"]
-        wrong = client.get("/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": "y"}).json()
+        asking = {"X-IDENTITY-HEADER": sandbox.secret}
+        token = client.get("/msi/token", params=resource, headers=asking).json()["access_token"]
+        wrong = client.get("/msi/token", params={"resource": "x"}, headers=asking).json()
     server = document["clusters"][0]["cluster"]["server"]
     with httpx.Client(verify=trusting(sandbox), trust_env=False, timeout=PATIENCE_S) as kube:
         good = kube.get(f"{server}/api/v1/nodes", headers={"Authorization": f"Bearer {token}"})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
-from gpukube_sandbox.eks.wire.identity import SECRET, access_key
+from gpukube_sandbox.eks.wire.identity import access_key
 from sandbox_tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Aws:
             read_timeout=read_timeout_s,
             connect_timeout=PATIENCE_S,
         )
-        self._session = _session(account, region)
+        self._session = _session(account, region, info.secret)
         self.eks = self.client("eks")
 
     def client(self, service: str) -> Any:  # noqa: ANN401 - boto3 makes clients when it runs
@@ -115,9 +115,9 @@ class Aws:
 
 
 @functools.cache
-def _session(account: str, region: str) -> boto3.Session:
+def _session(account: str, region: str, secret: str) -> boto3.Session:
     """One session for all tests: it reads the models of the services but once."""
-    return boto3.Session(aws_access_key_id=access_key(account), aws_secret_access_key=SECRET, region_name=region)
+    return boto3.Session(aws_access_key_id=access_key(account), aws_secret_access_key=secret, region_name=region)
 
 
 def nodes(kube: httpx.Client, name: str) -> list[Json]:

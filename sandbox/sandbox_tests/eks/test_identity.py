@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from gpukube_sandbox import daemon
 from gpukube_sandbox.eks.wire.answers import Refusal
-from gpukube_sandbox.eks.wire.identity import SECRET, Signed, access_key, check_signed, is_bearer_for
+from gpukube_sandbox.eks.wire.identity import Signed, access_key, check_signed, is_bearer_for
 from sandbox_tests.eks.aws import ACCOUNT, NAME, REGION, Aws
 from sandbox_tests.eks.tokens import bearer, encoded, presigned
 from sandbox_tests.waiting import PATIENCE_S
@@ -91,6 +91,9 @@ SENT: dict[str, tuple[str, str, bytes]] = {
 }
 
 
+SECRET = "s" * 40
+
+
 def signed_by_botocore(name: str, secret: str = SECRET) -> Signed:
     method, target, body = SENT[name]
     request = AWSRequest(method, f"http://127.0.0.1:4000{target}", data=body, headers={"x-two": " a  b "})
@@ -103,7 +106,7 @@ def signed_by_botocore(name: str, secret: str = SECRET) -> Signed:
 @pytest.mark.parametrize("name", SENT)
 def test_signature_when_botocore_made_it_then_right_until_anything_is_changed(name: str) -> None:
     good = signed_by_botocore(name)
-    check_signed(good)
+    check_signed(good, SECRET)
     other = {**good.headers, "x-two": "other"}
     unsigned = {**good.headers, "authorization": good.headers["authorization"].replace("host;", "")}
     for wrong in (
@@ -117,7 +120,7 @@ def test_signature_when_botocore_made_it_then_right_until_anything_is_changed(na
         replace(good, headers={"authorization": good.headers["authorization"]}),
     ):
         with pytest.raises(Refusal, match="signature we calculated"):
-            check_signed(wrong)
+            check_signed(wrong, SECRET)
 
 
 def test_request_when_not_signed_then_403(sandbox: SandboxInfo) -> None:
@@ -126,7 +129,7 @@ def test_request_when_not_signed_then_403(sandbox: SandboxInfo) -> None:
 
 
 def test_address_when_presigned_then_sts_answers_it(aws: Aws) -> None:
-    address = presigned(host=aws.info.aws_url)
+    address = presigned(aws.info.secret, host=aws.info.aws_url)
     answer = httpx.get(address, headers={"x-k8s-aws-id": NAME}, trust_env=False, timeout=PATIENCE_S)
     assert (answer.status_code, ACCOUNT in answer.text) == (200, True)
     assert httpx.get(address, headers={"x-k8s-aws-id": "other"}, trust_env=False, timeout=PATIENCE_S).status_code == 403
@@ -134,20 +137,23 @@ def test_address_when_presigned_then_sts_answers_it(aws: Aws) -> None:
 
 
 TOKENS: dict[str, tuple[Callable[[], str], bool]] = {
-    "right": (bearer, True),
-    "of loopback": (lambda: encoded(presigned(host="http://127.0.0.1:4000")), True),
-    "global endpoint": (lambda: encoded(presigned(host="https://sts.amazonaws.com")), True),
-    "for another cluster": (lambda: bearer(cluster="other"), False),
-    "of another account": (lambda: bearer(account="444455556666"), False),
-    "with another secret": (lambda: bearer(secret="x" * 40), False),
-    "of another host": (lambda: encoded(presigned(host="https://sts.example.com")), False),
-    "without TLS": (lambda: encoded(presigned(host="http://sts.us-east-1.amazonaws.com")).replace("=", ""), False),
-    "good for too long": (lambda: encoded(presigned(expires_s=901)), False),
-    "padded": (lambda: bearer() + "=", False),
-    "with a key too many": (lambda: encoded(presigned() + "&Extra=1"), False),
-    "with a key twice": (lambda: encoded(presigned() + "&Action=GetCallerIdentity"), False),
-    "another action": (lambda: encoded(presigned().replace("GetCallerIdentity", "GetSessionToken")), False),
-    "without its prefix": (lambda: bearer().removeprefix("k8s-aws-v1."), False),
+    "right": (lambda: bearer(SECRET), True),
+    "of loopback": (lambda: encoded(presigned(SECRET, host="http://127.0.0.1:4000")), True),
+    "global endpoint": (lambda: encoded(presigned(SECRET, host="https://sts.amazonaws.com")), True),
+    "for another cluster": (lambda: bearer(SECRET, cluster="other"), False),
+    "of another account": (lambda: bearer(SECRET, account="444455556666"), False),
+    "with another secret": (lambda: bearer("x" * 40), False),
+    "of another host": (lambda: encoded(presigned(SECRET, host="https://sts.example.com")), False),
+    "without TLS": (
+        lambda: encoded(presigned(SECRET, host="http://sts.us-east-1.amazonaws.com")).replace("=", ""),
+        False,
+    ),
+    "good for too long": (lambda: encoded(presigned(SECRET, expires_s=901)), False),
+    "padded": (lambda: bearer(SECRET) + "=", False),
+    "with a key too many": (lambda: encoded(presigned(SECRET) + "&Extra=1"), False),
+    "with a key twice": (lambda: encoded(presigned(SECRET) + "&Action=GetCallerIdentity"), False),
+    "another action": (lambda: encoded(presigned(SECRET).replace("GetCallerIdentity", "GetSessionToken")), False),
+    "without its prefix": (lambda: bearer(SECRET).removeprefix("k8s-aws-v1."), False),
     "no base64": (lambda: "k8s-aws-v1.*", False),
     "too long": (lambda: "k8s-aws-v1." + "a" * 5000, False),
 }
@@ -155,15 +161,15 @@ TOKENS: dict[str, tuple[Callable[[], str], bool]] = {
 
 @pytest.mark.parametrize(("token", "good"), TOKENS.values(), ids=TOKENS)
 def test_token_when_anything_is_wrong_then_not_taken(token: Callable[[], str], good: bool) -> None:  # noqa: FBT001 - a column
-    assert is_bearer_for(token(), NAME, ACCOUNT) is good
+    assert is_bearer_for(token(), NAME, ACCOUNT, SECRET) is good
 
 
 def test_token_when_older_than_a_quarter_of_an_hour_then_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    token, now = bearer(), time.time()
+    token, now = bearer(SECRET), time.time()
     monkeypatch.setattr("gpukube_sandbox.eks.wire.identity.time.time", lambda: now + 14 * 60)
-    assert is_bearer_for(token, NAME, ACCOUNT)
+    assert is_bearer_for(token, NAME, ACCOUNT, SECRET)
     monkeypatch.setattr("gpukube_sandbox.eks.wire.identity.time.time", lambda: now + 16 * 60)
-    assert not is_bearer_for(token, NAME, ACCOUNT)
+    assert not is_bearer_for(token, NAME, ACCOUNT, SECRET)
 
 
 def kube_status(sandbox: SandboxInfo, token: str) -> int:
@@ -176,14 +182,14 @@ def kube_status(sandbox: SandboxInfo, token: str) -> int:
 
 
 def test_kube_when_the_token_is_wrong_then_401(aws: Aws) -> None:
-    assert kube_status(aws.info, bearer()) == 200
-    assert kube_status(aws.info, bearer(cluster="other")) == 401
+    assert kube_status(aws.info, bearer(aws.info.secret)) == 200
+    assert kube_status(aws.info, bearer(aws.info.secret, cluster="other")) == 401
     assert kube_status(aws.info, "k8s-aws-v1." + base64.urlsafe_b64encode(b"https://x").decode().rstrip("=")) == 401
 
 
 def test_kube_when_the_principal_is_not_mapped_then_401(sandbox: SandboxInfo) -> None:
     daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"mapped": False})
-    assert kube_status(sandbox, bearer()) == 401
+    assert kube_status(sandbox, bearer(sandbox.secret)) == 401
     assert Aws(sandbox).eks.list_access_entries(clusterName=NAME)["accessEntries"] == []
 
 
@@ -200,7 +206,3 @@ def test_roles_when_listed_then_the_clusters_and_its_nodes(sandbox: SandboxInfo)
     assert "AmazonEKSWorkerNodePolicy" in {entry["PolicyName"] for entry in attached}
     with pytest.raises(iam.exceptions.NoSuchEntityException):
         iam.get_role(RoleName="nobody")
-
-
-def test_secret_when_read_then_it_says_that_it_is_none() -> None:
-    assert "no/secret" in SECRET

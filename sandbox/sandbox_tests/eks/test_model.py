@@ -18,7 +18,7 @@ from gpukube_sandbox.eks.images import IMAGES
 from gpukube_sandbox.eks.keys import EFFECTS
 from gpukube_sandbox.eks.templatedata import TEMPLATE_DATA
 from gpukube_sandbox.eks.wire.answers import EKS_STATUS
-from gpukube_sandbox.eks.wire.identity import SECRET, access_key
+from gpukube_sandbox.eks.wire.identity import access_key
 from gpukube_sandbox.eks.wire.schema import CREATE, UPDATE_CONFIG, UPDATE_VERSION, Field
 from sandbox_tests.eks.aws import ACCOUNT, NAME, REGION, Aws
 from sandbox_tests.waiting import PATIENCE_S
@@ -155,7 +155,7 @@ def ask(aws: Aws, operation: str, path: str, body: dict[str, Any] | None = None)
     found = EKS.operation_model(operation)
     url = f"{aws.info.aws_url}{path}"
     request = AWSRequest(found.http["method"], url, data=json.dumps(body).encode() if body else b"")
-    SigV4Auth(Credentials(access_key(ACCOUNT), SECRET), "eks", REGION).add_auth(request)
+    SigV4Auth(Credentials(access_key(ACCOUNT), aws.info.secret), "eks", REGION).add_auth(request)
     headers = dict(request.headers.items())
     answer = httpx.request(
         found.http["method"], url, content=request.data, headers=headers, trust_env=False, timeout=PATIENCE_S

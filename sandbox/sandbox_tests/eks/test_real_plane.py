@@ -39,10 +39,10 @@ def test_cluster_when_the_control_plane_is_real_then_it_takes_presigned_tokens(t
             def ask(token: str) -> httpx.Response:
                 return kube.get("/api/v1/nodes", params=query, headers={"Authorization": f"Bearer {token}"})
 
-            wait_for(lambda: len(ask(bearer()).json()["items"]) == 1)
-            assert ask(bearer()).json()["items"][0]["metadata"]["labels"]["team"] == "vision"
-            assert ask(bearer(cluster="other")).status_code == 401
-            assert ask(bearer(secret="x" * 40)).status_code == 401
+            wait_for(lambda: len(ask(bearer(info.secret)).json()["items"]) == 1)
+            assert ask(bearer(info.secret)).json()["items"][0]["metadata"]["labels"]["team"] == "vision"
+            assert ask(bearer(info.secret, cluster="other")).status_code == 401
+            assert ask(bearer("x" * 40)).status_code == 401
         assert "Traceback" not in (tmp_path / "sandbox" / daemon.LOG_FILE).read_text()
     finally:
         daemon.down(tmp_path / "sandbox")

@@ -12,7 +12,7 @@ from botocore.hooks import HierarchicalEmitter
 from botocore.model import ServiceId
 from botocore.signers import RequestSigner
 
-from gpukube_sandbox.eks.wire.identity import SECRET, access_key
+from gpukube_sandbox.eks.wire.identity import access_key
 from sandbox_tests.eks.aws import ACCOUNT, NAME, REGION
 from sandbox_tests.waiting import PATIENCE_S
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from sandbox_tests.eks.aws import Aws
 
 
-def presigned(
-    cluster: str = NAME, account: str = ACCOUNT, secret: str = SECRET, expires_s: int = 60, host: str = ""
-) -> str:
+def presigned(secret: str, cluster: str = NAME, account: str = ACCOUNT, expires_s: int = 60, host: str = "") -> str:
     """An address of GetCallerIdentity, signed for a cluster (aws-cli customizations/eks/get_token.py)."""
     credentials = Credentials(access_key(account), secret)
     emitter = HierarchicalEmitter()  # the signer holds it weakly
@@ -43,16 +41,16 @@ def encoded(address: str) -> str:
     return "k8s-aws-v1." + base64.urlsafe_b64encode(address.encode()).decode().rstrip("=")
 
 
-def bearer(cluster: str = NAME, account: str = ACCOUNT, secret: str = SECRET) -> str:
+def bearer(secret: str, cluster: str = NAME, account: str = ACCOUNT) -> str:
     """A token for a cluster."""
-    return encoded(presigned(cluster, account, secret))
+    return encoded(presigned(secret, cluster, account))
 
 
 def kube_client(aws: Aws) -> httpx.Client:
     """A client of the cluster's Kubernetes API, with a presigned token; the caller closes it."""
     cluster = aws.eks.describe_cluster(name=NAME)["cluster"]
     trusted = ssl.create_default_context(cadata=base64.b64decode(cluster["certificateAuthority"]["data"]).decode())
-    headers = {"Authorization": f"Bearer {bearer()}"}
+    headers = {"Authorization": f"Bearer {bearer(aws.info.secret)}"}
     return httpx.Client(
         base_url=cluster["endpoint"], verify=trusted, trust_env=False, headers=headers, timeout=PATIENCE_S
     )

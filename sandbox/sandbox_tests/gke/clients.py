@@ -17,8 +17,8 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 from google.oauth2.credentials import Credentials
 
 from gpukube_sandbox import daemon
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from sandbox_tests.conftest import SPEED
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Gke:
         else:
             options = {"api_endpoint": info.gke_url}
             client = wire.ClusterManagerClient(
-                credentials=Credentials(ACCESS_TOKEN),  # type: ignore[no-untyped-call] # ships half of its types
+                credentials=Credentials(info.secret),  # type: ignore[no-untyped-call] # ships half of its types
                 transport="rest",
                 client_options=options,
             )
@@ -177,9 +177,7 @@ class Gke:
     def _kube(self, path: str) -> bytes:
         cluster = self.sdk.get_cluster(name=CLUSTER)
         context = ssl.create_default_context(cafile=self.info.ca_path)
-        request = urllib.request.Request(
-            f"https://{cluster.endpoint}{path}", headers={"Authorization": f"Bearer {ACCESS_TOKEN}"}
-        )
+        request = urllib.request.Request(f"https://{cluster.endpoint}{path}", headers=signed(self.info))
         with urllib.request.urlopen(request, context=context) as response:  # noqa: S310 - a loopback address
             found: bytes = response.read()
         return found
@@ -208,16 +206,19 @@ class Gke:
 
 def signed_channel(info: SandboxInfo) -> grpc.Channel:
     """A gRPC channel whose calls carry the dummy token."""
-    return grpc.intercept_channel(grpc.insecure_channel(info.gke_grpc), _WithToken())
+    return grpc.intercept_channel(grpc.insecure_channel(info.gke_grpc), _WithToken(info.secret))
 
 
 class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc] # ships no types
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
     def intercept_unary_unary(
         self, continuation: Callable[..., object], client_call_details: grpc.ClientCallDetails, request: object
     ) -> object:
         """Add the token, unless a test has sent one."""
         own = list(client_call_details.metadata or ())
-        token = [] if "authorization" in dict(own) else [("authorization", f"Bearer {ACCESS_TOKEN}")]
+        token = [] if "authorization" in dict(own) else [("authorization", f"Bearer {self._secret}")]
         return continuation(client_call_details._replace(metadata=own + token), request)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube_sandbox import daemon, environment
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from sandbox_tests.gke.clients import CLUSTER, NAME, PROJECT, ZONE, add_cluster
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def test_env_when_gke_is_used_then_its_endpoints_and_files_are_there(sandbox: Sa
     assert found["CLOUDSDK_CORE_PROJECT"] == PROJECT
     assert found["CLOUDSDK_API_ENDPOINT_OVERRIDES_CONTAINER"] == f"{sandbox.gke_url}/"
     assert found["CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"] == f"{sandbox.gke_url}/compute/v1/"
-    assert Path(found["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"]).read_text() == ACCESS_TOKEN
+    assert Path(found["CLOUDSDK_AUTH_ACCESS_TOKEN_FILE"]).read_text() == sandbox.secret
     assert Path(found["GOOGLE_APPLICATION_CREDENTIALS"]).stat().st_mode & 0o077 == 0
 
 
@@ -42,7 +41,7 @@ def test_kubeconfig_when_gke_is_used_then_a_context_as_gcloud_names_it(sandbox: 
     name = f"gke_{PROJECT}_{ZONE}_{NAME}"
     assert [one["name"] for one in document["contexts"]] == [name]
     assert document["current-context"] == name
-    assert document["users"][0]["user"] == {"token": ACCESS_TOKEN}
+    assert document["users"][0]["user"] == {"token": sandbox.secret}
 
 
 def test_google_auth_when_it_finds_the_credentials_then_its_real_flow_gives_the_dummy_token(
@@ -55,7 +54,7 @@ def test_google_auth_when_it_finds_the_credentials_then_its_real_flow_gives_the_
         "c.refresh(t.Request())\nprint(c.token)"
     )
     run = subprocess.run([sys.executable, "-c", code], env=_clean(sandbox), capture_output=True, text=True, check=False)
-    assert run.stdout.strip() == ACCESS_TOKEN, run.stderr
+    assert run.stdout.strip() == sandbox.secret, run.stderr
 
 
 def test_start_when_only_aks_is_used_then_nothing_of_google_is_loaded() -> None:

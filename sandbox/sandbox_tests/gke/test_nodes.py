@@ -11,12 +11,12 @@ import pytest
 
 from gpukube_sandbox import daemon
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from gpukube_sandbox.kube.nodes.gkeplugin import PARTITIONS, advertise_gke
 from gpukube_sandbox.kube.nodes.hardware import find_model, fits
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 from gpukube_sandbox.kube.nodes.shapes import GpuShape
 from sandbox_tests.gke.clients import NAME, ZONE, Gke, add_cluster, gpu_pool, mig_pool, pool_of, shared, t4_pool
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _get(gke: Gke, kind: str, group: str = "api/v1") -> list[Json]:
     cluster = gke.sdk.get_cluster(name=f"projects/demo-proj/locations/{ZONE}/clusters/{NAME}")
     context = ssl.create_default_context(cafile=gke.info.ca_path)
     url = f"https://{cluster.endpoint}/{group}/namespaces/kube-system/{kind}"
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {ACCESS_TOKEN}"})
+    request = urllib.request.Request(url, headers=signed(gke.info))
     with urllib.request.urlopen(request, context=context) as response:  # noqa: S310 - as above
         items: list[Json] = json.load(response)["items"]
     return items

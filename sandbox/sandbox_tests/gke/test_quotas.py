@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from gpukube_sandbox import daemon
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from sandbox_tests.gke.clients import CLUSTER, PROJECT, gpu_pool, t4_pool
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ def allow(sandbox: SandboxInfo, quotas: dict[str, int]) -> list[str]:
 
 
 def ask(sandbox: SandboxInfo, path: str, **query: str) -> Any:  # noqa: ANN401 - JSON
-    signed = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
-    answer = httpx.get(sandbox.gke_url + path, params=query, headers=signed, trust_env=False, timeout=PATIENCE_S)
+    answer = httpx.get(
+        sandbox.gke_url + path, params=query, headers=signed(sandbox), trust_env=False, timeout=PATIENCE_S
+    )
     assert answer.status_code == 200, answer.text
     return answer.json()
 

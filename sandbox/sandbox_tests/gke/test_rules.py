@@ -8,10 +8,8 @@ import httpx
 import pytest
 
 from gpukube_sandbox import daemon
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from sandbox_tests.gke.clients import CLUSTER, NAME, PROJECT, ZONE, Gke, gpu_pool, mig_pool, pool_of, shared, t4_pool
-
-SIGNED = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
+from sandbox_tests.sandboxes import signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -304,8 +302,9 @@ def test_size_when_negative_then_400(gke: Gke) -> None:
     assert (code, text.startswith("Node count must be between 0 and 1000")) == ("INVALID_ARGUMENT", True)
 
 
-@pytest.mark.parametrize("header", ["", "Bearer ya29.real", f"Basic {ACCESS_TOKEN}"])
+@pytest.mark.parametrize("header", ["", "Bearer ya29.real", "Basic {secret}"])
 def test_token_when_it_is_not_the_dummy_then_401(gke: Gke, header: str) -> None:
+    header = header.format(secret=gke.info.secret)
     start = "Request had invalid" if header else "Request is missing required"
     if gke.transport == "rest":
         sent = {"Authorization": header} if header else {}
@@ -336,7 +335,7 @@ def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tu
     daemon.add_gke_cluster(sandbox, PROJECT, ZONE, NAME)
     body, start = case
     answer = httpx.post(
-        f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, headers=SIGNED, trust_env=False, timeout=60
+        f"{sandbox.gke_url}/v1/{CLUSTER}/nodePools", content=body, headers=signed(sandbox), trust_env=False, timeout=60
     )
     error = answer.json()["error"]
     assert (answer.status_code, error["status"], error["errors"][0]["reason"]) == (
@@ -348,7 +347,7 @@ def test_rest_when_the_body_does_not_fit_then_400(sandbox: SandboxInfo, case: tu
 
 
 def test_rest_when_the_path_is_none_then_404(sandbox: SandboxInfo) -> None:
-    answer = httpx.get(f"{sandbox.gke_url}/v1/nonsense", headers=SIGNED, trust_env=False, timeout=60)
+    answer = httpx.get(f"{sandbox.gke_url}/v1/nonsense", headers=signed(sandbox), trust_env=False, timeout=60)
     assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")
 
 

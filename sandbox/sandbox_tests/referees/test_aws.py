@@ -147,4 +147,4 @@ def test_token_when_aws_has_made_it_then_the_cluster_takes_it(referee: Referee) 
 
     code, token = referee.told("aws eks get-token --cluster-name train --query status.token --output text")
     assert code == 0
-    assert is_bearer_for(token, NAME, ACCOUNT)
+    assert is_bearer_for(token, NAME, ACCOUNT, referee.info.secret)

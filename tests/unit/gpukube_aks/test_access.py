@@ -12,6 +12,7 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import HttpResponseError
 from azure.identity import CredentialUnavailableError
 
+from gpukube.endpoint import Endpoint
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import file_access
 from gpukube_aks.live.access import (
@@ -84,7 +85,9 @@ def test_entra_cluster_when_met_gets_a_token_for_the_aks_server_and_no_plugin(us
 def test_entra_cluster_when_emulated_gets_a_dummy_token_from_its_own_endpoint() -> None:
     answer = FakeAnswer({"access_token": "dummy", "expires_on": "4102444800"})
     sdk = FakeSdk(kubeconfig=kubeconfig(ENTRA_USER, "https://127.0.0.1:1"), answers=[answer])
-    access = cloud_access(CLUSTER, sdk, EmulatedIdentity(sdk, "http://127.0.0.1:2"))
+    access = cloud_access(
+        CLUSTER, sdk, EmulatedIdentity(sdk, Endpoint("http://127.0.0.1:2", is_emulated=True, secret="s"))
+    )
 
     assert user_of(access) == {"token": "dummy"}
     resource = KUBERNETES_SCOPE.removesuffix("/.default")

@@ -33,7 +33,7 @@ DELETE = Operation("a100mig", "delete", HANDLE)
 
 
 def connect(sdk: FakeSdk, cluster: ClusterRef = CLUSTER) -> AksCloud:
-    return AksCloud(cluster, Settings(), Endpoint(), sdk, EmulatedIdentity(sdk, BASE))
+    return AksCloud(cluster, Settings(), Endpoint(), sdk, EmulatedIdentity(sdk, Endpoint(BASE)))
 
 
 def live(state: str, **properties: object) -> dict[str, dict[str, object]]:

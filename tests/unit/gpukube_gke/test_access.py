@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import google.auth
 import pytest
-import requests
 from google.auth import impersonated_credentials
 from google.auth.credentials import TokenState
 
-from gpukube.errors import CloudError
 from gpukube_gke.live.access import SCOPE, EmulatedIdentity, GoogleIdentity, cloud_access, shared_identity
 from tests.unit.gpukube_gke.targets import CLUSTER
 
@@ -81,10 +79,10 @@ def test_identity_when_shared_is_one_per_account() -> None:
     assert shared_identity("a") is not shared_identity("b")
 
 
-def test_token_when_the_emulator_is_gone_is_an_error_of_ours() -> None:
+def test_access_when_the_cloud_is_emulated_then_its_secret_is_the_token() -> None:
     native = {"endpoint": "127.0.0.1:1", "masterAuth": {"clusterCaCertificate": "Q0E="}}
-    with pytest.raises(CloudError) as caught:
-        cloud_access(CLUSTER, native, EmulatedIdentity("http://127.0.0.1:1", 1.0))
 
-    assert caught.value.diagnostics[0].code == "unreachable"
-    assert isinstance(caught.value.__cause__, requests.ConnectionError)
+    access = cloud_access(CLUSTER, native, EmulatedIdentity("s3cret"))
+
+    assert "s3cret" in access.kubeconfig
+    assert "s3cret" not in repr(access)

@@ -43,7 +43,7 @@ def connect(sandbox: SandboxInfo) -> Iterator[Connect]:
     made: list[AksCloud] = []
 
     def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 60.0) -> AksCloud:
-        settings = Settings({"aks": sandbox.arm_url}, sandbox=True, request_timeout_s=timeout_s)
+        settings = Settings({"aks": sandbox.arm_url}, sandbox=True, secret=sandbox.secret, request_timeout_s=timeout_s)
         cloud = AksProvider().connect(cluster, settings)
         assert isinstance(cloud, AksCloud)
         made.append(cloud)

@@ -243,7 +243,7 @@ def lab(running_sandbox: SandboxInfo) -> Iterator[Lab]:
     info = emptied(running_sandbox, SPEED)
     daemon.add_cluster(info, CLUSTER.identity["subscription"], "ml", "train")
     daemon.declare(info, "aks", resources=[GROUP.id])
-    cloud = PROVIDER.connect(CLUSTER, Settings({"aks": info.arm_url}, sandbox=True))
+    cloud = PROVIDER.connect(CLUSTER, Settings({"aks": info.arm_url}, sandbox=True, secret=info.secret))
     assert isinstance(cloud, AksCloud)
     with kube_client(cloud) as kube:
         yield Lab(info, cloud, kube, BASES)

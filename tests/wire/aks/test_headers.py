@@ -15,7 +15,7 @@ import pytest
 
 from gpukube import __version__
 from gpukube.core.values import Ownership, Promise, Settings
-from gpukube.endpoint import EMULATED_TOKEN, Endpoint
+from gpukube.endpoint import UNKNOWN_SECRET, Endpoint
 from gpukube.errors import AccessError, CloudError
 from gpukube_aks import AksProvider
 from gpukube_aks.live.client import _sign_in
@@ -124,7 +124,7 @@ def test_delete_when_sent_is_guarded_by_the_quoted_etag(cloud: Cloud, recorder: 
     assert recorder.seen[0].headers["if-match"] == '"e1"'
 
 
-def test_request_when_sent_to_loopback_carries_the_dummy_token_only_and_takes_no_detour(
+def test_request_when_sent_to_loopback_carries_no_token_of_the_environment_and_takes_no_detour(
     cloud: Cloud, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not those of the environment, not those of .netrc, and not through a proxy."""
@@ -136,7 +136,7 @@ def test_request_when_sent_to_loopback_carries_the_dummy_token_only_and_takes_no
     (Path.home() / ".netrc").write_text("machine 127.0.0.1 login me password secret\n")
 
     assert cloud.pools() == ()
-    assert recorder.seen[0].headers["authorization"] == f"Bearer {EMULATED_TOKEN}"
+    assert recorder.seen[0].headers["authorization"] == f"Bearer {UNKNOWN_SECRET}"
 
 
 def test_list_when_it_has_pages_is_read_to_its_end(cloud: Cloud, recorder: Recorder) -> None:

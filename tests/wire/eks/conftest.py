@@ -37,7 +37,7 @@ def connect(sandbox: SandboxInfo) -> Iterator[Connect]:
     made: list[EksCloud] = []
 
     def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 60.0) -> EksCloud:
-        settings = Settings({"eks": sandbox.aws_url}, sandbox=True, request_timeout_s=timeout_s)
+        settings = Settings({"eks": sandbox.aws_url}, sandbox=True, secret=sandbox.secret, request_timeout_s=timeout_s)
         cloud = EksProvider().connect(cluster, settings)
         assert isinstance(cloud, EksCloud)
         made.append(cloud)

@@ -249,7 +249,7 @@ def running(running_sandbox: SandboxInfo) -> SandboxInfo:
 
 @pytest.fixture(scope="module")
 def cloud(running: SandboxInfo) -> Iterator[Cloud]:
-    cloud = PROVIDER.connect(CLUSTER, Settings({"eks": running.aws_url}, sandbox=True))
+    cloud = PROVIDER.connect(CLUSTER, Settings({"eks": running.aws_url}, sandbox=True, secret=running.secret))
     yield cloud
     cloud.close()
 

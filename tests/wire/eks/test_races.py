@@ -37,7 +37,7 @@ OWN = {"updateConfig": {"maxUnavailable": 2}}
 @pytest.fixture
 def aws(sandbox: SandboxInfo) -> Iterator[AwsClients]:
     """Somebody else's client."""
-    clients = AwsClients(Identity(dummy=ACCOUNT), REGION, sandbox.aws_url, Settings())
+    clients = AwsClients(Identity(dummy=ACCOUNT, secret=sandbox.secret), REGION, sandbox.aws_url, Settings())
     yield clients
     clients.close()
 

@@ -43,7 +43,9 @@ def connect(sandbox: SandboxInfo, transport: str) -> Iterator[Connect]:
 
     def _connect(cluster: ClusterRef = CLUSTER, timeout_s: float = 60.0) -> GkeCloud:
         endpoints = {"gke": sandbox.gke_url} | ({"gke-grpc": sandbox.gke_grpc} if transport == "grpc" else {})
-        cloud = PROVIDER.connect(cluster, Settings(endpoints, sandbox=True, request_timeout_s=timeout_s))
+        cloud = PROVIDER.connect(
+            cluster, Settings(endpoints, sandbox=True, secret=sandbox.secret, request_timeout_s=timeout_s)
+        )
         assert isinstance(cloud, GkeCloud)
         made.append(cloud)
         return cloud
@@ -81,7 +83,9 @@ def edited_sandbox(edited_world: SandboxInfo) -> SandboxInfo:
 def connected(edited_world: SandboxInfo) -> Iterator[GkeCloud]:
     """Connect by gRPC; that REST does the same is for the contract to show."""
     endpoints = {"gke": edited_world.gke_url, "gke-grpc": edited_world.gke_grpc}
-    cloud = PROVIDER.connect(CLUSTER, Settings(endpoints, sandbox=True, request_timeout_s=60.0))
+    cloud = PROVIDER.connect(
+        CLUSTER, Settings(endpoints, sandbox=True, secret=edited_world.secret, request_timeout_s=60.0)
+    )
     assert isinstance(cloud, GkeCloud)
     yield cloud
     cloud.close()

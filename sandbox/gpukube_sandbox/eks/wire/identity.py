@@ -4,7 +4,7 @@ Lives here: keys, the account behind a key, the check of signed requests, of pre
 bearer token. Must not live here: anything that could take a real credential for good.
 
 Every account has keys of its own: `AKIAGPUK` (or `ASIAGPUK`, from AssumeRole) and the twelve digits of the account,
-twenty characters as real ones; the secret is the same for all.
+twenty characters as real ones; the secret is the same for all, and another in each sandbox.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from gpukube_sandbox.guard import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SECRET = "gpukube/sandbox/this/is/no/secret/at/all"  # noqa: S105 - and nothing accepts it but the sandbox
 SESSION = "gpukube-sandbox-session"
 
 _KEY = re.compile(r"(AKIA|ASIA)GPUK(\d{12})")
@@ -125,7 +124,7 @@ class Signed:
     body: bytes
 
 
-def check_signed(request: Signed) -> None:
+def check_signed(request: Signed, secret: str) -> None:
     """Check the signature in the Authorization header of a request.
 
     Raises:
@@ -153,7 +152,7 @@ def check_signed(request: Signed) -> None:
     )
     scope = parts.get("Credential", "").partition("/")[2]
     text = _string_to_sign(request.headers.get("x-amz-date", ""), scope, canonical)
-    if not hmac.compare_digest(_sign(scope, text), parts.get("Signature", "")):
+    if not hmac.compare_digest(_sign(secret, scope, text), parts.get("Signature", "")):
         raise _mismatch()
 
 
@@ -166,12 +165,13 @@ def _string_to_sign(moment: str, scope: str, canonical: str) -> str:
     return "\n".join(("AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(canonical.encode()).hexdigest()))
 
 
-def check_presigned(address: str, headers: Mapping[str, str]) -> Caller:
+def check_presigned(address: str, headers: Mapping[str, str], secret: str) -> Caller:
     """Check a presigned GET as STS does.
 
     Args:
         address: Scheme, host and query.
         headers: Names in lower case -> value of the headers that were signed, besides the host.
+        secret: Of the sandbox.
 
     Raises:
         Refusal: 403 InvalidSignatureException, or as `read_caller`.
@@ -197,7 +197,7 @@ def check_presigned(address: str, headers: Mapping[str, str]) -> Caller:
     moment = query.get("X-Amz-Date", "")
     scope = query["X-Amz-Credential"].partition("/")[2]
     text = _string_to_sign(moment, scope, canonical)
-    if not hmac.compare_digest(_sign(scope, text), query.get("X-Amz-Signature", "")):
+    if not hmac.compare_digest(_sign(secret, scope, text), query.get("X-Amz-Signature", "")):
         raise _mismatch()
     return caller
 
@@ -210,26 +210,27 @@ def _mismatch() -> Refusal:
     return Refusal("InvalidSignatureException", message, status=403)
 
 
-def _sign(scope: str, text: str) -> str:
-    key = f"AWS4{SECRET}".encode()
+def _sign(secret: str, scope: str, text: str) -> str:
+    key = f"AWS4{secret}".encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
     return hmac.new(key, text.encode(), "sha256").hexdigest()
 
 
-def is_bearer_for(token: str, cluster: str, account: str) -> bool:
+def is_bearer_for(token: str, cluster: str, account: str, secret: str) -> bool:
     """Whether a bearer token is a presigned GetCallerIdentity of that account for that cluster.
 
     Args:
         token: `k8s-aws-v1.` and the address in URL-safe base64 without padding.
         cluster: Name, as it must have been signed in `x-k8s-aws-id`.
         account: Whose principals are let in.
+        secret: Of the sandbox.
 
     Source:
         kubernetes-sigs/aws-iam-authenticator pkg/token/token.go. An address on loopback over http is taken too: clients
         that are led to an endpoint of the sandbox presign that.
     """
-    signed = _signed_for(token, cluster)
+    signed = _signed_for(token, cluster, secret)
     if signed is None:
         return False
     caller, moment = signed
@@ -237,7 +238,7 @@ def is_bearer_for(token: str, cluster: str, account: str) -> bool:
 
 
 @lru_cache(200)
-def _signed_for(token: str, cluster: str) -> tuple[Caller, str] | None:
+def _signed_for(token: str, cluster: str, secret: str) -> tuple[Caller, str] | None:
     """Who signed a token for that cluster, and when; None for what is no such token. Every request brings its own."""
     if not token.startswith(_TOKEN_PREFIX) or len(token) > _TOKEN_LIMIT or "=" in token:
         return None
@@ -251,7 +252,7 @@ def _signed_for(token: str, cluster: str) -> tuple[Caller, str] | None:
     if len(query) != len(pairs) or not _is_whitelisted(address, query):
         return None
     try:
-        return check_presigned(address, {_CLUSTER_HEADER: cluster}), query.get("X-Amz-Date", "")
+        return check_presigned(address, {_CLUSTER_HEADER: cluster}, secret), query.get("X-Amz-Date", "")
     except Refusal:
         return None
 

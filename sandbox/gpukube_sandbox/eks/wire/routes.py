@@ -94,7 +94,7 @@ class AwsApp:
         service = _service_of(request)
         try:
             caller = read_caller(request.headers, request.query_params)
-            _check_signature(request, raw)
+            _check_signature(request, raw, self._service.secret)
             if service in _QUERY:
                 params = dict(parse_qsl(raw.decode() or request.url.query, keep_blank_values=True))
                 result = self._query(service, caller, params)
@@ -206,12 +206,12 @@ def _read(request: Request, caller: Caller, raw: bytes) -> _Call:
     return _Call(caller, (request.method, *parts), dict(query), lists, body)
 
 
-def _check_signature(request: Request, raw: bytes) -> None:
+def _check_signature(request: Request, raw: bytes, secret: str) -> None:
     headers = dict(request.headers)
     if "X-Amz-Signature" in request.query_params:
-        check_presigned(str(request.url), headers)
+        check_presigned(str(request.url), headers, secret)
         return
-    check_signed(Signed(request.method, _raw_path(request), request.url.query, headers, raw))
+    check_signed(Signed(request.method, _raw_path(request), request.url.query, headers, raw), secret)
 
 
 def _raw_path(request: Request) -> str:

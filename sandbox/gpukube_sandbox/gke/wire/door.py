@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -15,14 +16,14 @@ from starlette.responses import JSONResponse
 from gpukube_sandbox.gke.market import answer_market, is_market, is_quota
 from gpukube_sandbox.gke.wire.answers import Refusal
 from gpukube_sandbox.gke.wire.contexts import add_context
-from gpukube_sandbox.gke.wire.tokens import check_authorization, write_credentials
+from gpukube_sandbox.gke.wire.tokens import check_authorization, is_asserted, write_credentials
 from gpukube_sandbox.gke.wire.tunnel import Tunnel
-from gpukube_sandbox.guard import ACCESS_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from gpukube_sandbox.clock import Clock
@@ -46,10 +47,13 @@ class GkeDoor:
         faults: What shall go wrong.
         log: Where requests are noted.
         permits: What may be done, for calls over gRPC.
+        secret: Its access token.
     """
 
-    def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog, permits: PermitBook) -> None:
+    def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog, permits: PermitBook, secret: str) -> None:
         self._permits = permits
+        self._secret = secret
+        self._key: RSAPublicKey | None = None
         self._clock = clock
         self._faults = faults
         self._log = log
@@ -73,9 +77,9 @@ class GkeDoor:
             except ImportError as error:
                 message = f"{error.name} is not installed; GKE in the sandbox needs google-cloud-container"
                 raise ModuleNotFoundError(message, name=error.name) from error
-            self._service = GkeService(self._clock, self._faults)
+            self._service = GkeService(self._clock, self._faults, self._secret)
             if self._credentials:
-                write_credentials(*self._credentials)
+                self._key = write_credentials(*self._credentials, self._secret)
         return self._service
 
     @property
@@ -152,15 +156,15 @@ class GkeDoor:
         return self._rpc_port
 
     async def rest(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI: the REST form, and the endpoint that changes an assertion for the dummy token."""
+        """ASGI: the REST form, and the endpoint that changes an assertion for the token."""
         if scope["path"] == _TOKEN_PATH:
-            await _answer_token(scope, receive, send)
+            await self._answer_token(scope, receive, send)
             return
         if is_quota(scope["path"]):
             await self._answer_quotas(scope, receive, send)
             return
         if is_market(scope["path"]):
-            await _answer_market(scope, receive, send)
+            await self._answer_market(scope, receive, send)
             return
         if self._rest is None:
             try:
@@ -178,7 +182,7 @@ class GkeDoor:
         """What other services than GKE have of quotas."""
         request = Request(scope, receive)
         try:
-            check_authorization(request.headers.get("authorization"))
+            check_authorization(request.headers.get("authorization"), self._secret)
             quotas = self.service().quotas
             answer, status = quotas.answer(request.url.path, request.query_params, self._clock.now()), 200
         except Refusal as refusal:
@@ -186,23 +190,26 @@ class GkeDoor:
         await JSONResponse(answer, status)(scope, receive, send)
 
     def prepare(self, directory: Path, url: str) -> None:
-        """Have the dummy credentials written that lead here, once GKE is used: their key takes time to make."""
+        """Have the credentials written that lead here, once GKE is used: their key takes time to make."""
         self._credentials = (directory, url + _TOKEN_PATH)
 
+    async def _answer_token(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """An assertion that the file's own key has signed gives the token."""
+        form = parse_qs((await Request(scope, receive).body()).decode("latin-1"))
+        assertion = form.get("assertion", [""])[0]
+        if self._key is None or not is_asserted(assertion, self._key):
+            refused: Json = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
+            await JSONResponse(refused, 400)(scope, receive, send)
+            return
+        body: Json = {"access_token": self._secret, "expires_in": _LIFETIME_S, "token_type": "Bearer"}
+        await JSONResponse(body)(scope, receive, send)
 
-async def _answer_token(scope: Scope, receive: Receive, send: Send) -> None:
-    """Any assertion gives the dummy token; what was sent is not looked at and not kept."""
-    await Request(scope, receive).body()
-    body: Json = {"access_token": ACCESS_TOKEN, "expires_in": _LIFETIME_S, "token_type": "Bearer"}
-    await JSONResponse(body)(scope, receive, send)
-
-
-async def _answer_market(scope: Scope, receive: Receive, send: Send) -> None:
-    """What other services than GKE say of machines and prices."""
-    request = Request(scope, receive)
-    try:
-        check_authorization(request.headers.get("authorization"))
-        answer, status = answer_market(request.method, request.url.path, request.query_params), 200
-    except Refusal as refusal:
-        answer, status = refusal.body(), refusal.status
-    await JSONResponse(answer, status)(scope, receive, send)
+    async def _answer_market(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What other services than GKE say of machines and prices."""
+        request = Request(scope, receive)
+        try:
+            check_authorization(request.headers.get("authorization"), self._secret)
+            answer, status = answer_market(request.method, request.url.path, request.query_params), 200
+        except Refusal as refusal:
+            answer, status = refusal.body(), refusal.status
+        await JSONResponse(answer, status)(scope, receive, send)

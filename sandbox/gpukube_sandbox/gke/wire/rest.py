@@ -49,7 +49,7 @@ class RestApp:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Json:
-        check_authorization(request.headers.get("authorization"))
+        check_authorization(request.headers.get("authorization"), self._service().secret)
         call, name = find_call(request.method, request.url.path)
         message = _read(call, name, await request.body())
         answer = call.guarded_answer(self._service(), message)

@@ -121,7 +121,7 @@ class RpcServer:
 
     async def _answer(self, call: Call, request: object, context: _Context) -> object:
         metadata = dict(context.invocation_metadata())
-        check_authorization(metadata.get("authorization"))
+        check_authorization(metadata.get("authorization"), self._service().secret)
         headers = [(name.encode(), str(value).encode()) for name, value in metadata.items()]
         account = request.node_pool.config.service_account if call.name == "CreateNodePool" else ""  # type: ignore[attr-defined] # CreateNodePoolRequest
         missing = self._permits.missing(needs_of_call(call.name, getattr(request, call.field), account), headers)

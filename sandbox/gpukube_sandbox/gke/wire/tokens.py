@@ -1,7 +1,7 @@
-"""Who is asking: the one dummy access token, and the credentials file that leads to it.
+"""Who is asking: the one access token, and the credentials file that leads to it.
 
-Lives here: both, and the check of bearer tokens. Must not live here: anything that could take a real credential for
-good. No google library is needed here.
+Lives here: both, the check of bearer tokens, and of assertions. Must not live here: anything that could take a
+real credential for good. No google library is needed here.
 
 The file is a service account whose `token_uri` is the sandbox's, so that google-auth runs its real flow on loopback.
 """
@@ -9,13 +9,15 @@ The file is a service account whose `token_uri` is the sandbox's, so that google
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from gpukube_sandbox.credentials import is_same
 from gpukube_sandbox.gke.wire.answers import Refusal
-from gpukube_sandbox.guard import ACCESS_TOKEN
 from gpukube_sandbox.tls import write_private
 
 if TYPE_CHECKING:
@@ -28,24 +30,28 @@ _EXPECTED = (
 )
 
 
-def check_authorization(header: str | None) -> None:
-    """Refuse a bearer token that is not the dummy, and a request without any.
+def check_authorization(header: str | None, secret: str) -> None:
+    """Refuse a bearer token that is not the sandbox's, and a request without any.
 
     Raises:
         Refusal: 401.
     """
     if not header:
         raise Refusal("UNAUTHENTICATED", f"Request is missing required authentication credential. {_EXPECTED}")
-    if header != f"Bearer {ACCESS_TOKEN}":
+    if not is_same(header, f"Bearer {secret}"):
         raise Refusal("UNAUTHENTICATED", f"Request had invalid authentication credentials. {_EXPECTED}")
 
 
-def write_credentials(directory: Path, token_url: str) -> None:
+def write_credentials(directory: Path, token_url: str, secret: str) -> rsa.RSAPublicKey:
     """Write `google/credentials.json` and `google/token` below a directory, with a key of their own.
 
     Args:
         directory: For the clients' files.
         token_url: Where google-auth changes its assertion for the token.
+        secret: The token.
+
+    Returns:
+        What proves that an assertion was made with that file.
     """
     home = directory / "google"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -61,5 +67,16 @@ def write_credentials(directory: Path, token_url: str) -> None:
         "token_uri": token_url,
         "universe_domain": "googleapis.com",
     }
-    write_private(home / "token", ACCESS_TOKEN.encode())
+    write_private(home / "token", secret.encode())
     write_private(home / "credentials.json", json.dumps(account, indent=2).encode())
+    return key.public_key()
+
+
+def is_asserted(assertion: str, key: rsa.RSAPublicKey) -> bool:
+    """Whether an assertion (RFC 7523) was signed with the key of the credentials file; when is not looked at."""
+    signed, _, signature = assertion.rpartition(".")
+    try:
+        key.verify(urlsafe_b64decode(signature + "=="), signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
