@@ -92,7 +92,7 @@ def test_up_when_the_process_was_killed_then_a_new_one_with_nothing_in_it(state_
     daemon.add_cluster(first, "11111111-2222-3333-4444-555555555555", "ml", "train")
     os.kill(first.pid, signal.SIGKILL)
     wait_for(lambda: not is_running(state_dir))
-    assert left_in(state_dir) == {"sandbox.json", "ca.pem", "server.pem", "server.key"}  # left behind, not believed
+    assert left_in(state_dir) == {"sandbox.json", "clusters", "ca.pem", "server.pem", "server.key"}  # not believed
     assert daemon.load_info(state_dir) is None
     assert not daemon.down(state_dir)
     assert left_in(state_dir) == set()

@@ -195,7 +195,8 @@ class EksHarness:
         wait_for(lambda: self.cloud.poll(Operation(name, "update", identity)).done)
 
     def client(self) -> closing[AwsClients]:
-        return closing(AwsClients(Identity(dummy=ACCOUNT, secret=self.info.secret), REGION, self.info.aws_url, Settings()))
+        keys = Identity(dummy=ACCOUNT, secret=self.info.secret)
+        return closing(AwsClients(keys, REGION, self.info.aws_url, Settings()))
 
     def accepts(self, request: Request) -> bool:
         session = botocore.session.get_session()
