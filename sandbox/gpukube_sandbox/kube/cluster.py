@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.autoscaler.scaler import Autoscaler
 from gpukube_sandbox.kube.controllers.daemonsets import DaemonSets
+from gpukube_sandbox.kube.controllers.deployments import Deployments
 from gpukube_sandbox.kube.controllers.disruptions import Disruptions
 from gpukube_sandbox.kube.controllers.jobs import Jobs
 from gpukube_sandbox.kube.controllers.loops import run_loop
 from gpukube_sandbox.kube.controllers.nodelife import NodeLife
 from gpukube_sandbox.kube.controllers.operator import GpuOperator
-from gpukube_sandbox.kube.controllers.replicas import Deployments, ReplicaSets, ReplicationControllers
+from gpukube_sandbox.kube.controllers.replicas import ReplicaSets, ReplicationControllers
 from gpukube_sandbox.kube.controllers.scheduler import Scheduler
 from gpukube_sandbox.kube.controllers.statefulsets import StatefulSets
 from gpukube_sandbox.kube.controlplane import ControlPlane

@@ -1,22 +1,21 @@
-"""Deployments and ReplicaSets: controllers that keep a number of pods.
+"""ReplicaSets: controllers that keep a number of pods, and what all makers of pods share.
 
-Lives here: pods made from templates, roll-outs by a new ReplicaSet. Must not live here: DaemonSets, Jobs, StatefulSets,
-placing or running pods.
+Lives here: pods made from templates. Must not live here: Deployments, DaemonSets, Jobs, StatefulSets, placing or
+running pods.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.clock import timestamp
 from gpukube_sandbox.kube.controllers.events import Recorder
 from gpukube_sandbox.kube.controllers.scheduling import is_ready, is_terminal
 from gpukube_sandbox.kube.store.objects import (
     annotations_of,
     copied,
-    labels,
     meta,
     name_of,
     namespace_of,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_POD_HASH = "pod-template-hash"
 _API_VERSIONS = {
     "DaemonSet": "apps/v1",
     "Deployment": "apps/v1",
@@ -104,6 +102,25 @@ def owned_by(owner: JsonObject, objects: list[JsonObject]) -> list[JsonObject]:
     return [obj for obj in objects if meta(owner)["uid"] in owner_uids(obj)]
 
 
+def _worth(pod: JsonObject) -> tuple[bool, bool, bool, int, float]:
+    """Order pods by what is lost with them: those without a node, not running, not ready, cheap and young go first.
+
+    Source: kubernetes pkg/controller/controller_utils.go (ActivePodsWithRanks).
+    """
+    cost = annotations_of(pod).get("controller.kubernetes.io/pod-deletion-cost", "0")
+    runs, created = status(pod).get("phase") == "Running", _seconds(meta(pod).get("creationTimestamp"))
+    return bool(spec(pod).get("nodeName")), runs, is_ready(pod), int(cost), -created
+
+
+def _ready_since(pod: JsonObject) -> float:
+    found = [item for item in status(pod).get("conditions") or () if item["type"] == "Ready"]
+    return _seconds(found[0].get("lastTransitionTime")) if found else 0.0
+
+
+def _seconds(moment: str | None) -> float:
+    return datetime.fromisoformat(moment).timestamp() if moment else 0.0
+
+
 class ReplicaSets:
     """Keeps as many pods of each ReplicaSet as it asks for."""
 
@@ -113,13 +130,15 @@ class ReplicaSets:
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
+        self._clock = clock
         self._events = Recorder(api, clock, f"{self.kind.lower()}-controller")
 
     async def reconcile(self) -> float | None:
-        """Bring every one in line."""
+        """Bring every one in line; gives when the next pod has been ready for long enough."""
         plural = self.watches[0]
         owners = await self._api.list(plural)
         pods = await self._api.list("pods") if owners else []
+        now, due = self._clock.now(), list[float]()
         for owner in owners:
             living = [
                 pod for pod in owned_by(owner, pods) if not is_terminal(pod) and not meta(pod).get("deletionTimestamp")
@@ -127,21 +146,22 @@ class ReplicaSets:
             missing = int(spec(owner).get("replicas", 1)) - len(living)
             for _ in range(missing):
                 await make_pod(self._api, self._events, (plural, owner), new_pod(self.kind, owner, {}))
-            # The youngest and unready go first.
-            for pod in sorted(living, key=is_ready)[: max(0, -missing)]:
+            for pod in sorted(living, key=_worth)[: max(0, -missing)]:
                 await self._api.delete("pods", pod)
                 await self._events.tell(plural, owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
             ready = sum(map(is_ready, living))
+            since = [_ready_since(pod) + int(spec(owner).get("minReadySeconds", 0)) for pod in living if is_ready(pod)]
+            due += [moment for moment in since if moment > now]
             numbers = {
                 "replicas": len(living),
                 "fullyLabeledReplicas": len(living),
                 "readyReplicas": ready,
-                "availableReplicas": ready,
+                "availableReplicas": sum(moment <= now for moment in since),
                 "observedGeneration": meta(owner).get("generation", 1),
             }
             if any(status(owner).get(key) != value for key, value in numbers.items()):
                 await self._api.patch_status(plural, owner, numbers)
-        return None
+        return min(due, default=None)
 
 
 class ReplicationControllers(ReplicaSets):
@@ -149,99 +169,3 @@ class ReplicationControllers(ReplicaSets):
 
     watches = ("replicationcontrollers", "pods")
     kind = "ReplicationController"
-
-
-class Deployments:
-    """Keeps one ReplicaSet of each Deployment's current template up, and winds down the older ones."""
-
-    watches = ("deployments", "replicasets")
-    stands_for = "kube-controller-manager"
-
-    def __init__(self, api: ObjectApi, clock: Clock) -> None:
-        self._api = api
-        self._clock = clock
-        self._events = Recorder(api, clock, "deployment-controller")
-
-    async def reconcile(self) -> float | None:
-        """Bring every Deployment in line."""
-        sets = await self._api.list("replicasets")
-        for deployment in await self._api.list("deployments"):
-            if not meta(deployment).get("deletionTimestamp"):
-                await self._one(deployment, owned_by(deployment, sets))
-        return None
-
-    async def _one(self, deployment: JsonObject, sets: list[JsonObject]) -> None:
-        revision = template_hash(spec(deployment)["template"])
-        current = next((item for item in sets if labels(item).get(_POD_HASH) == revision), None)
-        replicas = int(spec(deployment).get("replicas", 1))
-        if current is None:
-            made = await self._api.create("replicasets", _replica_set(deployment, revision, len(sets) + 1))
-            if made:
-                await self._scaled(deployment, made, 0, replicas)
-        elif spec(current).get("replicas") != replicas:
-            await self._api.patch("replicasets", current, {"spec": {"replicas": replicas}})
-            await self._scaled(deployment, current, spec(current).get("replicas", 0), replicas)
-        ready = status(current or {}).get("readyReplicas", 0)
-        older = [item for item in sets if item is not current]
-        for item in older:
-            if ready >= replicas and spec(item).get("replicas"):
-                await self._api.patch("replicasets", item, {"spec": {"replicas": 0}})
-                await self._scaled(deployment, item, spec(item)["replicas"], 0)
-        await self._report(deployment, current, older, ready, replicas)
-
-    async def _scaled(self, deployment: JsonObject, of: JsonObject, before: int, after: int) -> None:
-        direction = "up" if after > before else "down"
-        message = f"Scaled {direction} replica set {name_of(of)} from {before} to {after}"
-        await self._events.tell("deployments", deployment, "ScalingReplicaSet", message)
-
-    async def _report(
-        self, deployment: JsonObject, current: JsonObject | None, older: list[JsonObject], ready: int, replicas: int
-    ) -> None:
-        total = sum(int(status(item).get("replicas", 0)) for item in [*older, *([current] if current else [])])
-        all_ready = ready + sum(int(status(item).get("readyReplicas", 0)) for item in older)
-        done = ready >= replicas
-        numbers: JsonObject = {
-            "observedGeneration": meta(deployment).get("generation", 1),
-            "replicas": total,
-            "updatedReplicas": status(current or {}).get("replicas", 0),
-            "readyReplicas": all_ready,
-            "availableReplicas": all_ready,
-            "unavailableReplicas": max(0, replicas - all_ready),
-        }
-        if all(status(deployment).get(key) == value for key, value in numbers.items()):
-            return
-        now = timestamp(self._clock.now())
-        told = [
-            ("Available", str(done), "MinimumReplicasAvailable" if done else "MinimumReplicasUnavailable"),
-            ("Progressing", "True", "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"),
-        ]
-        numbers["conditions"] = [
-            {
-                "type": name,
-                "status": holds,
-                "reason": reason,
-                "message": "",
-                "lastUpdateTime": now,
-                "lastTransitionTime": now,
-            }
-            for name, holds, reason in told
-        ]
-        await self._api.patch_status("deployments", deployment, numbers)
-
-
-def _replica_set(deployment: JsonObject, revision: str, number: int) -> JsonObject:
-    template = copied(spec(deployment)["template"])
-    details = template.setdefault("metadata", {})
-    details["labels"] = {**(details.get("labels") or {}), _POD_HASH: revision}
-    selector = copied(spec(deployment)["selector"])
-    selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _POD_HASH: revision}
-    return {
-        "metadata": {
-            "name": f"{name_of(deployment)}-{revision}",
-            "namespace": namespace_of(deployment),
-            "labels": details["labels"],
-            "annotations": {**annotations_of(deployment), "deployment.kubernetes.io/revision": str(number)},
-            "ownerReferences": [owner_reference("Deployment", deployment)],
-        },
-        "spec": {"replicas": spec(deployment).get("replicas", 1), "selector": selector, "template": template},
-    }

@@ -148,6 +148,7 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
         return {"phase": "Failed", "reason": run.refusal_reason, "message": message, "startTime": started}
     ready = run.initialised and bool(run.mains) and all(item.state == "running" for item in run.mains)
     phase = _phase(run)
+    became = timestamp(max(item.since for item in run.mains)) if ready else started
     waiting = "" if ready else "ContainersNotReady"
     told = {
         "Initialized": (run.initialised, "" if run.initialised else "ContainersNotInitialized"),
@@ -160,7 +161,8 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
         "startTime": started,
         "hostIP": host_ip,
         "conditions": [
-            {"type": name, "status": str(holds), "lastTransitionTime": started} | ({"reason": reason} if reason else {})
+            {"type": name, "status": str(holds), "lastTransitionTime": became if "Ready" in name else started}
+            | ({"reason": reason} if reason else {})
             for name, (holds, reason) in told.items()
         ],
         "containerStatuses": [_container_status(item, shown=run.initialised) for item in run.mains],
