@@ -138,6 +138,11 @@ class RemoteApi:
         """Merge a change into the status."""
         await self._send("PATCH", self._place(plural, obj, "status"), {"status": change})
 
+    async def bind(self, pod: JsonObject, node: str) -> None:
+        """Give a pod its node."""
+        body = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": node}}
+        await self._send("POST", self._place("pods", pod, "binding"), {**body, "metadata": {"name": name_of(pod)}})
+
     async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
         """Delete the object, in the background."""
         body: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}

@@ -153,7 +153,9 @@ def test_delete_when_orphaning_then_owned_stay_without_owner() -> None:
     held = store()
     owner = held.create(MAPS, config_map("owner"))
     owned = config_map("owned")
-    owned["metadata"]["ownerReferences"] = [{"uid": owner["metadata"]["uid"]}]
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+    ]
     held.create(MAPS, owned)
 
     held.delete(MAPS, "default", "owner", orphan=True)

@@ -137,8 +137,7 @@ def test_logs_when_pod_has_no_node_then_empty_and_when_it_is_being_made_then_400
     of = cluster()
     of.store.create(CORE["pods"], POD)
     waiting = ask(of, "/api/v1/namespaces/default/pods/p/log")
-    pod = of.store.get(CORE["pods"], "default", "p")
-    of.store.update(CORE["pods"], {**pod, "spec": {**pod["spec"], "nodeName": "n"}})
+    of.store.bind("default", "p", "n")
     placed = ask(of, "/api/v1/namespaces/default/pods/p/log")
 
     assert (waiting.status_code, waiting.text) == (200, "")

@@ -46,14 +46,14 @@ def test_repair_when_labels_and_taints_are_gone_then_back_and_the_rest_stays(liv
     join(live, kube, "n1", SandboxTaint("other", "x", "NoSchedule"))
     before = node_named(kube)
     asked = (
-        lost("label", "team/x~y"),
+        lost("label", "team/x.y"),
         lost("label", "a", "b"),
         lost("taint", "mine", effect="NoSchedule"),
         lost("taint", "other", effect="NoExecute"),
     )
     assert repair_nodes(kube, asked) == asked
     after = node_named(kube)
-    assert after.labels == {**before.labels, "team/x~y": "wanted", "a": "wanted"}
+    assert after.labels == {**before.labels, "team/x.y": "wanted", "a": "wanted"}
     wanted = {Taint("mine", "wanted", "NoSchedule"), Taint("other", "wanted", "NoExecute")}
     assert set(after.taints) == {*before.taints, *wanted}
     assert OTHER in after.taints

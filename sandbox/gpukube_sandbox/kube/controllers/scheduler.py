@@ -67,7 +67,7 @@ class Scheduler:
             judged.clear()
             chosen = found.nodes[0]
             snapshot.nodes[chosen].take(pod)
-            await self._api.patch("pods", pod, {"spec": {"nodeName": chosen}})
+            await self._api.bind(pod, chosen)
             place_of = f"{namespace_of(pod)}/{name_of(pod)}"
             await self._events.tell("pods", pod, "Scheduled", f"Successfully assigned {place_of} to {chosen}")
             return

@@ -179,7 +179,5 @@ async def _evict(cluster: KubeCluster, request: Request, target: Target) -> Json
 
 async def _bind(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
     body = await read_body(request)
-    pod = cluster.store.get(target.kind, target.namespace, target.name)
-    bound = {**pod, "spec": {**pod["spec"], "nodeName": body["target"]["name"]}}
-    cluster.store.update(target.kind, bound)
+    cluster.store.bind(target.namespace, target.name, body["target"]["name"])
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -69,6 +69,10 @@ class ObjectApi(Protocol):
         """Delete the object, pods with the given grace."""
         ...
 
+    async def bind(self, pod: JsonObject, node: str) -> None:
+        """Give a pod its node; nothing if the pod is gone."""
+        ...
+
     async def evict(self, pod: JsonObject) -> str:
         """Evict a pod; gives why not, and "" when it goes or is gone."""
         ...
@@ -124,6 +128,11 @@ class StoreApi:
     async def patch_status(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
         """Merge a change into the status as it is now."""
         self._merge(plural, obj, {"status": change}, "status")
+
+    async def bind(self, pod: JsonObject, node: str) -> None:
+        """Give a pod its node."""
+        if self._store.find(kind_named("pods"), namespace_of(pod), name_of(pod)) is not None:
+            self._store.bind(namespace_of(pod), name_of(pod), node)
 
     def _merge(self, plural: str, obj: JsonObject, change: JsonObject, part: str) -> None:
         kind = kind_named(plural)

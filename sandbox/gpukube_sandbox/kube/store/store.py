@@ -22,6 +22,7 @@ from gpukube_sandbox.kube.store.apply import Write
 from gpukube_sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube_sandbox.kube.store.objects import copied, meta, name_of, namespace_of, owner_uids
 from gpukube_sandbox.kube.store.structure import structure_of, tidied
+from gpukube_sandbox.kube.store.validation.judge import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +188,7 @@ class Store:
             admit_pod(self, new)
             if self.tolerates_extended_resources:
                 defaults.tolerate_extended_resources(new)
+        judge(kind, new)
         if write:
             apply.record_update(None, new, write)
         defaults.give_address(kind, new)
@@ -231,6 +233,18 @@ class Store:
             apply.record_update(old, new, write)
         return self._put(kind, old, new, dry_run=dry_run)
 
+    def bind(self, namespace: str, name: str, node: str) -> None:
+        """Give a pod its node, which no update may.
+
+        Raises:
+            ApiProblem: 404.
+        """
+        kind = kinds.CORE["pods"]
+        old = self.get(kind, namespace, name)
+        new = {**old, "metadata": dict(old["metadata"]), "spec": {**old["spec"], "nodeName": node}}
+        new["metadata"]["generation"] = int(old["metadata"].get("generation", 1)) + 1
+        self._put(kind, old, new, dry_run=False)
+
     def _status_of(self, old: JsonObject, obj: JsonObject) -> JsonObject:
         return {**old, "metadata": dict(old["metadata"]), "status": copied(obj.get("status") or {})}
 
@@ -253,6 +267,7 @@ class Store:
         defaults.give_address(kind, new)
         defaults.check_values(kind, new)
         defaults.check_change(kind, old, new)
+        judge(kind, new, old)
         defaults.count_template(kind, old, new)
         if "generation" in old["metadata"] and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1

@@ -1,0 +1,167 @@
+"""What can be wrong with a field, worded as the API server words it.
+
+Lives here: the kinds of faults, and rules on names and labels that many objects share. Must not live here: an object's
+own rules.
+
+Source: k8s.io/apimachinery pkg/util/validation/field/errors.go, pkg/util/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class Cause(NamedTuple):
+    """One thing that is wrong, as a Status tells it."""
+
+    reason: str
+    field: str
+    text: str
+
+
+_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST_LABEL = 63
+_LONGEST_NAME = 253
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_DNS_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+_NAME_PART_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_TWO_PARTS_RULE = (
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. "
+    "'example.com/MyName')"
+)
+_LABEL_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+
+
+def shown(value: Any) -> str:  # noqa: ANN401 -- any JSON value
+    """Write a value as a message has it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def invalid(field: str, value: Any, detail: str) -> Cause:  # noqa: ANN401 -- any JSON value
+    """A value that is not allowed."""
+    return Cause("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """A field that is missing."""
+    return Cause("FieldValueRequired", field, f"Required value{': ' if detail else ''}{detail}")
+
+
+def forbidden(field: str, detail: str) -> Cause:
+    """A field that may not be set, or not be changed."""
+    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
+
+
+def duplicate(field: str, value: Any) -> Cause:  # noqa: ANN401 -- any JSON value
+    """A value that is there already."""
+    return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+
+
+def unsupported(field: str, value: Any, choices: Iterable[str]) -> Cause:  # noqa: ANN401 -- any JSON value
+    """A value that is none of those there are."""
+    known = ", ".join(f'"{choice}"' for choice in sorted(choices))
+    return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {known}")
+
+
+def one_of(field: str, value: Any, choices: Iterable[str]) -> Iterator[Cause]:  # noqa: ANN401 -- any JSON value
+    """Refuse a value that is set and none of these."""
+    if value is not None and value not in choices:
+        yield unsupported(field, value, choices)
+
+
+def positive(field: str, value: Any, *, least: int = 0) -> Iterator[Cause]:  # noqa: ANN401 -- a number or nothing
+    """Refuse a number that is set and too small."""
+    if isinstance(value, int) and value < least:
+        yield invalid(field, value, "must be greater than zero" if least else "must be greater than or equal to 0")
+
+
+def dns_label(field: str, value: str) -> Iterator[Cause]:
+    """Refuse what is no RFC 1123 label."""
+    if len(value) > _LONGEST_LABEL:
+        yield invalid(field, value, f"must be no more than {_LONGEST_LABEL} bytes")
+    if not _DNS_LABEL.fullmatch(value):
+        yield invalid(field, value, "must not contain dots" if _SUBDOMAIN.fullmatch(value) else _DNS_LABEL_RULE)
+
+
+def subdomain(field: str, value: str) -> Iterator[Cause]:
+    """Refuse what is no RFC 1123 subdomain."""
+    if len(value) > _LONGEST_NAME:
+        yield invalid(field, value, f"must be no more than {_LONGEST_NAME} bytes")
+    if not _SUBDOMAIN.fullmatch(value):
+        yield invalid(field, value, _SUBDOMAIN_RULE)
+
+
+def qualified_name(field: str, value: str) -> Iterator[Cause]:
+    """Refuse what is no key of a label, an annotation or a taint."""
+    parts = value.split("/")
+    if len(parts) > 2:  # noqa: PLR2004 - prefix and name
+        yield invalid(field, value, _TWO_PARTS_RULE)
+        return
+    if len(parts) > 1:
+        if not parts[0]:
+            yield invalid(field, value, "prefix part must be non-empty")
+        elif not _SUBDOMAIN.fullmatch(parts[0]) or len(parts[0]) > _LONGEST_NAME:
+            yield invalid(field, value, f"prefix part {_SUBDOMAIN_RULE}")
+    name = parts[-1]
+    if not name:
+        yield invalid(field, value, "name part must be non-empty")
+    elif len(name) > _LONGEST_LABEL:
+        yield invalid(field, value, f"name part must be no more than {_LONGEST_LABEL} bytes")
+    if not _NAME_PART.fullmatch(name):
+        yield invalid(field, value, _NAME_PART_RULE)
+
+
+def label_value(field: str, value: str) -> Iterator[Cause]:
+    """Refuse what is no value of a label or a taint."""
+    if len(value) > _LONGEST_LABEL:
+        yield invalid(field, value, f"must be no more than {_LONGEST_LABEL} bytes")
+    if not _LABEL_VALUE.fullmatch(value):
+        yield invalid(field, value, _LABEL_VALUE_RULE)
+
+
+def label_selector(field: str, selector: Any) -> Iterator[Cause]:  # noqa: ANN401 -- an object or nothing
+    """Refuse a selector of objects that could select nothing of sense.
+
+    Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, ValidateLabelSelectorRequirement.
+    """
+    for key, value in ((selector or {}).get("matchLabels") or {}).items():
+        yield from qualified_name(f"{field}.matchLabels", key)
+        yield from label_value(f"{field}.matchLabels", str(value))
+    for at, asked in enumerate((selector or {}).get("matchExpressions") or ()):
+        place = f"{field}.matchExpressions[{at}]"
+        operator, values = asked.get("operator", ""), asked.get("values") or []
+        if operator in {"In", "NotIn"}:
+            if not values:
+                yield required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        elif operator in {"Exists", "DoesNotExist"}:
+            if values:
+                yield forbidden(f"{place}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        else:
+            yield invalid(f"{place}.operator", operator, "not a valid selector operator")
+        yield from qualified_name(f"{place}.key", asked.get("key", ""))

@@ -1,0 +1,62 @@
+"""What every object's metadata must be.
+
+Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, pkg/apis/meta/v1/validation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.validation.fields import (
+    Cause,
+    duplicate,
+    forbidden,
+    invalid,
+    label_value,
+    qualified_name,
+    required,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+
+_STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_MOST_ANNOTATIONS = 256 * 1024
+
+
+def check_metadata(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
+    """Refuse labels, annotations, finalizers and owners that no API server keeps."""
+    yield from check_marks(new.get("metadata") or {}, "metadata")
+    meta, before = new.get("metadata") or {}, (old or {}).get("metadata") or {}
+    for at, name in enumerate(meta.get("finalizers") or ()):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{at}]", name, text)
+        elif old and before.get("deletionTimestamp") and name not in (before.get("finalizers") or ()):
+            yield forbidden("metadata.finalizers", "no new finalizers can be added if the object is being deleted")
+    owners = list(meta.get("ownerReferences") or ())
+    for at, owner in enumerate(owners):
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(key):
+                yield required(f"metadata.ownerReferences[{at}].{key}", "must not be empty")
+    if sum(bool(owner.get("controller")) for owner in owners) > 1:
+        yield invalid("metadata.ownerReferences", owners, "Only one reference can have Controller set to true")
+    if len({(owner.get("uid"), owner.get("name")) for owner in owners}) < len(owners):
+        yield duplicate("metadata.ownerReferences", [owner.get("uid") for owner in owners])
+
+
+def check_marks(meta: JsonObject, path: str) -> Iterator[Cause]:
+    """Refuse labels and annotations, of an object or of a template."""
+    for key, value in (meta.get("labels") or {}).items():
+        yield from qualified_name(f"{path}.labels", key)
+        yield from label_value(f"{path}.labels", str(value))
+    annotations = meta.get("annotations") or {}
+    for key in annotations:
+        yield from qualified_name(f"{path}.annotations", key.lower())
+    if sum(len(key) + len(str(value)) for key, value in annotations.items()) > _MOST_ANNOTATIONS:
+        yield Cause(
+            "FieldValueTooLong", f"{path}.annotations", f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
+        )

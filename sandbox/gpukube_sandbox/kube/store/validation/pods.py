@@ -1,0 +1,145 @@
+"""What a pod may say, alone or as a workload's template: policies, volumes, gates, claims.
+
+Lives here: the pod as a whole. Must not live here: its containers (`containers`), where it may go (`scheduling`), what
+of a live one may change (`updates`), what depends on other objects (`store.admission`).
+
+Source: kubernetes pkg/apis/core/validation/validation.go (ValidatePodSpec, ValidateVolumes, validateSchedulingGates).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.validation.containers import check_containers
+from gpukube_sandbox.kube.store.validation.fields import (
+    dns_label,
+    duplicate,
+    forbidden,
+    invalid,
+    label_value,
+    one_of,
+    qualified_name,
+    required,
+    subdomain,
+)
+from gpukube_sandbox.kube.store.validation.metadata import check_marks
+from gpukube_sandbox.kube.store.validation.scheduling import check_affinity, check_spread, check_tolerations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.validation.fields import Cause
+
+_RESTARTS = ("Always", "OnFailure", "Never")
+_DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_LONGEST_DEADLINE = 2**31 - 1
+
+
+def check_pod(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
+    """Refuse a pod whose spec no API server takes."""
+    pod = new.get("spec") or {}
+    yield from check_pod_spec(pod, "spec")
+    if old is None and pod.get("nodeName") and pod.get("schedulingGates"):
+        yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+
+
+def check_template(template: JsonObject, path: str, restarts: tuple[str, ...] = ("Always",)) -> Iterator[Cause]:
+    """Refuse a template whose pods would be refused, or whose restart policy its workload cannot have."""
+    yield from check_marks(template.get("metadata") or {}, f"{path}.metadata")
+    pod = template.get("spec") or {}
+    yield from check_pod_spec(pod, f"{path}.spec")
+    policy = pod.get("restartPolicy") or "Always"
+    if policy in _RESTARTS and policy not in restarts:
+        if restarts == ("Always",):
+            yield from one_of(f"{path}.spec.restartPolicy", policy, restarts)
+        else:
+            yield required(f"{path}.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    if restarts == ("Always",) and pod.get("activeDeadlineSeconds") is not None:
+        yield forbidden(f"{path}.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported")
+
+
+def check_pod_spec(pod: JsonObject, path: str) -> Iterator[Cause]:
+    """Refuse what is wrong with a pod's spec."""
+    yield from _volumes(pod.get("volumes") or [], f"{path}.volumes")
+    yield from check_containers(pod, path)
+    yield from one_of(f"{path}.restartPolicy", pod.get("restartPolicy"), _RESTARTS)
+    yield from one_of(f"{path}.dnsPolicy", pod.get("dnsPolicy"), _DNS)
+    if pod.get("dnsPolicy") == "None" and not (pod.get("dnsConfig") or {}).get("nameservers"):
+        text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{path}.dnsConfig.nameservers", text)
+    deadline, grace = pod.get("activeDeadlineSeconds"), pod.get("terminationGracePeriodSeconds")
+    if deadline is not None and not 0 < deadline <= _LONGEST_DEADLINE:
+        text = f"must be between 1 and {_LONGEST_DEADLINE}, inclusive"
+        yield invalid(f"{path}.activeDeadlineSeconds", deadline, text)
+    if grace is not None and grace < 0 and grace != -1:  # a negative one is stored as 1
+        yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
+    for key, value in (pod.get("nodeSelector") or {}).items():
+        yield from qualified_name(f"{path}.nodeSelector", key)
+        yield from label_value(f"{path}.nodeSelector", str(value))
+    for key in ("hostname", "subdomain"):
+        if pod.get(key):
+            yield from dns_label(f"{path}.{key}", pod[key])
+    for key in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
+        if pod.get(key):
+            yield from subdomain(f"{path}.{key}", pod[key])
+    for at, alias in enumerate(pod.get("hostAliases") or ()):
+        if not alias.get("ip"):
+            yield invalid(f"{path}.hostAliases[{at}].ip", "", "must be a valid IP address, (e.g. 10.9.8.7)")
+    yield from check_tolerations(pod.get("tolerations") or [], f"{path}.tolerations")
+    yield from check_affinity(pod.get("affinity") or {}, f"{path}.affinity")
+    yield from check_spread(pod.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
+    yield from _gates(pod.get("schedulingGates") or [], f"{path}.schedulingGates")
+    yield from _claims(pod, path)
+    yield from one_of(f"{path}.preemptionPolicy", pod.get("preemptionPolicy"), ("PreemptLowerPriority", "Never"))
+
+
+def _volumes(volumes: list[JsonObject], path: str) -> Iterator[Cause]:
+    seen = set()
+    for at, volume in enumerate(volumes):
+        place, name = f"{path}[{at}]", volume.get("name") or ""
+        sources = [key for key, value in volume.items() if key != "name" and value is not None]
+        if len(sources) > 1:
+            yield forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
+        elif not sources:
+            yield required(place, "must specify a volume type")
+        if not name:
+            yield required(f"{place}.name")
+        else:
+            yield from dns_label(f"{place}.name", name)
+        if name in seen:
+            yield duplicate(f"{place}.name", name)
+        seen.add(name)
+        host = volume.get("hostPath") or {}
+        if "hostPath" in volume and ".." in str(host.get("path", "")).split("/"):
+            yield invalid(f"{place}.hostPath.path", host.get("path"), "must not contain '..'")
+        if "hostPath" in volume and not host.get("path"):
+            yield required(f"{place}.hostPath.path")
+        for source, key in (("persistentVolumeClaim", "claimName"), ("secret", "secretName"), ("configMap", "name")):
+            if volume.get(source) is not None and not volume[source].get(key):
+                yield required(f"{place}.{source}.{key}")
+
+
+def _gates(gates: list[JsonObject], path: str) -> Iterator[Cause]:
+    seen = set()
+    for at, gate in enumerate(gates):
+        name = gate.get("name") or ""
+        yield from qualified_name(f"{path}[{at}].name", name)
+        if name in seen:
+            yield duplicate(f"{path}[{at}].name", name)
+        seen.add(name)
+
+
+def _claims(pod: JsonObject, path: str) -> Iterator[Cause]:
+    seen = set()
+    for at, claim in enumerate(pod.get("resourceClaims") or ()):
+        place, name = f"{path}.resourceClaims[{at}]", claim.get("name") or ""
+        if not name:
+            yield required(f"{place}.name")
+        if name in seen:
+            yield duplicate(f"{place}.name", name)
+        seen.add(name)
+        given = [key for key in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(key)]
+        if len(given) != 1:
+            text = "at most one of" if given else "must specify one of:"
+            yield invalid(place, claim, f"{text} `resourceClaimName`, `resourceClaimTemplateName`")
