@@ -21,11 +21,11 @@ COMMANDS = {
     "apply": ("apply", "--yes", "--allow-disruption"),
     "surge": ("apply", "--yes", "--allow-disruption", "--replace", "surge"),
     "delete": ("delete", POOL, "--yes"),
-    "scale": ("scale", POOL, "--nodes", "4", "--yes"),
+    "scale": ("scale", POOL, "--nodes", "4", "--yes", "--timeout", "0.2"),
     "drain": ("drain", POOL, "--yes", "--allow-disruption"),
     "release": ("release", POOL, "--yes"),
 }
-"""Each after `gpukube pool`."""
+"""Each after `gpukube pool`. Of a pool that is released meanwhile no nodes are ours: scaling waits for them in vain."""
 PAIRS = list(combinations_with_replacement(COMMANDS, 2))
 MOST_RUNS = 4
 """Runs that may be needed until all is as declared: one after each refusal that names the next step."""
