@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.autoscaler.scaler import Autoscaler
+from gpukube_sandbox.kube.controllers.claims import VolumeClaims
 from gpukube_sandbox.kube.controllers.daemonsets import DaemonSets
 from gpukube_sandbox.kube.controllers.deployments import Deployments
 from gpukube_sandbox.kube.controllers.disruptions import Disruptions
@@ -54,6 +55,7 @@ REBOOT_S = 90.0
 _LOG = logging.getLogger(__name__)
 _CONTROLLERS = (
     DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, Jobs, Disruptions, NodeLife,
+    VolumeClaims,
 )  # fmt: skip
 
 

@@ -9,10 +9,11 @@ import json
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.clock import timestamp
+from gpukube_sandbox.kube.controllers.claims import lacks_claim, unallocated, unbound_volume
 from gpukube_sandbox.kube.controllers.events import Recorder
 from gpukube_sandbox.kube.controllers.scheduling import is_terminal
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
-from gpukube_sandbox.kube.scheduler.verdicts import Placing, place, priority
+from gpukube_sandbox.kube.scheduler.verdicts import CLAIMS, Placing, place, priority
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Scheduler:
         version: Minor version of Kubernetes, whose words the messages have.
     """
 
-    watches = ("pods", "nodes")
+    watches = ("pods", "nodes", "persistentvolumeclaims", "resourceclaims")
     stands_for = "kube-scheduler"
 
     def __init__(self, api: ObjectApi, clock: Clock, version: tuple[int, int] = (1, 34)) -> None:
@@ -59,6 +60,12 @@ class Scheduler:
         if spec(pod).get("schedulingGates"):
             await self._tell(pod, "SchedulingGated", GATED)
             return
+        if await lacks_claim(self._api, pod):
+            return
+        if refusal := await self._held(pod, len(snapshot.nodes)):
+            if await self._tell(pod, "Unschedulable", refusal):
+                await self._events.tell("pods", pod, "FailedScheduling", refusal, warning=True)
+            return
         alike = json.dumps([namespace_of(pod), labels(pod), spec(pod)], sort_keys=True)
         found = judged.get(alike) or place(pod, snapshot, self._version)
         if not found.victims:
@@ -76,6 +83,20 @@ class Scheduler:
         for victim in found.victims:
             if not meta(victim).get("deletionTimestamp"):
                 await self._preempt(victim, pod, found.makes_room)
+
+    async def _held(self, pod: JsonObject, nodes: int) -> str:
+        """Say what keeps a pod from all nodes, whatever they are like; "" for nothing."""
+        begins, hopeless = f"0/{nodes} nodes are available:", "Preemption is not helpful for scheduling"
+        ends = f"preemption: 0/{nodes} nodes are available: {nodes} {hopeless}."
+        if not nodes:
+            return ""
+        if volume := await unbound_volume(self._api, pod):
+            # Where claims of devices are part of the API, their plugin is asked for victims and knows nothing yet.
+            return f"{begins} {volume}. {'not found' if self._version >= CLAIMS else ends}"
+        devices = await unallocated(self._api, pod)
+        if devices == "all":
+            return f"{begins} {nodes} cannot allocate all claims. still not schedulable, {ends}"
+        return f"{begins} {devices}. no new claims to deallocate, {ends}" if devices else ""
 
     async def _preempt(self, victim: JsonObject, pod: JsonObject, node: str) -> None:
         message = f"Preempted by pod {meta(pod)['uid']} on node {node}"

@@ -191,10 +191,12 @@ class Kubelets:
 
     async def _show(self, machine: Machine, run: PodRun, pod: JsonObject) -> None:
         digest = hashlib.sha256(machine.shape.name.encode()).digest()
-        wanted = pod_status(run, f"10.224.{digest[0]}.{digest[1]}")
+        host = f"10.224.{digest[0]}.{digest[1]}"
+        wanted = pod_status(run, host) | {"hostIPs": [{"ip": host}]}
         inner = hashlib.sha256(run.uid.encode()).digest()
         if run.started:
-            wanted |= {"podIP": f"10.244.{inner[0]}.{inner[1]}"}
+            address = host if spec(pod).get("hostNetwork") else f"10.244.{inner[0]}.{inner[1]}"
+            wanted |= {"podIP": address, "podIPs": [{"ip": address}]}
         current = status(pod)
         if is_terminal(pod) or all(current.get(key) == value for key, value in wanted.items()):
             return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_CLAIMS = (1, 34)
+CLAIMS = (1, 34)
 """First version with resource claims for everybody, which the message then speaks of."""
 NO_NODES = "no nodes available to schedule pods"
 _HOPELESS = "Preemption is not helpful for scheduling"
@@ -111,7 +111,7 @@ def _refused(
     total = len(snapshot.nodes)
     refusal = before or _counted(reason for verdict in verdicts.values() for reason in verdict.reasons)
     message = f"0/{total} nodes are available: {refusal}."
-    after = "no new claims to deallocate, " if version >= _CLAIMS else ""
+    after = "no new claims to deallocate, " if version >= CLAIMS else ""
     if spec(pod).get("preemptionPolicy") == "Never":
         return Placing(message=f"{message} {after}preemption: not eligible due to preemptionPolicy=Never.")
     found: list[tuple[NodeView, list[JsonObject]]] = []

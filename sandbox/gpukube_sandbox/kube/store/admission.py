@@ -42,9 +42,7 @@ def admit_pod(store: Store, pod: JsonObject) -> None:
     if store.find(kinds.CORE["serviceaccounts"], namespace_of(pod), account) is None:
         place = f"{namespace_of(pod)}/{account}"
         raise _refused(pod, f'error looking up service account {place}: serviceaccount "{account}" not found')
-    runtime = pod["spec"].get("runtimeClassName")
-    if runtime and store.find(kinds.CORE["runtimeclasses"], "", runtime) is None:
-        raise _refused(pod, f'pod rejected: RuntimeClass "{runtime}" not found')
+    _settle_runtime(store, pod)
     for quota in store.all_of(kinds.CORE["resourcequotas"], namespace_of(pod)):
         if _concerns(quota, pod):
             _check_quota(store, quota, pod)
@@ -57,12 +55,57 @@ def _refused(pod: JsonObject, message: str) -> ApiProblem:
 
 
 def _settle_priority(store: Store, pod: JsonObject) -> None:
-    priority = pod["spec"].get("priorityClassName")
-    found = store.find(kinds.CORE["priorityclasses"], "", priority) if priority else {}
+    """Take priority and preemption from the pod's class, or from the one that is everybody's default."""
+    wanted = pod["spec"]
+    named = wanted.get("priorityClassName")
+    if named:
+        found = store.find(kinds.CORE["priorityclasses"], "", named)
+        if found is None:
+            raise _refused(pod, f"no PriorityClass with name {named} was found")
+    else:
+        defaults = [item for item in store.all_of(kinds.CORE["priorityclasses"]) if item.get("globalDefault")]
+        found = min(defaults, key=lambda item: int(item.get("value", 0)), default={})
+        if found:
+            wanted["priorityClassName"] = name_of(found)
+    priority, preempts = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
+    told = "must not be provided in pod spec; priority admission controller computed"
+    if wanted.get("priority", priority) != priority:
+        words = f"the integer value of priority ({wanted['priority']}) {told} {priority}"
+        raise _refused(pod, f"{words} from the given PriorityClass name")
+    if wanted.get("preemptionPolicy", preempts) != preempts:
+        words = f"the string value of PreemptionPolicy ({wanted['preemptionPolicy']}) {told} {preempts}"
+        raise _refused(pod, f"{words} from the given PriorityClass name")
+    wanted |= {"priority": priority, "preemptionPolicy": preempts}
+
+
+def _settle_runtime(store: Store, pod: JsonObject) -> None:
+    """Take what a pod costs beside its containers, and where it may run, from its runtime class."""
+    wanted, named = pod["spec"], pod["spec"].get("runtimeClassName")
+    found = store.find(kinds.CORE["runtimeclasses"], "", named) if named else {}
     if found is None:
-        raise _refused(pod, f"no PriorityClass with name {priority} was found")
-    pod["spec"].setdefault("priority", found.get("value", 0))
-    pod["spec"].setdefault("preemptionPolicy", found.get("preemptionPolicy", "PreemptLowerPriority"))
+        raise _refused(pod, f'pod rejected: RuntimeClass "{named}" not found')
+    overhead = (found.get("overhead") or {}).get("podFixed")
+    if overhead is None and wanted.get("overhead") is not None:
+        raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+    if wanted.get("overhead") and _amounts(wanted["overhead"]) != _amounts(overhead):
+        raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+    if overhead is not None:
+        wanted["overhead"] = dict(overhead)
+    places = found.get("scheduling") or {}
+    chosen: dict[str, str] = wanted.get("nodeSelector") or {}
+    for key, value in sorted((places.get("nodeSelector") or {}).items()):
+        if chosen.get(key, value) != value:
+            conflict = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
+            raise _refused(pod, f"conflict: {conflict}; pod.spec.nodeSelector[{key}] = {chosen[key]}")
+    if places.get("nodeSelector"):
+        wanted["nodeSelector"] = {**chosen, **places["nodeSelector"]}
+    tolerated = wanted.get("tolerations") or []
+    if added := [item for item in places.get("tolerations") or () if item not in tolerated]:
+        wanted["tolerations"] = [*tolerated, *added]
+
+
+def _amounts(resources: Mapping[str, str] | None) -> dict[str, Decimal]:
+    return {name: parse_quantity(value) for name, value in (resources or {}).items()}
 
 
 def _limit_critical(store: Store, pod: JsonObject) -> None:
@@ -119,6 +162,11 @@ def _takes(pod: JsonObject) -> dict[str, Decimal]:
                 found[f"{part}.{name}"] += parse_quantity(value)
                 if part == "requests" and is_native(name):
                     found[name] += parse_quantity(value)
+    for name, amount in _amounts(spec(pod).get("overhead")).items():
+        found[f"requests.{name}"] += amount
+        found[name] += amount
+        if found[f"limits.{name}"]:  # a pod without a limit has none with its overhead either
+            found[f"limits.{name}"] += amount
     return found
 
 
