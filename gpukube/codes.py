@@ -248,7 +248,7 @@ COMMANDS: Final[dict[str, str]] = {
     "sandbox-permission": "`sandbox deny` names a permission that no call needs.",
     "sandbox-upgrade": "`sandbox upgrade` names a cluster that does not exist, or no date.",
     "sandbox-gone": "The shell has the variables of a sandbox that has stopped.",
-    "sandbox-version": "The running sandbox was started by another version of gpukube.",
+    "sandbox-version": "The sandbox that runs, or the installed gpukube-sandbox, is of another version than gpukube.",
     "no-catalogue": "No installed package has a catalog of this cloud.",
     "nothing-to-find": "`catalog find` is given neither a GPU nor a size of memory, or both.",
     "no-slice": "No GPU in the catalog has this much memory.",

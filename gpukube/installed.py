@@ -1,4 +1,4 @@
-"""Which providers are installed: found by entry point, loaded when something is asked of them.
+"""Which providers are installed, and the sandbox: found by entry point, loaded when something is asked of them.
 
 Lives here: that search. Must not live here: what a provider is (gpukube.provider). The rooms below that one take their
 own part of a provider from here: the spec its models, the GPU room its machines.
@@ -10,30 +10,34 @@ import sys
 from functools import cache
 from importlib.metadata import EntryPoints, distributions
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from gpukube import __version__
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 ENTRY_POINT_GROUP = "gpukube.providers"
+SANDBOX_GROUP: Final = "gpukube.sandbox"
+SANDBOX_PROTOCOL: Final = 1
+"""What this gpukube knows how to use of a sandbox (`PROTOCOL` of gpukube_sandbox.door)."""
 _UVX_CACHE: Final = "archive-v0"
 """Environments of uvx lie there, below `uv cache dir`."""
 
 
 @cache
-def _installed() -> EntryPoints:
+def _installed(group: str = ENTRY_POINT_GROUP) -> EntryPoints:
     """Look once: each look opens a file of every package of the environment.
 
     `importlib.metadata.entry_points` parses all of these files, which takes four times as long.
     """
     announcing: dict[str, Distribution] = {}
     for package in distributions():
-        if ENTRY_POINT_GROUP in (package.read_text("entry_points.txt") or ""):
+        if group in (package.read_text("entry_points.txt") or ""):
             announcing.setdefault(package.name, package)  # the first on the path is the one that is imported
     points = [point for package in announcing.values() for point in package.entry_points]
-    return EntryPoints(points).select(group=ENTRY_POINT_GROUP)
+    return EntryPoints(points).select(group=group)
 
 
 @cache
@@ -76,6 +80,31 @@ def member_of(name: str, member: str) -> object:
         return getattr(provider, member)
     except AttributeError as error:
         raise unusable(name, f"cannot be used: {error}") from error
+
+
+def load_sandbox() -> Any:  # noqa: ANN401 - a module of a package that gpukube does not know
+    """Load the face of the sandbox.
+
+    Raises:
+        MissingExtra: gpukube-sandbox is not installed, cannot be loaded, or is made for another gpukube.
+    """
+    point = next(iter(_installed(SANDBOX_GROUP)), None)
+    if point is None:
+        message = "the sandbox is a package of its own, gpukube-sandbox, and not installed"
+        raise MissingExtra(
+            message, where="sandbox", fix=f"{install_command('sandbox')}; in a clone: pip install ./sandbox"
+        )
+    fix = f"pip install 'gpukube-sandbox=={__version__}'; in a clone: pip install ./sandbox"
+    try:
+        door: Any = point.load()
+    except ImportError as error:
+        raise MissingExtra(f"gpukube-sandbox cannot be loaded: {error}", where="sandbox", fix=fix) from error
+    protocol, version = getattr(door, "PROTOCOL", None), getattr(door, "VERSION", "before 0.1")
+    if (protocol, version) != (SANDBOX_PROTOCOL, __version__):
+        needed = f"this is gpukube {__version__} (protocol {SANDBOX_PROTOCOL})"
+        message = f"gpukube-sandbox is {version} (protocol {protocol}), and {needed}"
+        raise MissingExtra(message, where="sandbox", fix=fix, code="sandbox-version")
+    return door
 
 
 def install_command(extra: str) -> str:

@@ -1,6 +1,7 @@
 """Check that a tag can be released, and print its notes: `python tools/release.py v0.2.0`.
 
 The version is in gpukube/__init__.py. A tag that says another, or that the changes do not tell of, is refused.
+`python tools/release.py --bump 0.2.0` writes a version wherever one is: both packages, and the extra that names one.
 """
 
 from __future__ import annotations
@@ -46,8 +47,36 @@ def notes(tag: str, version: str, changes: str) -> str:
     raise ValueError(message)
 
 
-def main(tag: str) -> int:
-    """Print the notes of a tag, or why it cannot be released."""
+PLACES: Final = {
+    "gpukube/__init__.py": r'(?<=^__version__ = ").+(?="$)',
+    "sandbox/gpukube_sandbox/__init__.py": r'(?<=^__version__ = ").+(?="$)',
+    "pyproject.toml": r'(?<=^sandbox = \["gpukube-sandbox==)[^"]+(?="\]$)',
+}
+"""File -> where its version is. tests/packaging compares them."""
+
+
+def bump(version: str, root: Path = ROOT) -> None:
+    """Write a version in all its places.
+
+    Raises:
+        ValueError: It is no version, or a place has none.
+    """
+    if _TAG.fullmatch(f"v{version}") is None:
+        message = f'"{version}" is no version: write 1.2.3, or 1.2.3rc1 for a candidate'
+        raise ValueError(message)
+    for name, pattern in PLACES.items():
+        text, count = re.subn(pattern, version, (root / name).read_text("utf-8"), flags=re.MULTILINE)
+        if count != 1:
+            message = f"{name} has {count} places with a version"
+            raise ValueError(message)
+        (root / name).write_text(text, "utf-8")
+
+
+def main(tag: str, version_to_be: str = "") -> int:
+    """Print the notes of a tag, or why it cannot be released; with --bump write a version."""
+    if tag == "--bump":
+        bump(version_to_be)
+        return 0
     version = re.search(r'^__version__ = "(.+)"$', (ROOT / "gpukube" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     try:
         print(notes(tag, version[1] if version else "", (ROOT / "CHANGELOG.md").read_text("utf-8")))
@@ -58,4 +87,4 @@ def main(tag: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

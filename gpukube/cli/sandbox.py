@@ -1,4 +1,4 @@
-"""`gpukube sandbox ...`, and how a command runs inside it. The only module that knows the sandbox package."""
+"""`gpukube sandbox ...`, and how a command runs inside it, by the door of the package gpukube-sandbox."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import os
 import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from gpukube import __version__
+from gpukube import __version__, guard
 from gpukube.cli.options import SPEC, Choices, option, takes
 from gpukube.cli.stderr import tell
-from gpukube.errors import CloudError, MissingExtra, SpecError, Where
+from gpukube.errors import CloudError, Finding, MissingExtra, SpecError, Where
+from gpukube.installed import install_command, load_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from gpukube.cli.worldfile import Entry
     from gpukube.core.values import ClusterRef, Desired, Settings
     from gpukube.engine.plan.prepare import Prepared
-    from gpukube_sandbox.daemon import SandboxInfo
 
 PLACE = ("subscription", "resourceGroup", "account", "region", "project", "location")
 """What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
@@ -58,15 +57,11 @@ WorldOption = Annotated[
 
 
 def _complete_kind(incomplete: str) -> list[str]:
-    from gpukube_sandbox.faults import KINDS
-
-    return [kind for kind in KINDS if kind.startswith(incomplete)]
+    return [kind for kind in load_sandbox().fault_kinds() if kind.startswith(incomplete)]
 
 
 def _complete_service(incomplete: str) -> list[str]:
-    from gpukube_sandbox.faults import SERVICES
-
-    return [name for name in SERVICES if name.startswith(incomplete)]
+    return [name for name in load_sandbox().fault_services() if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +93,34 @@ class FaultOptions:
     )  # fmt: skip
 
 
+class Info(Protocol):
+    """What gpukube reads of a running sandbox."""
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Provider -> where its emulated cloud is."""
+
+    @property
+    def charts_url(self) -> str:
+        """The chart repository with the stand-in charts."""
+
+    @property
+    def secret(self) -> str:
+        """What the emulated clouds ask for."""
+
+    @property
+    def sandbox_id(self) -> str:
+        """New at each start."""
+
+    @property
+    def version(self) -> str:
+        """Of the package that serves."""
+
+    @property
+    def idle_timeout_s(self) -> float:
+        """Until it stops by itself; 0: never."""
+
+
 class Shelter:
     """A running sandbox, as a command sees it.
 
@@ -105,7 +128,7 @@ class Shelter:
         info: Where it is.
     """
 
-    def __init__(self, info: SandboxInfo) -> None:
+    def __init__(self, info: Info) -> None:
         self._info = info
 
     @property
@@ -124,9 +147,7 @@ class Shelter:
 
     def environment(self) -> dict[str, str]:
         """Environment for child processes: no credentials, no way off loopback."""
-        from gpukube_sandbox.guard import child_environment
-
-        return child_environment(os.environ)
+        return guard.child_environment(os.environ)
 
     def register(self, prepared: Prepared) -> None:
         """Declare the clusters of specs, and what their pools name, where that is missing; says on stderr what was.
@@ -144,44 +165,32 @@ class Shelter:
             if made:
                 tell(f"sandbox: declared {', '.join(made)}")
 
-    def populate(self, entries: Iterable[Entry]) -> None:
+    def populate(self, entries: list[object]) -> None:
         """Declare what a world file says.
 
         Raises:
             SpecError: The sandbox does not take an entry.
-            MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
         """
-        from gpukube.installed import install_command
-        from gpukube_sandbox import daemon
-
-        for entry in entries:
-            try:
-                daemon.call(self._info, "POST", entry.part, entry.body)
-            except daemon.NotInstalled as error:
-                fix = install_command(str(entry.body.get("provider")))
-                raise MissingExtra(str(error), where=entry.places.at(), fix=fix) from error
-            except daemon.SandboxError as error:
-                where, fix = entry.places.key_at(error.at), "write it as docs/sandbox.md says under What exists"
-                raise SpecError(str(error), where=where, fix=fix, code="sandbox-world") from error
+        with _told():
+            _require_right(load_sandbox().declare_world(self._info, entries))
 
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
         """Declare one cluster and what its pools name; gives what was not there, in words."""
-        from gpukube.installed import install_command
-        from gpukube_sandbox import daemon
-
         provider = cluster.provider
         place = {key: value for key, value in cluster.identity.items() if key in PLACE}
         try:
-            answer = daemon.call(self._info, "POST", "clusters", {"provider": provider, "name": cluster.name, **place})
+            answer = _daemon().call(
+                self._info, "POST", "clusters", {"provider": provider, "name": cluster.name, **place}
+            )
             made = [f"cluster {cluster.key}"] if answer["created"] else []
             place["cluster"] = cluster.name
             for pool in pools:
                 request, zones = dict(pool.create.params), list(pool.target.zones)
-                made += daemon.declare(self._info, provider, **place, zones=zones, request=request)
-        except daemon.NotInstalled as error:
+                made += _daemon().declare(self._info, provider, **place, zones=zones, request=request)
+        except _daemon().NotInstalled as error:
             fix = install_command(provider)
             raise MissingExtra(str(error), where=cluster.where, fix=fix) from error
-        except daemon.SandboxError as error:
+        except _daemon().SandboxError as error:
             raise SpecError(
                 str(error),
                 where=cluster.where,
@@ -197,12 +206,9 @@ def enter() -> Shelter:
     Raises:
         CloudError: The shell has the variables of a sandbox that has stopped.
     """
+    guard.refuse_non_loopback()  # before anything of the sandbox is looked at
     _require_own()
-    shelter = Shelter(_up(SPEED, IDLE_MINUTES))
-    from gpukube_sandbox.guard import refuse_non_loopback
-
-    refuse_non_loopback()
-    return shelter
+    return Shelter(_up(SPEED, IDLE_MINUTES))
 
 
 @app.command()
@@ -211,11 +217,11 @@ def up(
     choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption = IDLE_MINUTES, world: WorldOption = ""
 ) -> None:
     """Start the sandbox in the background; with -f or --world, declare what a spec or a world file needs too."""
-    from gpukube.cli.worldfile import read_world
     from gpukube.engine import offline
     from gpukube.engine.plan.prepare import prepare
 
-    entries = read_world(world) if world else []
+    entries, mistakes = load_sandbox().read_world(world) if world else ([], [])
+    _require_right(mistakes)
     info = _up(speed, idle_timeout)
     shelter = Shelter(info)
     shelter.populate(entries)
@@ -230,10 +236,8 @@ def up(
 @app.command()
 def down() -> None:
     """Stop the sandbox; everything in it is gone."""
-    from gpukube_sandbox import daemon
-
     with _told():
-        stopped = daemon.down(_state_dir())
+        stopped = _daemon().down(_state_dir())
     typer.echo("stopped" if stopped else "the sandbox was not running")
 
 
@@ -242,22 +246,19 @@ def down() -> None:
 def status(choices: Choices) -> None:
     """Show the emulated clusters with their pools and nodes."""
     from gpukube.cli import output as out
-    from gpukube_sandbox import daemon
 
     out.require_format(choices.output, "Sandbox")
     with _told():
-        document = {"schemaVersion": 0, "kind": "Sandbox", **daemon.status(_running())}
+        document = {"schemaVersion": 0, "kind": "Sandbox", **_daemon().status(_running())}
     out.show(document, choices.output, verbose=choices.verbose)
 
 
 @app.command()
 def env() -> None:
     """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
-    from gpukube_sandbox import environment
-
     with _told():
-        exports = {"GPUKUBE_SANDBOX": "1", **environment.env(_running())}
-    for name in environment.names_to_unset(os.environ, exports):
+        exports = {"GPUKUBE_SANDBOX": "1", **load_sandbox().env(_running())}
+    for name in load_sandbox().names_to_unset(os.environ, exports):
         typer.echo(f"unset {name}")
     for name, value in exports.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
@@ -266,10 +267,8 @@ def env() -> None:
 @app.command()
 def reset() -> None:
     """Forget all clusters and pools; the sandbox keeps running."""
-    from gpukube_sandbox import daemon
-
     with _told():
-        daemon.reset(_running())
+        _daemon().reset(_running())
     typer.echo("all clusters deleted")
 
 
@@ -287,12 +286,10 @@ def upgrade(
     ),
 ) -> None:
     """Upgrade a control plane or publish newer node images, so that pools are behind: `pool apply --upgrade`."""
-    from gpukube_sandbox import daemon
-
     info = _running()
     try:
-        daemon.upgrade_cluster(info, cluster, kubernetes_version=kubernetes_version, images=images)
-    except daemon.SandboxError as error:
+        _daemon().upgrade_cluster(info, cluster, kubernetes_version=kubernetes_version, images=images)
+    except _daemon().SandboxError as error:
         fix = "gpukube sandbox status lists the clusters; a date is written 20260915"
         raise SpecError(str(error), where=Where("sandbox upgrade"), fix=fix, code="sandbox-upgrade") from error
     typer.echo("done; the node pools stay as they are")
@@ -312,12 +309,10 @@ def deny(
     ] = [],  # noqa: B006 - typer's way; nobody changes it
 ) -> None:
     """Refuse calls that need one of these permissions, in place of those refused before; none: allow everything."""
-    from gpukube_sandbox import daemon
-
     info = _running()
     try:
-        daemon.deny_permissions(info, *permissions)
-    except daemon.SandboxError as error:
+        _daemon().deny_permissions(info, *permissions)
+    except _daemon().SandboxError as error:
         fix = "write it as the refusing cloud does; docs/sandbox.md, Permissions, has examples"
         raise SpecError(str(error), where=Where("sandbox deny"), fix=fix, code="sandbox-permission") from error
     typer.echo(f"refused from now on: {', '.join(permissions)}" if permissions else "everything is allowed")
@@ -341,17 +336,14 @@ def add(
     options: FaultOptions,
 ) -> None:
     """Let the next matching request or operation fail; docs/sandbox.md says what each KIND does."""
-    from gpukube_sandbox import daemon
-    from gpukube_sandbox.faults import parse_fault
-
     fault = _fault(kind, options)
     try:
-        parse_fault(fault)
+        load_sandbox().check_fault(fault)
     except ValueError as error:
         fix = "use a kind and options that docs/sandbox.md lists"
         raise SpecError(str(error), where=Where("sandbox fault add"), fix=fix, code="sandbox-fault") from error
     with _told():
-        number = daemon.call(_running(), "POST", "faults", fault)["number"]
+        number = _daemon().call(_running(), "POST", "faults", fault)["number"]
     typer.echo(f"added fault {number}; gpukube sandbox fault clear removes all")
 
 
@@ -385,39 +377,32 @@ def _fault(kind: str, options: FaultOptions) -> dict[str, object]:
 def list_faults(choices: Choices) -> None:
     """Show the faults that wait, and how often each has struck."""
     from gpukube.cli import output as out
-    from gpukube_sandbox import daemon
 
     out.require_format(choices.output, "SandboxFaults")
     with _told():
-        document = {"schemaVersion": 0, "kind": "SandboxFaults", "faults": daemon.list_faults(_running())}
+        document = {"schemaVersion": 0, "kind": "SandboxFaults", "faults": _daemon().list_faults(_running())}
     out.show(document, choices.output, verbose=choices.verbose)
 
 
 @fault_app.command()
 def clear() -> None:
     """Remove all faults; requests that hang are answered."""
-    from gpukube_sandbox import daemon
-
     with _told():
-        daemon.clear_faults(_running())
+        _daemon().clear_faults(_running())
     typer.echo("all faults removed")
 
 
 def _state_dir() -> Path:
-    from pathlib import Path
-
-    from platformdirs import user_state_path
-
-    chosen = os.environ.get("GPUKUBE_SANDBOX_STATE")
-    return Path(chosen) if chosen else user_state_path("gpukube") / "sandbox"
+    directory: Path = load_sandbox().default_state_dir()
+    return directory
 
 
-def _up(speed: float, idle_minutes: float) -> SandboxInfo:
-    _require_extra()
-    from gpukube_sandbox import daemon
-
+def _up(speed: float, idle_minutes: float) -> Info:
+    loss = load_sandbox().find_loss(_state_dir())
     with _told():
-        info = daemon.up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
+        info: Info = _daemon().up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
+    if loss:
+        tell(f"warning: {loss}")
     if info.version != __version__:
         raise CloudError(
             f"the running sandbox is of gpukube {info.version or 'before 0.1'}, and this is {__version__}",
@@ -444,9 +429,7 @@ def _require_own() -> None:
     own = os.environ.get("GPUKUBE_SANDBOX_ID")
     if not own:
         return
-    from gpukube_sandbox import daemon
-
-    info = daemon.load_info(_state_dir())
+    info = _daemon().load_info(_state_dir())
     if info is None or info.sandbox_id != own:
         raise CloudError(
             "the sandbox of this shell has stopped",
@@ -461,32 +444,29 @@ def _require_own() -> None:
 @contextmanager
 def _told() -> Iterator[None]:
     """Turn what the sandbox says into one of our errors."""
-    from gpukube_sandbox.daemon import SandboxError
-
     try:
         yield
-    except SandboxError as error:
+    except _daemon().SandboxError as error:
         raise CloudError(str(error), where="sandbox", fix="gpukube sandbox down, then try again") from error
 
 
-def _running() -> SandboxInfo:
-    from gpukube_sandbox import daemon
-
-    info = daemon.load_info(_state_dir())
+def _running() -> Info:
+    info: Info | None = _daemon().load_info(_state_dir())
     if info is None:
         raise CloudError("the sandbox is not running", where="sandbox", fix="gpukube sandbox up")
     return info
 
 
-def _require_extra() -> None:
-    from importlib.util import find_spec
-
-    from gpukube.installed import install_command
-
-    missing = [name for name in ("starlette", "uvicorn", "cryptography") if find_spec(name) is None]
-    if missing:
-        raise MissingExtra(
-            f"the sandbox needs {', '.join(missing)}",
-            where=Where("sandbox"),
-            fix=install_command("sandbox"),
+def _require_right(mistakes: list[tuple[str, int, int, str, str]]) -> None:
+    """Refuse a world file with mistakes."""
+    if mistakes:
+        raise SpecError.of(
+            [
+                Finding("sandbox-world", Where(file, line, column), message, fix=fix)
+                for file, line, column, message, fix in mistakes
+            ]
         )
+
+
+def _daemon() -> Any:  # noqa: ANN401 - a module of a package that gpukube does not know
+    return load_sandbox().daemon

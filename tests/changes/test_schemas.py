@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpukube import guard
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
-from gpukube_sandbox import daemon, guard
+from gpukube_sandbox import daemon
 from tests.changes.test_state import NOBODY, OTHER_TYPE
 from tests.changes.world import CLOUDS, SMALL, World, address, spec
 from tests.cli.harness import Gpukube

@@ -24,11 +24,11 @@ import gpukube.cli.app
 import gpukube.cli.bodies.pool
 import gpukube.cli.progress
 import gpukube.cli.sandbox
+import gpukube.guard
 import gpukube_aks.live.client
 import gpukube_eks.live.client
 import gpukube_gke.live.client
 import gpukube_sandbox.daemon
-import gpukube_sandbox.guard
 from gpukube.__main__ import main
 from gpukube.cluster.kube.lightkube_types import prepare_types
 from gpukube.core.values import Settings
@@ -40,7 +40,7 @@ LOADED = (
     gpukube.cli.bodies.pool,
     gpukube.cli.sandbox,
     gpukube_sandbox.daemon,
-    gpukube_sandbox.guard,
+    gpukube.guard,
     gpukube_aks.live.client,
     gpukube_eks.live.client,
     gpukube_gke.live.client,

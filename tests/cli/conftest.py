@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube_sandbox import daemon, guard
+from gpukube import guard
+from gpukube_sandbox import daemon
 from sandbox_tests.sandboxes import emptied
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import ROOT, Cluster, Gpukube

@@ -9,14 +9,16 @@ import pytest
 
 from gpukube import api
 from gpukube.cli.sandbox import Shelter
-from gpukube.cli.worldfile import read_world
 from gpukube.engine.plan.prepare import prepare_addresses
 from gpukube.errors import SpecError
 from gpukube_sandbox import daemon
+from gpukube_sandbox.worldfile import read_world
+from sandbox_tests.sandboxes import emptied
 
 if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
 
+SPEED = 5000.0
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """
 apiVersion: gpukube.io/v1alpha1
@@ -32,6 +34,11 @@ pools:
     eks: {nodeRole: "arn:aws:iam::111122223333:role/nodes", subnets: [subnet-0a1b2c3d]}
 """
 DECLARED = "sandbox: declared cluster own, role arn:aws:iam::111122223333:role/nodes, subnet subnet-0a1b2c3d\n"
+
+
+@pytest.fixture
+def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
+    return emptied(running_sandbox, SPEED)
 
 
 def known(sandbox: SandboxInfo, field: str) -> list[str]:
@@ -62,7 +69,7 @@ def test_register_when_a_cluster_is_named_by_its_address_then_nothing_is_declare
 
 def test_populate_when_the_world_of_the_examples_then_all_of_it_is_there(sandbox: SandboxInfo) -> None:
     entries = read_world(str(ROOT / "examples" / "sandbox" / "world.yaml"))
-    Shelter(sandbox).populate(entries)
+    Shelter(sandbox).populate([*entries])
     assert known(sandbox, "provider") == ["aks", "eks", "gke"]
     again = [daemon.call(sandbox, "POST", "things", entry.body)["made"] for entry in entries if entry.part == "things"]
     assert again == [[], [], []]
@@ -94,7 +101,7 @@ def test_populate_when_the_sandbox_does_not_take_an_entry_then_told_with_its_pla
     path = tmp_path / "w.yaml"
     path.write_text(text)
     with pytest.raises(SpecError) as caught:
-        Shelter(sandbox).populate(read_world(str(path)))
+        Shelter(sandbox).populate([*read_world(str(path))])
     (found,) = caught.value.diagnostics
     assert (found.code, f"{found.where}: {found.seen}") == ("sandbox-world", f"{path}:{WRONG[text]}")
     assert found.fix == "write it as docs/sandbox.md says under What exists"

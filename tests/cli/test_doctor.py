@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube_sandbox import daemon, guard
+from gpukube import guard
+from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
 from tests.cli.cluster_faults import FAULTS, MIG, SLICED, spec_of_ward

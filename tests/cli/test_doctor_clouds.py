@@ -12,7 +12,8 @@ import yaml
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Node
 
-from gpukube_sandbox import daemon, guard
+from gpukube import guard
+from gpukube_sandbox import daemon
 from gpukube_sandbox.environment import env
 from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION

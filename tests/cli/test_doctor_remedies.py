@@ -16,7 +16,8 @@ from lightkube.resources.core_v1 import ServiceAccount
 from lightkube.resources.rbac_authorization_v1 import ClusterRoleBinding
 from lightkube.types import PatchType
 
-from gpukube_sandbox import daemon, guard
+from gpukube import guard
+from gpukube_sandbox import daemon
 from gpukube_sandbox.environment import kubeconfig
 from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lightkube.resources.apps_v1 import DaemonSet
 
+from gpukube import guard
 from gpukube.cluster.helm.chart import chart_types
 from gpukube.cluster.helm.embedded import HelmSdk
 from gpukube.cluster.helm.engine import HelmJob
@@ -21,7 +22,6 @@ from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.release.crds import create_types, look_at_types
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.core.values import KubeAccess
-from gpukube_sandbox import guard
 from gpukube_sandbox.environment import kubeconfig
 from gpukube_sandbox.kube.repository import chart_archive
 from sandbox_tests.kube.clients import run_client

@@ -26,11 +26,13 @@ class Built(NamedTuple):
         wheel: Built from the tree.
         sdist: Built from the tree.
         rebuilt: The wheel that the sdist makes.
+        sandbox: The wheel of gpukube-sandbox.
     """
 
     wheel: Path
     sdist: Path
     rebuilt: Path
+    sandbox: Path
 
 
 def build(kind: str, source: Path, directory: Path) -> Path:
@@ -54,4 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     wheel, sdist = (build(kind, ROOT, directory) for kind in ("wheel", "sdist"))
     with tarfile.open(sdist) as archive:
         archive.extractall(directory, filter="data")
-    return Built(wheel, sdist, build("wheel", directory / sdist.name.removesuffix(".tar.gz"), directory / "rebuilt"))
+    sandbox = build("wheel", ROOT / "sandbox", directory)
+    return Built(
+        wheel, sdist, build("wheel", directory / sdist.name.removesuffix(".tar.gz"), directory / "rebuilt"), sandbox
+    )

@@ -30,10 +30,10 @@ class Machine:
 
     Args:
         home: An empty directory.
-        wheel: What is installed.
+        wheels: What is installed.
     """
 
-    def __init__(self, home: Path, wheel: Path) -> None:
+    def __init__(self, home: Path, *wheels: Path) -> None:
         self._home = home
         venv.create(home / "venv", symlinks=True)
         (packages,) = (home / "venv" / "lib").glob("python*/site-packages")
@@ -43,7 +43,7 @@ class Machine:
         self.run(
             str(home / "venv" / "bin" / "python"),
             *("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"),
-            str(wheel),
+            *map(str, wheels),
         )
 
     def run(self, program: str, *words: str) -> str:
@@ -71,7 +71,7 @@ class Machine:
 
 @pytest.fixture
 def machine(built: Built, tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path, built.wheel)
+    machine = Machine(tmp_path, built.wheel, built.sandbox)
     yield machine
     machine.run("gpukube", "sandbox", "down")
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpukube import __version__
-from tools.release import main, notes
+from tools.release import PLACES, bump, main, notes
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
@@ -108,3 +108,14 @@ def test_workflow_when_checked_by_the_tools_for_it_then_nothing_is_found(command
         [program, *command[1:], str(WORKFLOW)], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_bump_when_run_then_each_place_has_the_version(tmp_path: Path) -> None:
+    for name in PLACES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    bump("7.8.9", tmp_path)
+    assert all("7.8.9" in (tmp_path / name).read_text("utf-8") for name in PLACES)
+    assert all(__version__ not in (tmp_path / name).read_text("utf-8") for name in PLACES if name[-3:] == ".py")
+    with pytest.raises(ValueError, match="no version"):
+        bump("7.8", tmp_path)

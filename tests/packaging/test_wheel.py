@@ -18,7 +18,9 @@ import pytest
 from packaging.metadata import Metadata
 from trove_classifiers import classifiers
 
+import gpukube_sandbox
 from gpukube import __version__
+from tests.packaging.conftest import build
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -97,8 +99,6 @@ def test_wheel_when_built_then_every_file_of_the_packages_is_in_it(folder: str, 
         "gpukube_aks/py.typed",
         "gpukube/gpu/data/instances.json",
         "gpukube/gpu/data/mig.json",
-        "sandbox/gpukube_sandbox/charts/nvidia-device-plugin/Chart.yaml",
-        "sandbox/gpukube_sandbox/charts/nvidia-device-plugin/templates/_names.tpl",
     ],
 )
 def test_wheel_when_built_then_data_and_marks_are_in_it(name: str, names: list[str]) -> None:
@@ -144,7 +144,7 @@ EXTRAS: dict[str, tuple[set[str], frozenset[str]]] = {
         frozenset({"boto3", "google-cloud-container", "uvicorn", "helm-python-sdk"}),
     ),
     "helm": ({"helm-python-sdk"}, SDKS | {"uvicorn"}),
-    "sandbox": ({"starlette", "uvicorn", "cryptography"}, frozenset({"azure-mgmt-containerservice", "pytest"})),
+    "sandbox": ({"gpukube-sandbox"}, SDKS),
 }
 
 
@@ -156,12 +156,30 @@ def test_extra_when_read_then_brings_what_it_is_for_and_nothing_of_the_others(ex
     assert not found & unwanted
 
 
-def test_extra_all_when_read_then_every_extra_but_the_developers(metadata: Message) -> None:
+def test_extra_all_when_read_then_the_clouds_and_helm(metadata: Message) -> None:
     extras = set(PROJECT["project"]["optional-dependencies"])
     assert set(metadata.get_all("Provides-Extra") or []) == extras
     (line,) = PROJECT["project"]["optional-dependencies"]["all"]
     named = set(line.partition("[")[2].rstrip("]").split(","))
-    assert named == extras - {"all", "dev"}
+    assert named == extras - {"all", "dev", "sandbox"}
+
+
+def test_versions_when_compared_then_both_packages_and_the_extra_have_the_same() -> None:
+    (pin,) = PROJECT["project"]["optional-dependencies"]["sandbox"]
+    assert (gpukube_sandbox.__version__, pin) == (__version__, f"gpukube-sandbox=={__version__}")
+    assert (ROOT / "sandbox" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_sandbox_wheel_when_built_then_all_of_its_package_with_its_command_and_its_door(tmp_path: Path) -> None:
+    wheel = build("wheel", ROOT / "sandbox", tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"gpukube_sandbox"}
+    assert set(tracked("sandbox/gpukube_sandbox")) <= names
+    points = configparser.ConfigParser()
+    points.read_string(metadata_of(wheel, "entry_points.txt"))
+    assert dict(points["console_scripts"]) == {"gpukube-sandbox": "gpukube_sandbox.cli:main"}
+    assert dict(points["gpukube.sandbox"]) == {"door": "gpukube_sandbox.door"}
 
 
 def test_embedded_helm_when_read_then_pinned_and_only_where_its_wheel_exists(metadata: Message) -> None:

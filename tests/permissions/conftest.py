@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube_sandbox import guard
+from gpukube import guard
 from sandbox_tests.sandboxes import emptied
 from tests.cli.harness import Gpukube
 

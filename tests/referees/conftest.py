@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube_sandbox import guard
+from gpukube import guard
 from gpukube_sandbox.kube.autoscaler.scaler import FASTEST
 from sandbox_tests.referees.conftest import referee, world
 from sandbox_tests.sandboxes import emptied

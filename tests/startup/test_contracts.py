@@ -70,7 +70,9 @@ PLANTS = {
     "the environment there": imports("gpukube_gke.facts.prices", "os", PURE),
     "a clock there": imports("gpukube_gke.facts.prices", "time", PURE),
     "HTTP in the engine": imports("gpukube.engine.change.live_pool", "httpx2", "lightkube and its transport"),
-    "the sandbox in the catalog": imports("gpukube.catalog.filters", "gpukube_sandbox.clock", "only cli.sandbox"),
+    "the sandbox in the catalog": imports(
+        "gpukube.catalog.filters", "gpukube_sandbox.clock", "nothing knows the sandbox"
+    ),
     "the engine in the core, for types": for_types(imports("gpukube.core.diff", "gpukube.engine.run.wait", LAYERS)),
     "the live half in the pure one": imports(
         "gpukube_gke.rules.checks", "gpukube_gke.live.client", DOORS, WINGS, CIRCLE
@@ -93,16 +95,17 @@ PLANTS = {
     "rich in the engine": imports("gpukube.engine.run.context", "rich", "typer and rich"),
     "pytest in the engine": imports("gpukube.engine.run.context", "pytest", "pytest only"),
     "a server in the engine": imports("gpukube.engine.run.context", "uvicorn", "servers and certificates"),
-    "our data in the sandbox": imports("gpukube_sandbox.clock", "gpukube.gpu", LAYERS, SANDBOX),
+    "our data in the sandbox": imports("gpukube_sandbox.clock", "gpukube.gpu", SANDBOX),
 }
 
 
 def test_contracts_when_forbidden_imports_are_planted_then_these_and_no_others_are_refused(tmp_path: Path) -> None:
-    for name in ("gpukube", "providers"):
+    for name in ("gpukube", "providers", "sandbox"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "charts", "data"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for plant in PLANTS.values():
-        path = tmp_path / ("" if plant.module.startswith("gpukube.") else "providers") / plant.module.replace(".", "/")
+        root = {"gpukube": "", "gpukube_sandbox": "sandbox"}.get(plant.module.partition(".")[0], "providers")
+        path = tmp_path / root / plant.module.replace(".", "/")
         path = path.with_suffix(".py")
         path.write_text((path.read_text("utf-8") if path.exists() else "") + f"\n{plant.line}\n", "utf-8")
     done = subprocess.run(
@@ -110,7 +113,7 @@ def test_contracts_when_forbidden_imports_are_planted_then_these_and_no_others_a
         cwd=tmp_path,
         env={
             **os.environ,
-            "PYTHONPATH": os.pathsep.join((str(tmp_path), str(tmp_path / "providers"))),
+            "PYTHONPATH": os.pathsep.join(str(tmp_path / part) for part in ("", "providers", "sandbox")),
             "COLUMNS": "200",
         },
         capture_output=True,
