@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from gpukube import __version__, guard
+from gpukube import __version__
 from gpukube.cli.options import SPEC, Choices, option, takes
 from gpukube.cli.stderr import tell
 from gpukube.errors import CloudError, Finding, MissingExtra, SpecError, Where
-from gpukube.installed import install_command, load_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,11 +56,11 @@ WorldOption = Annotated[
 
 
 def _complete_kind(incomplete: str) -> list[str]:
-    return [kind for kind in load_sandbox().fault_kinds() if kind.startswith(incomplete)]
+    return [kind for kind in _door().fault_kinds() if kind.startswith(incomplete)]
 
 
 def _complete_service(incomplete: str) -> list[str]:
-    return [name for name in load_sandbox().fault_services() if name.startswith(incomplete)]
+    return [name for name in _door().fault_services() if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +146,9 @@ class Shelter:
 
     def environment(self) -> dict[str, str]:
         """Environment for child processes: no credentials, no way off loopback."""
-        return guard.child_environment(os.environ)
+        from gpukube.guard import child_environment
+
+        return child_environment(os.environ)
 
     def register(self, prepared: Prepared) -> None:
         """Declare the clusters of specs, and what their pools name, where that is missing; says on stderr what was.
@@ -172,7 +173,7 @@ class Shelter:
             SpecError: The sandbox does not take an entry.
         """
         with _told():
-            _require_right(load_sandbox().declare_world(self._info, entries))
+            _require_right(_door().declare_world(self._info, entries))
 
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
         """Declare one cluster and what its pools name; gives what was not there, in words."""
@@ -188,6 +189,8 @@ class Shelter:
                 request, zones = dict(pool.create.params), list(pool.target.zones)
                 made += _daemon().declare(self._info, provider, **place, zones=zones, request=request)
         except _daemon().NotInstalled as error:
+            from gpukube.installed import install_command
+
             fix = install_command(provider)
             raise MissingExtra(str(error), where=cluster.where, fix=fix) from error
         except _daemon().SandboxError as error:
@@ -206,6 +209,8 @@ def enter() -> Shelter:
     Raises:
         CloudError: The shell has the variables of a sandbox that has stopped.
     """
+    from gpukube import guard
+
     guard.refuse_non_loopback()  # before anything of the sandbox is looked at
     _require_own()
     return Shelter(_up(SPEED, IDLE_MINUTES))
@@ -220,7 +225,7 @@ def up(
     from gpukube.engine import offline
     from gpukube.engine.plan.prepare import prepare
 
-    entries, mistakes = load_sandbox().read_world(world) if world else ([], [])
+    entries, mistakes = _door().read_world(world) if world else ([], [])
     _require_right(mistakes)
     info = _up(speed, idle_timeout)
     shelter = Shelter(info)
@@ -257,8 +262,8 @@ def status(choices: Choices) -> None:
 def env() -> None:
     """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
     with _told():
-        exports = {"GPUKUBE_SANDBOX": "1", **load_sandbox().env(_running())}
-    for name in load_sandbox().names_to_unset(os.environ, exports):
+        exports = {"GPUKUBE_SANDBOX": "1", **_door().env(_running())}
+    for name in _door().names_to_unset(os.environ, exports):
         typer.echo(f"unset {name}")
     for name, value in exports.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
@@ -338,7 +343,7 @@ def add(
     """Let the next matching request or operation fail; docs/sandbox.md says what each KIND does."""
     fault = _fault(kind, options)
     try:
-        load_sandbox().check_fault(fault)
+        _door().check_fault(fault)
     except ValueError as error:
         fix = "use a kind and options that docs/sandbox.md lists"
         raise SpecError(str(error), where=Where("sandbox fault add"), fix=fix, code="sandbox-fault") from error
@@ -393,12 +398,12 @@ def clear() -> None:
 
 
 def _state_dir() -> Path:
-    directory: Path = load_sandbox().default_state_dir()
+    directory: Path = _door().default_state_dir()
     return directory
 
 
 def _up(speed: float, idle_minutes: float) -> Info:
-    loss = load_sandbox().find_loss(_state_dir())
+    loss = _door().find_loss(_state_dir())
     with _told():
         info: Info = _daemon().up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
     if loss:
@@ -468,5 +473,11 @@ def _require_right(mistakes: list[tuple[str, int, int, str, str]]) -> None:
         )
 
 
-def _daemon() -> Any:  # noqa: ANN401 - a module of a package that gpukube does not know
-    return load_sandbox().daemon
+def _door() -> Any:  # noqa: ANN401 - a module of a package that gpukube does not know
+    from gpukube.installed import load_sandbox
+
+    return load_sandbox()
+
+
+def _daemon() -> Any:  # noqa: ANN401 - as above
+    return _door().daemon

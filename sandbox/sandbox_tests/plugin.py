@@ -151,7 +151,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if option.fail_on_flaky and rerun(config):
         session.exitstatus = FLAKY
-    narrowed = option.keyword or option.lf or option.deselect or option.ignore or option.markexpr
+    narrowed = option.keyword or getattr(option, "lf", False) or option.deselect or option.ignore or option.markexpr
     named = [Path(name).resolve() for name in option.file_or_dir]
     everything = not narrowed and (not named or any((config.rootpath / OWN).is_relative_to(name) for name in named))
     state = config.stash[PART].state
