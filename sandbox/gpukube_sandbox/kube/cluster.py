@@ -29,7 +29,7 @@ from gpukube_sandbox.kube.nodes import registration as nodes
 from gpukube_sandbox.kube.nodes.kubelet import Kubelets
 from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
-from gpukube_sandbox.kube.nodes.smi import listing
+from gpukube_sandbox.kube.nodes.smi import can_run, listing
 from gpukube_sandbox.kube.store.objectapi import StoreApi
 from gpukube_sandbox.kube.store.objects import meta, spec
 from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN
@@ -253,13 +253,12 @@ class KubeCluster:
         """Give what a container has written so far."""
         return self._logs.get((pod_uid, container), [])
 
-    def gpus_of(self, pod: JsonObject) -> list[str]:
-        """Give what `nvidia-smi -L` shows in a pod; nothing where its node has no GPUs or no driver."""
+    def gpus_of(self, pod: JsonObject, container: str, command: str) -> list[str] | None:
+        """Give what `nvidia-smi -L` shows in a pod's container; None where the command does not find the program."""
         machine = self._kubelets.machines.get(spec(pod).get("nodeName", ""))
         run = machine.pods.get(meta(pod)["uid"]) if machine else None
-        if not machine or not run or not machine.shape.gpu or not machine.shape.gpu.driver:
-            return []
-        return listing(machine, run)
+        body = next(item for item in spec(pod)["containers"] if item["name"] == container)
+        return listing(machine, run) if machine and run and can_run(machine, body, command) else None
 
     def _run(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=f"{self.name}/{name}")

@@ -132,6 +132,18 @@ def test_deployment_when_rolled_back_then_its_old_set_is_the_newest_revision() -
     life(story)
 
 
+def test_deployment_when_rolled_back_with_empty_fields_then_no_set_is_new() -> None:
+    async def story(bench: Bench) -> None:
+        bench.put("deployments", web(1))
+        await bench.wait(5)
+        change = {"metadata": {"generation": 0}, "spec": {"nodeSelector": {}, "volumes": []}}
+        bench.change("deployments", "web", {"spec": {"template": change}})
+        await bench.wait(5)
+        assert len(bench.all_of("replicasets")) == 1
+
+    life(story)
+
+
 def test_deployment_when_paused_and_scaled_then_sets_keep_their_shares() -> None:
     async def story(bench: Bench) -> None:
         for name in ("n1", "n2"):

@@ -10,7 +10,7 @@ from gpukube_sandbox.kube.nodes.devices import allocate, in_use
 from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.nodes.podruns import start_run
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
-from gpukube_sandbox.kube.nodes.smi import listing
+from gpukube_sandbox.kube.nodes.smi import can_run, listing
 from gpukube_sandbox.kube.store.objects import status
 from sandbox_tests.kube.test_life import TOLERATED, Bench, life, plugin
 
@@ -220,3 +220,33 @@ def test_pod_when_the_node_has_no_driver_then_its_program_is_not_found() -> None
         assert ended(bench) == {"Failed": "BackoffLimitExceeded"}
 
     life(story)
+
+
+ASKS = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+VOID, EVERY = ({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]} for value in ("void", "all"))
+ON_EKS = NodeShape("n", gpu=WHOLE, os_image="Amazon Linux 2023.9.20251110")
+ON_BOTTLEROCKET = NodeShape("n", gpu=WHOLE, os_image="Bottlerocket OS 1.50.0 (aws-k8s-1.34-nvidia)")
+ON_GKE = NodeShape("n", gpu=GpuShape("T4-16GB", 2, runtime=""))
+ON_BARE = NodeShape("n", gpu=GpuShape("T4-16GB", 2, driver=False, runtime=""))
+GKE_PATH = "/usr/local/nvidia/bin/nvidia-smi"
+REACHED: dict[str, tuple[NodeShape, JsonObject, str, bool]] = {
+    "a gpu, any image": (ON_EKS, {"image": "nginx", **ASKS}, "nvidia-smi", True),
+    "no gpu, any image": (ON_EKS, {"image": "nginx:1.27"}, "nvidia-smi", False),
+    "no gpu, the variable": (ON_EKS, {"image": "nginx", **EVERY}, "nvidia-smi", True),
+    "no gpu, a cuda image": (ON_EKS, {"image": "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"}, "nvidia-smi", True),
+    "no gpu, an image on cuda": (ON_EKS, {"image": "rayproject/ray:2.52.0-gpu"}, "nvidia-smi", True),
+    "no gpu, a cuda image that is told none": (ON_EKS, {"image": "nvidia/cuda:12.6.3", **VOID}, "nvidia-smi", False),
+    "bottlerocket heeds no variable": (ON_BOTTLEROCKET, {"image": "nvidia/cuda:12.6.3"}, "nvidia-smi", False),
+    "bottlerocket, a gpu": (ON_BOTTLEROCKET, {"image": "nvidia/cuda:12.6.3", **ASKS}, "nvidia-smi", True),
+    "gke, no gpu, a cuda image": (ON_GKE, {"image": "nvidia/cuda:12.6.3"}, GKE_PATH, False),
+    "gke, a gpu, a cuda image": (ON_GKE, {"image": "nvidia/cuda:12.6.3", **ASKS}, "nvidia-smi", True),
+    "gke, a gpu, not in its path": (ON_GKE, {"image": "nginx", **ASKS}, "nvidia-smi", False),
+    "gke, a gpu, by its path": (ON_GKE, {"image": "nginx", **ASKS}, GKE_PATH, True),
+    "no driver": (ON_BARE, {"image": "nvidia/cuda:12.6.3", **ASKS}, "nvidia-smi", False),
+}
+
+
+@pytest.mark.parametrize("case", REACHED)
+def test_nvidia_smi_when_looked_for_then_where_the_container_was_given_it(case: str) -> None:
+    shape, body, command, expected = REACHED[case]
+    assert can_run(Machine(shape), body, command) is expected

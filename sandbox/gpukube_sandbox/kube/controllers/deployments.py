@@ -141,8 +141,7 @@ class Deployments:
         return min(due, default=None)
 
     async def _one(self, deployment: JsonObject, sets: list[JsonObject]) -> list[float]:
-        revision = template_hash(spec(deployment)["template"])
-        current = next((item for item in sets if labels(item).get(_POD_HASH) == revision), None)
+        current = _current(deployment, sets)
         older = sorted((item for item in sets if item is not current), key=_age)
         sizes = {meta(item)["uid"]: int(spec(item).get("replicas", 1)) for item in sets}
         roll = _Roll(deployment, current, older, sizes, copied(status(deployment).get("conditions") or []))
@@ -372,6 +371,31 @@ class Deployments:
         found = {"type": name, "status": holds, "reason": reason, "message": message}
         others = [item for item in roll.conditions if item["type"] != name]
         roll.conditions = [*others, {**found, "lastUpdateTime": now, "lastTransitionTime": since}]
+
+
+def _current(deployment: JsonObject, sets: list[JsonObject]) -> JsonObject | None:
+    """Find the set of the Deployment's template; a client that rolls back writes it with fields that say nothing."""
+    template = spec(deployment)["template"]
+    revision = template_hash(template)
+    found = next((item for item in sets if labels(item).get(_POD_HASH) == revision), None)
+    if found or not sets:
+        return found
+    wanted = _content(template)
+    return next((item for item in sorted(sets, key=_age) if _content(spec(item)["template"]) == wanted), None)
+
+
+def _content(template: JsonObject) -> object:
+    """Give what pods have of a template: clients write other metadata too, such as a generation of 0."""
+    details = meta(template)
+    marks = {key: value for key, value in (details.get("labels") or {}).items() if key != _POD_HASH}
+    return _meant([marks, details.get("annotations") or {}, spec(template)])
+
+
+def _meant(tree: object) -> object:
+    """Give a tree without what is empty or null."""
+    if isinstance(tree, dict):
+        return {key: found for key, value in tree.items() if (found := _meant(value)) not in ({}, [], None)}
+    return [_meant(item) for item in tree] if isinstance(tree, list) else tree
 
 
 def _is_complete(roll: _Roll, found: JsonObject) -> bool:

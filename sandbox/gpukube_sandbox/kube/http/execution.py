@@ -4,12 +4,14 @@ Lives here: the sub-protocol, and `nvidia-smi`, the one program there is. Must n
 (`nodes.smi`).
 
 Source: k8s.io/apimachinery pkg/util/remotecommand (v5.channel.k8s.io): binary messages of one channel's number and its
-bytes; the last one is a Status on channel 3.
+bytes; the last one is a Status on channel 3. NVIDIA/k8s-device-plugin#346 (what kubectl shows of a missing program).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from gpukube_sandbox.kube.store import problems
@@ -23,11 +25,16 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.kube.cluster import KubeCluster
     from gpukube_sandbox.kube.http.requests import Target
+    from gpukube_sandbox.kube.store.objects import JsonObject
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 STREAMS = ("exec", "attach", "portforward")
 _STDOUT, _STATUS = b"\x01", b"\x03"
 _PROGRAM = "nvidia-smi"
+
+
+class _NotStarted(Exception):
+    """The container has no such program."""
 
 
 def _refusal(what: str) -> ApiProblem:
@@ -47,7 +54,8 @@ def refuse(cluster: KubeCluster, query: QueryParams, target: Target) -> NoReturn
     """
     if target.part != "exec":
         raise _refusal(target.part)
-    _output_of(cluster, query, target)
+    with suppress(_NotStarted):
+        _output_of(cluster, query, target)
     raise _refusal("exec over anything but a WebSocket")
 
 
@@ -56,6 +64,7 @@ def _output_of(cluster: KubeCluster, query: QueryParams, target: Target) -> str:
 
     Raises:
         ApiProblem: 404 without the pod, 400 where the container is not running, 501 for another program.
+        _NotStarted: The program is not in the container.
     """
     pod = cluster.store.get(CORE["pods"], target.namespace, target.name)
     names = [item["name"] for item in spec(pod).get("containers") or ()]
@@ -72,7 +81,15 @@ def _output_of(cluster: KubeCluster, query: QueryParams, target: Target) -> str:
         raise ApiProblem(500, "InternalError", f'Internal error occurred: container not found ("{chosen}")')
     if not command or command[0].rpartition("/")[2] != _PROGRAM or command[1:] not in ([], ["-L"], ["--list-gpus"]):
         raise _refusal(f"exec of {' '.join(command)}")
-    return "".join(f"{line}\n" for line in cluster.gpus_of(pod))
+    lines = cluster.gpus_of(pod, chosen, command[0])
+    if lines is None:
+        place = hashlib.sha256(f"{pod['metadata']['uid']}/{chosen}".encode()).hexdigest()
+        raise _NotStarted(
+            "Internal error occurred: error executing command in container: failed to exec in container: failed to "
+            f'start exec "{place}": OCI runtime exec failed: exec failed: unable to start container process: exec: '
+            f'"{command[0]}": executable file not found in $PATH: unknown'
+        )
+    return "".join(f"{line}\n" for line in lines)
 
 
 async def serve(cluster: KubeCluster, socket: WebSocket, target: Target) -> None:
@@ -87,8 +104,14 @@ async def serve(cluster: KubeCluster, socket: WebSocket, target: Target) -> None
     chosen = next((name for name in PROTOCOLS if name in offered), None)
     if chosen is None:
         raise problems.bad_request(f"unable to upgrade: unable to negotiate protocol: client supports {list(offered)}")
-    text = _output_of(cluster, socket.query_params, target)
+    text = ""
+    ended: JsonObject = {"metadata": {}, "status": "Success"}
+    try:
+        text = _output_of(cluster, socket.query_params, target)
+    except _NotStarted as failure:
+        ended |= {"status": "Failure", "message": str(failure), "reason": "InternalError", "code": 500}
     await socket.accept(subprotocol=chosen)
-    await socket.send_bytes(_STDOUT + text.encode())
-    await socket.send_bytes(_STATUS + json.dumps({"metadata": {}, "status": "Success"}).encode())
+    if text:
+        await socket.send_bytes(_STDOUT + text.encode())
+    await socket.send_bytes(_STATUS + json.dumps(ended).encode())
     await socket.close()

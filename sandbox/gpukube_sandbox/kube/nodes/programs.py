@@ -16,7 +16,7 @@ from gpukube_sandbox.kube.nodes.gfd import feature_labels
 from gpukube_sandbox.kube.nodes.gkeplugin import advertise_gke
 from gpukube_sandbox.kube.nodes.plugin import GPU, advertise
 from gpukube_sandbox.kube.nodes.pluginconfig import CONFIG_LABEL, Crash, Settings, choose_config, read_settings
-from gpukube_sandbox.kube.nodes.smi import listing
+from gpukube_sandbox.kube.nodes.smi import PROGRAM, can_run, listing
 from gpukube_sandbox.kube.store.objects import labels, name_of, namespace_of
 
 if TYPE_CHECKING:
@@ -194,12 +194,14 @@ async def _nfd_worker(process: Process) -> None:
 
 
 def _nvidia_smi(process: Process) -> None:
-    """The container runtime of a node with a driver puts the program into the container; elsewhere there is none."""
-    gpu = process.machine.shape.gpu
-    if gpu is None or not gpu.driver:
+    """Run where the container has been given the driver; elsewhere there is no such program."""
+    body = process.container.body
+    words = " ".join(map(str, [*(body.get("command") or ()), *(body.get("args") or ())])).split()
+    command = next((word.strip("'\";&|") for word in words if PROGRAM in word), PROGRAM)
+    if not can_run(process.machine, body, command):
         raise NotFound(
             "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
-            'failed: unable to start container process: error during container init: exec: "nvidia-smi": executable '
+            f'failed: unable to start container process: error during container init: exec: "{command}": executable '
             "file not found in $PATH: unknown"
         )
     process.log.extend(listing(process.machine, process.run))
