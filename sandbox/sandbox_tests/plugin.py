@@ -151,12 +151,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if option.fail_on_flaky and rerun(config):
         session.exitstatus = FLAKY
-    narrowed = option.keyword or getattr(option, "lf", False) or option.deselect or option.ignore or option.markexpr
+    root, state = config.rootpath, config.stash[PART].state
+    narrowed = option.keyword or option.deselect or option.ignore or option.markexpr or getattr(option, "lf", False)
     named = [Path(name).resolve() for name in option.file_or_dir]
-    everything = not narrowed and (not named or any((config.rootpath / OWN).is_relative_to(name) for name in named))
-    state = config.stash[PART].state
-    if session.exitstatus == pytest.ExitCode.OK and everything and state and state == full_run.state(config.rootpath):
-        full_run.record(config.rootpath, state)
+    everything = not narrowed and (not named or any((root / OWN).is_relative_to(name) for name in named))
+    if session.exitstatus == pytest.ExitCode.OK and everything and state and state == full_run.state(root):
+        full_run.record(root, state)
 
 
 def rerun(config: pytest.Config) -> list[str]:
