@@ -30,6 +30,7 @@ _OF_UPGRADES: Final = re.compile("upgrade|drain", re.IGNORECASE)
 """In an error, "UpgradeFailed: Drain node ... failed" (Azure/AKS#4783); which codes there are is not documented."""
 _SURGE, _MISSING, _MINUTES = "10%", "0", 30
 """What AKS takes where upgradeSettings say nothing (SDK, AgentPoolUpgradeSettings)."""
+_AMOUNT = re.compile(r"[0-9]{1,4}%?")
 
 
 class AksUpgrades:
@@ -43,10 +44,10 @@ class AksUpgrades:
         """Say how AKS replaces the nodes, by the pool's upgradeSettings."""
         properties = tree(observed.native, "properties")
         settings, count = tree(properties, "upgradeSettings"), integer(properties, "count") or 0
-        surge = _nodes(str(settings.get("maxSurge") or _SURGE), count)
+        surge = _nodes(settings.get("maxSurge"), _SURGE, count)
         if properties.get("scaleSetPriority") == "Spot":
             surge = 0
-        missing = _nodes(str(settings.get("maxUnavailable") or _MISSING), count)
+        missing = _nodes(settings.get("maxUnavailable"), _MISSING, count)
         how = f"drains {missing or 1} at a time before their replacements start"
         if surge:
             how = f"adds {surge} at a time before it drains as many"
@@ -109,9 +110,10 @@ def _is_newer(image: str, live: str) -> bool:
     return image != live and (family != live_family or version_numbers(date) > version_numbers(live_date))
 
 
-def _nodes(amount: str, count: int) -> int:
-    """Read "1" or "33%"; shares are rounded up (docs: aks/upgrade-aks-node-pools-rolling)."""
-    return -(-count * int(amount[:-1]) // 100) if amount.endswith("%") else int(amount)
+def _nodes(amount: object, default: str, count: int) -> int:
+    """Read "1" or "33%", else the default; shares are rounded up (docs: aks/upgrade-aks-node-pools-rolling)."""
+    text = str(amount) if _AMOUNT.fullmatch(str(amount)) else default
+    return -(-count * int(text[:-1]) // 100) if text.endswith("%") else int(text)
 
 
 if TYPE_CHECKING:

@@ -38,6 +38,7 @@ def pool(**properties: object) -> Observed:
     [
         ({}, 2, 30, "stops"),
         ({"upgradeSettings": {"maxSurge": "0", "maxUnavailable": "1"}}, 0, 30, "stops"),
+        ({"upgradeSettings": {"maxSurge": "SOMETHING_NEW", "maxUnavailable": [None]}}, 2, 30, "stops"),
         ({"upgradeSettings": {"maxSurge": "3", "drainTimeoutInMinutes": 60}}, 3, 60, "stops"),
         ({"upgradeSettings": {"undrainableNodeBehavior": "Cordon"}}, 2, 30, "skips"),
         ({"scaleSetPriority": "Spot"}, 0, 30, "stops"),
