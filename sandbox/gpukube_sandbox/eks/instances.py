@@ -10,6 +10,7 @@ architecture). Which zones offer a type is invented: the scarce ones are not in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 ZONES = ("a", "b", "c")
 """Letters of the Availability Zones of every emulated region."""
@@ -50,6 +51,24 @@ GPUS: dict[str, Chip] = {
     "V520-8GB": Chip("Radeon Pro V520", "AMD", 8192),
 }
 """Model -> what EC2 says of it; the models with "NVIDIA" are those of the simulated machines."""
+
+
+_ADDRESSES: Final = {
+    8: "g4ad.xlarge",
+    17: "t3.medium",
+    29: "m5.large m6i.large m6g.large g4dn.xlarge g4dn.2xlarge g4dn.4xlarge",
+    35: "t3.large",
+    58: "m5.xlarge m6i.2xlarge c5.xlarge inf2.xlarge g4dn.8xlarge g4dn.16xlarge g5.xlarge g5.2xlarge g5g.xlarge "
+    "g5g.2xlarge g6.xlarge g6.2xlarge g6e.xlarge g6e.2xlarge p3.2xlarge",
+    100: "p5.48xlarge",
+    198: "p5en.48xlarge",
+    234: "g4dn.12xlarge g5.8xlarge g5.16xlarge g5g.8xlarge g6.8xlarge g6.12xlarge gr6.8xlarge g6e.8xlarge p3.8xlarge "
+    "p3.16xlarge",
+}
+POD_ADDRESSES: Final = {name: pods for pods, names in _ADDRESSES.items() for name in names.split()}
+"""Pods of a node that the default network has addresses for, interfaces x (addresses - 1) + 2, where that is less than
+a managed group allows. Newer types, which the source does not list, have no row (aws/amazon-vpc-cni-k8s
+misc/eni-max-pods.txt)."""
 
 
 @dataclass(frozen=True, slots=True)

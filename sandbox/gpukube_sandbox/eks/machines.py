@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
 from gpukube_sandbox.eks.groups import Instance, image_of
+from gpukube_sandbox.eks.instances import POD_ADDRESSES
 from gpukube_sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
 from gpukube_sandbox.eks.parameters import patched
 from gpukube_sandbox.eks.wire.answers import objects_in
@@ -116,14 +117,14 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
 
 
 def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
-    """What the user data asks for, else all that a managed group allows; the addresses of the network are not counted.
+    """What the user data asks for, else as many as have an address; never more than a managed group allows.
 
     Source:
         awsdocs/amazon-eks-user-guide#663: 110 for less than 30 vCPUs, 250 for all others.
     """
     most = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
     asked = read_pods(_user_data(group), group.image.system)
-    return min(asked or most, most)
+    return min(asked or POD_ADDRESSES.get(kind.name, most), most)
 
 
 def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:

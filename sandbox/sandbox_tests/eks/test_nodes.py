@@ -59,7 +59,10 @@ def pods_data(pods: int) -> str:
 
 AL2023, ROCKET = "AL2023_x86_64_NVIDIA", "BOTTLEROCKET_x86_64_NVIDIA"
 PODS = {
-    "told nothing": (AL2023, "g4dn.xlarge", "", "110"),
+    "told nothing": (AL2023, "g4dn.xlarge", "", "29"),
+    "told nothing, with more addresses than a group allows": (AL2023, "g5.4xlarge", "", "110"),
+    "told nothing, with 192 vCPUs": (AL2023, "p5.48xlarge", "", "100"),
+    "told nothing, newer than the table": (AL2023, "g7e.2xlarge", "", "110"),
     "told 60": (AL2023, "g4dn.xlarge", pods_data(60), "60"),
     "told too many": (AL2023, "g4dn.xlarge", pods_data(200), "110"),
     "told 200, with 32 vCPUs": (AL2023, "g4dn.8xlarge", pods_data(200), "200"),
