@@ -539,12 +539,16 @@ def test_controller_when_an_object_breaks_it_then_the_others_go_on_and_it_tries_
     async def story() -> None:
         bench = Bench()
         await bench.cluster.start()
-        bad = daemonset("bad", {"containers": [{"name": "c", "image": "i"}], "tolerations": TOLERATED})
-        bad["spec"]["updateStrategy"] = {"rollingUpdate": {"maxUnavailable": "many"}}
-        bench.put("daemonsets", bad)
+        bench.put(
+            "daemonsets", daemonset("bad", {"containers": [{"name": "c", "image": "i"}], "tolerations": TOLERATED})
+        )
         await bench.node(None)
         await bench.wait(60)
-        bench.change("daemonsets", "bad", {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}})
+        old = bench.get("daemonsets", "bad")
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "many"}}
+        template = merge_patch(old["spec"]["template"], {"metadata": {"annotations": {"a": "b"}}})
+        bad = merge_patch(old, {"spec": {"updateStrategy": strategy, "template": template}})
+        bench.cluster.store._commit(CORE["daemonsets"], "MODIFIED", bad, old)  # past the rules, which refuse it
         await bench.wait(10)
         assert bench.cluster.failures
         bench.put("pods", workload("work", {}))
@@ -561,7 +565,14 @@ def test_controller_when_an_object_breaks_it_then_the_others_go_on_and_it_tries_
 def test_discovery_when_worker_lacks_the_toleration_then_no_label_and_with_it_label() -> None:
     async def story(bench: Bench) -> None:
         names = {"kind": NODE_FEATURE.kind, "plural": NODE_FEATURE.plural}
-        versions = [{"name": "v1alpha1", "served": True, "storage": True}]
+        versions = [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ]
         group = {"group": NODE_FEATURE.group, "scope": "Namespaced", "names": names, "versions": versions}
         bench.put("customresourcedefinitions", {"metadata": {"name": "nodefeatures.nfd.k8s-sigs.io"}, "spec": group})
         data = {"nfd-worker.conf": "sources: {pci: {deviceClassWhitelist: ['03'], deviceLabelFields: [vendor]}}"}

@@ -86,7 +86,14 @@ CRD = {
         "group": NODE_FEATURE.group,
         "names": {"kind": NODE_FEATURE.kind, "plural": NODE_FEATURE.plural},
         "scope": "Namespaced",
-        "versions": [{"name": NODE_FEATURE.version, "served": True, "storage": True}],
+        "versions": [
+            {
+                "name": NODE_FEATURE.version,
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
     },
 }
 

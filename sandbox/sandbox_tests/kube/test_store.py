@@ -202,7 +202,14 @@ def test_pod_when_priority_class_or_account_is_missing_then_403() -> None:
 def test_crd_when_created_then_its_objects_can_be_stored_and_when_deleted_they_are_gone() -> None:
     held = store()
     names = {"kind": "Widget", "plural": "widgets"}
-    versions = [{"name": "v1", "served": True, "storage": True}]
+    versions = [
+        {
+            "name": "v1",
+            "served": True,
+            "storage": True,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        }
+    ]
     definition = {
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions},

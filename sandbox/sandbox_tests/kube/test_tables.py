@@ -77,7 +77,13 @@ def test_table_of_a_custom_type_when_it_names_columns_then_they_are_shown() -> N
         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
-    version = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": columns}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "additionalPrinterColumns": columns,
+    }
     names = {"kind": "Widget", "plural": "widgets"}
     spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}
     of.store.create(CORE["customresourcedefinitions"], {"metadata": {"name": "widgets.example.com"}, "spec": spec})

@@ -19,7 +19,14 @@ from starlette.routing import Route, WebSocketRoute
 from gpukube_sandbox.kube.http import discovery, execution, openapi_v2, openapi_v3, subresources, tables
 from gpukube_sandbox.kube.http.moments import Lead, moved_back
 from gpukube_sandbox.kube.http.pages import read_page
-from gpukube_sandbox.kube.http.requests import Target, parse_target, read_body, read_options, require_object
+from gpukube_sandbox.kube.http.requests import (
+    Target,
+    check_dry_run,
+    parse_target,
+    read_body,
+    read_options,
+    require_object,
+)
 from gpukube_sandbox.kube.http.watching import WatchQuery, watch
 from gpukube_sandbox.kube.store import problems
 from gpukube_sandbox.kube.store.escalation import check_grant, grant_of
@@ -28,7 +35,8 @@ from gpukube_sandbox.kube.store.patches import patch_object
 from gpukube_sandbox.kube.store.problems import ApiProblem
 from gpukube_sandbox.kube.store.rbac import ANONYMOUS, Access, is_allowed, user_named
 from gpukube_sandbox.kube.store.schema import check_applied, check_sent
-from gpukube_sandbox.kube.store.selectors import field_test, label_test
+from gpukube_sandbox.kube.store.selectors import FIELD_LABELS, field_test, label_test
+from gpukube_sandbox.kube.store.validation.custom import schema_of, unknown_fields
 from gpukube_sandbox.permits import PermitBook, access_name
 
 if TYPE_CHECKING:
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from starlette.websockets import WebSocket
 
     from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.kube.store.kinds import Kind
     from gpukube_sandbox.kube.store.objects import JsonObject
     from gpukube_sandbox.kube.store.rbac import User
 
@@ -183,6 +192,8 @@ class _Api:
         return not subresources.is_denied(denied, access) and is_allowed(self._store, user, access)
 
     async def _objects(self, verb: str, request: Request, target: Target, user: User) -> Response:
+        if (request.method == "POST" and target.name) or (request.method in {"PUT", "PATCH"} and not target.name):
+            raise problems.not_allowed()
         if verb in {"watch", "list", "get"}:
             return {"watch": self._watch, "list": self._list, "get": self._get}[verb](request, target)
         if verb in {"create", "update", "patch"}:
@@ -257,11 +268,22 @@ class _Api:
             self._permits.note(needed, request.scope["headers"])
         check_grant(self._store, user, target.kind, new["metadata"]["name"], grant)
 
+    def _check_fields(self, kind: Kind, obj: JsonObject, validation: str) -> list[str]:
+        """Check an object's fields as `fieldValidation` asks, by its type or its definition; gives warnings."""
+        definition = self._store.definition_of(kind)
+        if definition is None:
+            return check_sent(kind.group, kind.kind, obj, validation)
+        unknown = [f'unknown field "{name}"' for name in unknown_fields(obj, schema_of(definition, kind.version))]
+        if unknown and validation == "Strict":
+            message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            raise problems.bad_request(f"{message}strict decoding error: {', '.join(unknown)}")
+        return unknown if validation in {"", "Warn"} else []
+
     async def _create(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
         obj = require_object(await read_body(request), target)
         self._check_grant(user, target, obj, None, request)
-        warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
+        warnings = self._check_fields(target.kind, obj, options.validation)
         created = self._store.create(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
         return _answer(created, 201, warnings)
 
@@ -270,7 +292,7 @@ class _Api:
         obj = require_object(await read_body(request), target)
         before = self._store.find(target.kind, target.namespace, target.name)
         self._check_grant(user, target, obj, before, request)
-        warnings = check_sent(target.kind.group, target.kind.kind, obj, options.validation)
+        warnings = self._check_fields(target.kind, obj, options.validation)
         stored = self._store.update(target.kind, obj, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)
 
@@ -293,7 +315,7 @@ class _Api:
         old = self._store.get(kind, target.namespace, target.name)
         new = patch_object(old, body, form, kind)
         self._check_grant(user, target, new, old, request)
-        warnings = check_sent(kind.group, kind.kind, new, options.validation)
+        warnings = self._check_fields(kind, new, options.validation)
         stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)
 
@@ -328,7 +350,7 @@ def _parts(request: HTTPConnection) -> list[str]:
 
 def _selector(request: Request, target: Target) -> Callable[[JsonObject], bool]:
     by_label = label_test(request.query_params.get("labelSelector", ""))
-    by_field = field_test(request.query_params.get("fieldSelector", ""))
+    by_field = field_test(request.query_params.get("fieldSelector", ""), FIELD_LABELS.get(target.kind.kind, ()))
     if target.name:
         return lambda obj: obj["metadata"]["name"] == target.name
     return lambda obj: by_label(labels(obj)) and by_field(obj)
@@ -344,13 +366,25 @@ def _verb(request: Request, target: Target) -> str:
     return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[request.method]
 
 
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
 async def _delete_options(request: Request) -> JsonObject:
     body = await read_body(request)
     asked: JsonObject = body if isinstance(body, dict) else {}
     query = request.query_params
+    check_dry_run(asked.get("dryRun") or query.getlist("dryRun"), "DeleteOptions")
     grace = asked.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     policy = asked.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
+    if policy not in _POLICIES:
+        known = ", ".join(f'"{one}"' for one in (*_POLICIES, "nil"))
+        text = f'propagationPolicy: Unsupported value: "{policy}": supported values: {known}'
+        raise problems.invalid("DeleteOptions", "", text, "meta.k8s.io")
+    if asked.get("propagationPolicy") and asked.get("orphanDependents") is not None:
+        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        raise problems.invalid("DeleteOptions", "", f"propagationPolicy: {text}", "meta.k8s.io")
     return {
+        "preconditions": asked.get("preconditions") or {},
         "grace_s": None if grace is None else int(grace),
         "orphan": policy == "Orphan" or asked.get("orphanDependents") is True,
         "dry_run": "All" in (asked.get("dryRun") or query.getlist("dryRun")),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.objects import name_of, namespace_of
-from gpukube_sandbox.kube.store.problems import ApiProblem, bad_request
+from gpukube_sandbox.kube.store.problems import ApiProblem, bad_request, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +62,17 @@ def read_page(store: Store, target: Target, query: Mapping[str, str], selects: C
         if change.old is not None and target.namespace in {"", key[0]}:
             held[key] = change.old
     found = [obj for key, obj in sorted(held.items()) if key > start and selects(obj)]
-    limit = int(query.get("limit") or 0)
+    asked = query.get("limit") or "0"
+    if not asked.removeprefix("-").isdigit():
+        raise bad_request(f'strconv.ParseInt: parsing "{asked}": invalid syntax')
+    limit = max(int(asked), 0)
+    since = query.get("resourceVersion") or ""
+    if since and not since.isdigit():
+        text = f'Invalid value: "{since}": strconv.ParseUint: parsing "{since}": invalid syntax'
+        raise bad_request(f"invalid resource version: resourceVersion: {text}")
+    if query.get("resourceVersionMatch") and not since:
+        text = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise invalid("ListOptions", "", text, "meta.k8s.io")
     if not limit or len(found) <= limit:
         return Page(found, version)
     chunk = found[:limit]

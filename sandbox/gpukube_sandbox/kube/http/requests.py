@@ -15,7 +15,7 @@ from gpukube_sandbox.kube.http import protobuf
 from gpukube_sandbox.kube.store import problems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -78,12 +78,55 @@ def read_options(request: Request) -> Options:
     """Read dryRun, fieldManager, fieldValidation and force; the manager falls back on the client's name."""
     query = request.query_params
     agent = request.headers.get("user-agent", "unknown").split("/", 1)[0]
+    _check_options(request)
     return Options(
         dry_run="All" in query.getlist("dryRun"),
         manager=query.get("fieldManager") or agent,
         validation=query.get("fieldValidation", ""),
         force=query.get("force") == "true",
     )
+
+
+_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+APPLY = "application/apply-patch+yaml"
+
+
+def _check_options(request: Request) -> None:
+    """Refuse options of a write that are none.
+
+    Raises:
+        ApiProblem: 422.
+
+    Source: k8s.io/apimachinery pkg/apis/meta/v1/validation (ValidateCreateOptions, ValidatePatchOptions).
+    """
+    query, kind = request.query_params, _OPTIONS.get(request.method, "DeleteOptions")
+    check_dry_run(query.getlist("dryRun"), kind)
+    validation = query.get("fieldValidation", "")
+    if validation not in _VALIDATIONS:
+        known = ", ".join(f'"{one}"' for one in _VALIDATIONS)
+        text = f'fieldValidation: Unsupported value: "{validation}": supported values: {known}'
+        raise problems.invalid(kind, "", text, "meta.k8s.io")
+    if request.method == "PATCH":
+        applies = request.headers.get("content-type", "").split(";")[0] == APPLY
+        if applies and not query.get("fieldManager"):
+            text = "fieldManager: Required value: is required for apply patch"
+            raise problems.invalid(kind, "", text, "meta.k8s.io")
+        if not applies and "force" in query:
+            raise problems.invalid(
+                kind, "", "force: Forbidden: may not be specified for non-apply patch", "meta.k8s.io"
+            )
+
+
+def check_dry_run(asked: Sequence[str], kind: str) -> None:
+    """Refuse a dry run of another kind than All.
+
+    Raises:
+        ApiProblem: 422.
+    """
+    if any(one != "All" for one in asked):
+        text = f'dryRun: Unsupported value: {json.dumps(list(asked))}: supported values: "All"'
+        raise problems.invalid(kind, "", text, "meta.k8s.io")
 
 
 async def read_body(request: Request) -> Any:  # noqa: ANN401 -- any JSON value: an object, or a list for a JSON patch
@@ -98,6 +141,8 @@ async def read_body(request: Request) -> Any:  # noqa: ANN401 -- any JSON value:
         return {}
     if content_type == protobuf.CONTENT_TYPE:
         return protobuf.decode(body)
+    if content_type.startswith("text/"):
+        raise problems.unsupported_body(content_type)
     try:
         return json.loads(body)
     except ValueError as problem:

@@ -70,6 +70,12 @@ def no_such_path() -> ApiProblem:
     return ApiProblem(404, "NotFound", "the server could not find the requested resource")
 
 
+def not_allowed() -> ApiProblem:
+    """405: such a thing cannot be done there."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiProblem(405, "MethodNotAllowed", message, {})
+
+
 def already_exists(plural: str, name: str, group: str = "") -> ApiProblem:
     """409: the name is taken."""
     details: JsonObject = {"name": name, "kind": plural} | ({"group": group} if group else {})
@@ -95,6 +101,19 @@ def another_pod(name: str, sent: str, found: str) -> ApiProblem:
         f"in record ({found}). The object might have been deleted and then recreated"
     )
     return ApiProblem(409, "Conflict", message, {"name": name, "kind": "Pod"})
+
+
+def another(kind: str, name: str, key: str, sent: str, found: str) -> ApiProblem:
+    """409: the object is not the one that a delete is meant for.
+
+    Source: k8s.io/apiserver pkg/storage/interfaces.go, Preconditions.Check.
+    """
+    word, since = ("UID", "deleted and then recreated") if key == "uid" else ("ResourceVersion", "modified")
+    message = (
+        f'Operation cannot be fulfilled on {kind} "{name}": the {word} in the precondition ({sent}) does not match the '
+        f"{word} in record ({found}). The object might have been {since}"
+    )
+    return ApiProblem(409, "Conflict", message, {"name": name, "kind": kind})
 
 
 def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:

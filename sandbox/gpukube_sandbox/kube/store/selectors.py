@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.kube.store.problems import bad_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _TERM = re.compile(
     r"\s*(?:(?P<no>!)\s*(?P<absent>[\w./-]+)"
-    r"|(?P<key>[\w./-]+)\s*(?:(?P<sets>in|notin)\s*\((?P<values>[^)]*)\)|(?P<op>==|=|!=)\s*(?P<value>[\w.-]*))?)\s*(?:,|$)"
+    r"|(?P<key>[\w./-]+)\s*(?:(?P<sets>in|notin)\s*\((?P<values>[^)]*)\)|(?P<op>==|=|!=|>|<)\s*(?P<value>[\w.-]*))?)\s*(?:,|$)"
 )
 
 
@@ -36,11 +36,15 @@ def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
         if not found or found.end() == at:
             raise bad_request(f"unable to parse requirement: {text!r}")
         at = found.end()
+        if (found["key"] or found["absent"]).count("/") > 1:
+            raise bad_request(f"unable to parse requirement: {found['key'] or found['absent']!r} is no label key")
         if found["no"]:
             tests.append(("DoesNotExist", found["absent"], frozenset()))
         elif found["sets"]:
             values = frozenset(value.strip() for value in found["values"].split(","))
             tests.append(("In" if found["sets"] == "in" else "NotIn", found["key"], values))
+        elif found["op"] in {">", "<"}:
+            tests.append(("Gt" if found["op"] == ">" else "Lt", found["key"], frozenset({found["value"]})))
         elif found["op"]:
             tests.append(("NotIn" if found["op"] == "!=" else "In", found["key"], frozenset({found["value"]})))
         else:
@@ -89,8 +93,36 @@ def matches_selector(labels: Mapping[str, str], selector: JsonObject | None) -> 
     )
 
 
-def field_test(text: str) -> Callable[[JsonObject], bool]:
-    """Read a fieldSelector of a query; any path of the object may be named, an absent value is "".
+FIELD_LABELS: Mapping[str, tuple[str, ...]] = {
+    "Event": (
+        "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid", "type",
+        "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
+        "reportingComponent", "source",
+    ),
+    "Job": ("status.successful",),
+    "Namespace": ("status.phase",),
+    "Node": ("spec.unschedulable",),
+    "Pod": (
+        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+        "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+    ),
+    "ReplicaSet": ("status.replicas",),
+    "ReplicationController": ("status.replicas",),
+    "Secret": ("type",),
+}  # fmt: skip
+"""Type -> what its lists can be narrowed by, besides name and namespace.
+
+Source: kubernetes pkg/apis/core/v1/conversion.go, pkg/apis/{apps,batch}/v1/conversion.go.
+"""
+_OF_ALL = ("metadata.name", "metadata.namespace")
+
+
+def field_test(text: str, known: Sequence[str] | None = None) -> Callable[[JsonObject], bool]:
+    """Read a fieldSelector of a query; an absent value is "".
+
+    Args:
+        text: As sent.
+        known: Paths that may be named besides those of all objects; None: any.
 
     Raises:
         ApiProblem: 400 when it cannot be read.
@@ -100,6 +132,8 @@ def field_test(text: str) -> Callable[[JsonObject], bool]:
         path, operator, value = re.split(r"(==|!=|=)", term, maxsplit=1) if "=" in term else (term, "", "")
         if not operator:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        if known is not None and path not in known and path not in _OF_ALL:
+            raise bad_request(f"field label not supported: {path}")
         tests.append((path.split("."), operator != "!=", value))
     return lambda obj: all((_field(obj, path) == value) is equal for path, equal, value in tests)
 

@@ -22,10 +22,11 @@ from gpukube_sandbox.kube.store.apply import Write
 from gpukube_sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube_sandbox.kube.store.objects import copied, meta, name_of, namespace_of, owner_uids
 from gpukube_sandbox.kube.store.structure import structure_of, tidied
+from gpukube_sandbox.kube.store.validation.custom import schema_of, shape
 from gpukube_sandbox.kube.store.validation.judge import judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -182,13 +183,14 @@ class Store:
         if kind.kind != "Pod" and "status" in kind.subresources and not kind.custom:
             new.pop("status", None)
         defaults.fill_defaults(kind, new)
+        definition = self._shaped(kind, new)
         defaults.check_values(kind, new)
         defaults.count_template(kind, None, new)
         if kind.kind == "Pod":
             admit_pod(self, new)
             if self.tolerates_extended_resources:
                 defaults.tolerate_extended_resources(new)
-        judge(kind, new)
+        judge(kind, new, definition=definition)
         if write:
             apply.record_update(None, new, write)
         defaults.give_address(kind, new)
@@ -265,9 +267,10 @@ class Store:
         if kind.kind == "Pod" and self.tolerates_extended_resources:
             defaults.tolerate_extended_resources(new)
         defaults.give_address(kind, new)
+        definition = self._shaped(kind, new)
         defaults.check_values(kind, new)
         defaults.check_change(kind, old, new)
-        judge(kind, new, old)
+        judge(kind, new, old, definition)
         defaults.count_template(kind, old, new)
         if "generation" in old["metadata"] and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1
@@ -306,6 +309,13 @@ class Store:
         definitions = kinds.CORE["customresourcedefinitions"]
         return self.find(definitions, "", f"{kind.plural}.{kind.group}") if kind.custom else None
 
+    def _shaped(self, kind: Kind, new: JsonObject) -> JsonObject | None:
+        """Prune a custom resource and fill in its defaults; gives the definition."""
+        definition = self.definition_of(kind)
+        if definition is not None:
+            shape(new, schema_of(definition, kind.version))
+        return definition
+
     def _put(self, kind: Kind, old: JsonObject, new: JsonObject, *, dry_run: bool) -> JsonObject:
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if new == old:
@@ -326,6 +336,7 @@ class Store:
         grace_s: int | None = None,
         orphan: bool = False,
         dry_run: bool = False,
+        preconditions: Mapping[str, str] | None = None,
     ) -> JsonObject:
         """Delete an object and, unless `orphan`, what it owned.
 
@@ -339,6 +350,9 @@ class Store:
         if kind.kind == "Namespace" and name in _IMMORTAL:
             message = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
             raise problems.ApiProblem(403, "Forbidden", message, {"name": name, "kind": "namespaces"})
+        for key, wanted in (preconditions or {}).items():
+            if wanted and wanted != old["metadata"].get(key):
+                raise problems.another(kind.kind, name, key, wanted, str(old["metadata"].get(key)))
         if dry_run:
             return old
         grace = self._grace(kind, old, grace_s)

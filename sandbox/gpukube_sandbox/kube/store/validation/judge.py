@@ -10,9 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.problems import ApiProblem
+from gpukube_sandbox.kube.store.validation.custom import check_custom, check_definition
 from gpukube_sandbox.kube.store.validation.metadata import check_metadata
+from gpukube_sandbox.kube.store.validation.nodes import check_node
 from gpukube_sandbox.kube.store.validation.pods import check_pod
+from gpukube_sandbox.kube.store.validation.policy import (
+    check_budget,
+    check_limit_range,
+    check_priority_class,
+    check_quota,
+    check_runtime_class,
+)
 from gpukube_sandbox.kube.store.validation.updates import check_pod_update
+from gpukube_sandbox.kube.store.validation.workloads import (
+    check_cron_job,
+    check_daemon_set,
+    check_deployment,
+    check_job,
+    check_replica_set,
+    check_stateful_set,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,19 +41,41 @@ if TYPE_CHECKING:
     Rule = Callable[[JsonObject, JsonObject | None], Iterator[Cause]]
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
+    "CronJob": (check_cron_job,),
+    "CustomResourceDefinition": (check_definition,),
+    "DaemonSet": (check_daemon_set,),
+    "Deployment": (check_deployment,),
+    "Job": (check_job,),
+    "LimitRange": (check_limit_range,),
+    "Node": (check_node,),
     "Pod": (check_pod, check_pod_update),
+    "PodDisruptionBudget": (check_budget,),
+    "PriorityClass": (check_priority_class,),
+    "ReplicaSet": (check_replica_set,),
+    "ResourceQuota": (check_quota,),
+    "RuntimeClass": (check_runtime_class,),
+    "StatefulSet": (check_stateful_set,),
 }
 """Built-in type -> its rules."""
 
 
-def judge(kind: Kind, new: JsonObject, old: JsonObject | None = None) -> None:
+def judge(kind: Kind, new: JsonObject, old: JsonObject | None = None, definition: JsonObject | None = None) -> None:
     """Refuse an object whose values the API server does not take.
+
+    Args:
+        kind: Its type.
+        new: The object.
+        old: What it replaces, if anything.
+        definition: Of a custom type.
 
     Raises:
         ApiProblem: 422, with all causes.
     """
     rules = () if kind.custom else RULES.get(kind.kind, ())
-    causes = list(dict.fromkeys(cause for rule in (check_metadata, *rules) for cause in rule(new, old)))
+    found = [cause for rule in (check_metadata, *rules) for cause in rule(new, old)]
+    if definition is not None:
+        found += check_custom(new, definition, kind.version)
+    causes = list(dict.fromkeys(found))
     if not causes:
         return
     told = [f"{cause.field}: {cause.text}" for cause in causes]

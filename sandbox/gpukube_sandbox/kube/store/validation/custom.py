@@ -1,0 +1,230 @@
+"""Custom resources, by the schema of their own definition: pruned, filled with its defaults, and judged.
+
+Lives here: that, and what a definition itself must be. Must not live here: rules of built-in types. Rules in CEL
+(`x-kubernetes-validations`) are not evaluated.
+
+Source: kubernetes apiextensions-apiserver pkg/apiserver/schema (pruning, defaulting, listtype) and
+pkg/apiserver/validation; docs: tasks/extend-kubernetes/custom-resources/custom-resource-definitions.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from gpukube_sandbox.kube.store.validation.fields import (
+    Cause,
+    duplicate,
+    invalid,
+    required,
+    shown,
+    unsupported,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+    from jsonschema import Draft4Validator
+    from jsonschema.exceptions import ValidationError
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
+_KEPT = 100
+_compiled: dict[tuple[str, str, str], Draft4Validator] = {}
+"""By the definition's uid and version, and the version of the type: compiling one of a megabyte takes a moment."""
+
+
+def schema_of(definition: JsonObject, version: str) -> JsonObject:
+    """Give the schema of a version; {} where the definition has none."""
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    found: JsonObject = next((one for one in versions if one.get("name") == version), {})
+    schema: JsonObject = (found.get("schema") or {}).get("openAPIV3Schema") or {}
+    return schema
+
+
+def unknown_fields(obj: Any, schema: JsonObject, path: str = "") -> Iterator[str]:  # noqa: ANN401 - any JSON value
+    """Name the fields that the schema has not, as they are pruned."""
+    if isinstance(obj, dict):
+        known = schema.get("properties") or {}
+        rest = schema.get("additionalProperties")
+        open_ended = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or not schema
+        for key, value in obj.items():
+            place = f"{path}.{key}" if path else key
+            if key in known:
+                yield from unknown_fields(value, known[key], place)
+            elif isinstance(rest, dict):
+                yield from unknown_fields(value, rest, place)
+            elif not (open_ended or rest is True or (not path and key in _ALWAYS) or _is_embedded(schema, key)):
+                yield place
+    elif isinstance(obj, list):
+        items = schema.get("items")
+        for at, value in enumerate(obj):
+            if isinstance(items, dict):
+                yield from unknown_fields(value, items, f"{path}[{at}]")
+
+
+def _is_embedded(schema: JsonObject, key: str) -> bool:
+    return bool(schema.get("x-kubernetes-embedded-resource")) and key in _ALWAYS
+
+
+def shape(obj: JsonObject, schema: JsonObject) -> None:
+    """Take away what the schema has not, and fill in its defaults, in place."""
+    if schema:
+        _shape(obj, schema, top=True)
+
+
+def _shape(value: Any, schema: JsonObject, *, top: bool = False) -> None:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+        free = schema.get("x-kubernetes-preserve-unknown-fields") or rest is True or not schema
+        for key in list(value):
+            if key in known:
+                if value[key] is None and not known[key].get("nullable") and "default" in known[key]:
+                    del value[key]
+                else:
+                    _shape(value[key], known[key])
+            elif isinstance(rest, dict):
+                _shape(value[key], rest)
+            elif not (free or (top and key in _ALWAYS) or _is_embedded(schema, key)):
+                del value[key]
+        for key, below in known.items():
+            if key not in value and "default" in below:
+                value[key] = deepcopy(below["default"])
+                _shape(value[key], below)
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for item in value:
+            _shape(item, schema["items"])
+
+
+def check_custom(obj: JsonObject, definition: JsonObject, version: str) -> Iterator[Cause]:
+    """Refuse a custom resource that its schema refuses."""
+    schema = schema_of(definition, version)
+    if not schema:
+        return
+    meta = definition.get("metadata") or {}
+    key = (str(meta.get("uid")), str(meta.get("resourceVersion")), version)
+    if key not in _compiled:
+        while len(_compiled) >= _KEPT:
+            del _compiled[next(iter(_compiled))]
+        _compiled[key] = _library().Draft4Validator(_plain(schema, top=True))
+    for error in _compiled[key].iter_errors(obj):
+        yield from _causes(error)
+    yield from _lists(obj, schema, "")
+
+
+def _library() -> ModuleType:
+    """Load jsonschema: 50 ms, for clusters with custom resources alone, and when their definition comes."""
+    import jsonschema  # noqa: PLC0415
+
+    return jsonschema
+
+
+def _plain(schema: JsonObject, *, top: bool = False) -> JsonObject:
+    """Write a structural schema as one of JSON Schema: what Kubernetes adds to it is unfolded."""
+    made = {key: value for key, value in schema.items() if key not in {"default", "format"}}
+    if top:  # the API server's own
+        made.pop("additionalProperties", None)
+    for key in ("properties", "patternProperties"):
+        if key in made:
+            made[key] = {name: _plain(below) for name, below in made[key].items()}
+    for key in ("items", "additionalProperties", "not"):
+        if isinstance(made.get(key), dict):
+            made[key] = _plain(made[key])
+    for key in ("allOf", "anyOf", "oneOf"):
+        if key in made:
+            made[key] = [_plain(below) for below in made[key]]
+    if schema.get("x-kubernetes-int-or-string"):
+        made.pop("anyOf", None)
+        made["type"] = ["integer", "string"]
+    if schema.get("nullable") and "type" in made:
+        kinds = made["type"] if isinstance(made["type"], list) else [made["type"]]
+        made["type"] = [*kinds, "null"]
+        if "enum" in made:
+            made["enum"] = [*made["enum"], None]
+    return made
+
+
+def _path(error: ValidationError) -> str:
+    path = ""
+    for step in error.absolute_path:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    return path
+
+
+def _type_of(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Name a type as Go's JSON has it."""
+    names = {bool: "boolean", int: "integer", float: "float64", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _causes(error: ValidationError) -> Iterator[Cause]:
+    path = _path(error)
+    value: Any = error.instance
+    limit: Any = error.validator_value
+    match error.validator:
+        case "required":
+            name = str(error.message).partition("'")[2].partition("'")[0]
+            yield required(f"{path}.{name}" if path else name)
+        case "type":
+            wanted = ",".join(one for one in limit if one != "null") if isinstance(limit, list) else limit
+            text = f'{path} in body must be of type {wanted}: "{_type_of(value)}"'
+            yield invalid(path, _type_of(value), text)
+        case "enum":
+            yield unsupported(path, value, [str(one) for one in limit if one is not None])
+        case "minimum":
+            yield invalid(path, value, f"{path} in body should be greater than or equal to {limit}")
+        case "maximum":
+            yield invalid(path, value, f"{path} in body should be less than or equal to {limit}")
+        case "pattern":
+            yield invalid(path, value, f"{path} in body should match '{limit}'")
+        case "maxLength":
+            yield Cause("FieldValueTooLong", path, f"Too long: may not be more than {limit} bytes")
+        case "minLength":
+            yield invalid(path, value, f"{path} in body should be at least {limit} chars long")
+        case "maxItems":
+            yield Cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {limit} items")
+        case "anyOf" | "oneOf" | "allOf" | "not":
+            yield Cause("FieldValueInvalid", path, f'Invalid value: "": "{path}" must validate the schema')
+        case _:
+            yield invalid(path, value, f"{path} in body: {error.message}")
+
+
+def _lists(value: Any, schema: JsonObject, path: str) -> Iterator[Cause]:  # noqa: ANN401 - any JSON value
+    """Refuse what is twice in a list that is a set or a map."""
+    if isinstance(value, dict):
+        known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key, below in value.items():
+            under = known.get(key, rest)
+            if isinstance(under, dict):
+                yield from _lists(below, under, f"{path}.{key}" if path else key)
+        return
+    if not isinstance(value, list) or not isinstance(schema.get("items"), dict):
+        return
+    form, keys, seen = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or (), set()
+    for at, item in enumerate(value):
+        place = f"{path}[{at}]"
+        if form in {"set", "map"}:
+            mine = {key: item.get(key) for key in keys} if form == "map" and isinstance(item, dict) else item
+            if shown(mine) in seen:
+                yield duplicate(place, mine)
+            seen.add(shown(mine))
+        yield from _lists(item, schema["items"], place)
+
+
+def check_definition(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
+    """Refuse a definition of another name than its type's, or without a schema."""
+    del old
+    _library()
+    spec = new.get("spec") or {}
+    name = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    if (new.get("metadata") or {}).get("name") != name:
+        text = 'must be spec.names.plural+"."+spec.group'
+        yield invalid("metadata.name", (new.get("metadata") or {}).get("name"), text)
+    versions = spec.get("versions") or ()
+    for at, version in enumerate(versions):
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            yield required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        yield invalid("spec.versions", list(versions), "must have exactly one version marked as storage version")
