@@ -53,7 +53,7 @@ class Fault:
         action: Key of `KINDS`.
         service: One of `SERVICES`; of an operation the cloud's.
         method: HTTP method, "" for any.
-        path: Regular expression searched in path and query.
+        path: Regular expression searched in the path, and in path and query.
         nth: First match that it strikes, counted from 1.
         times: How many matches it strikes; 0 for all from then on.
         status: Answer of action "status".
@@ -131,7 +131,7 @@ _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "message": str, "body": dict, "headers": dict, "seconds": (int, float), "cluster": str, "pool": str, "kind": str,
     "after_nodes": int,
 }  # fmt: skip
-_LEAST: Final = {"nth": 1, "times": 0, "status": 200, "seconds": 0, "after_nodes": 0}
+_LEAST: Final = {"nth": 1, "times": 0, "status": 400, "seconds": 0, "after_nodes": 0}
 _MOST_STATUS: Final = 599
 _ALWAYS: Final = ("action", "service", "nth", "times")
 _WIRE_NAMES: Final = {"after_nodes": "afterNodes"}
@@ -208,14 +208,21 @@ class FaultBook:
         self.faults.clear()
 
     def for_request(self, service: str, method: str, target: str) -> list[Fault]:
-        """The faults that strike a request: every delay, then one other; every matching fault counts it."""
+        """The faults that strike a request: every delay, then one other; every matching fault counts it.
+
+        Args:
+            service: One of `SERVICES`.
+            method: HTTP method.
+            target: Path and query. Patterns are searched in it and in the path alone, so that `$` may end either.
+        """
+        path = target.partition("?")[0]
         matching = [
             fault
             for fault in self.faults
             if fault.action not in _OF_POOLS
             and fault.service in {"any", service}
             and fault.method in {"", method}
-            and re.search(fault.path, target)
+            and (re.search(fault.path, target) or re.search(fault.path, path))
         ]
         struck = [fault for fault in matching if fault.strikes()]
         delays = [fault for fault in struck if fault.action == "delay"]

@@ -5,6 +5,8 @@ Lives here: finding the cluster of a request, and Entra tokens. Must not live he
 
 from __future__ import annotations
 
+import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -13,15 +15,42 @@ from starlette.responses import JSONResponse
 from gpukube_sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
 from gpukube_sandbox.aks.identity import is_issued_for
 from gpukube_sandbox.eks.wire.identity import is_bearer_for
+from gpukube_sandbox.kube.store.problems import ApiProblem
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from gpukube_sandbox.aks.clusters import Cluster
     from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.faults import Fault
     from gpukube_sandbox.world import World
 
 _PREFIX_PARTS = 4  # clusters, subscription, group, name
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Expired",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+"""HTTP status -> reason of the Status (k8s.io/apimachinery pkg/api/errors)."""
+
+
+def worded_fault(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str], bytes]:
+    """Word a fault of action "status" as a Kubernetes API does: its code, if it has one, is the Status's reason."""
+    del scope, body
+    internal = "InternalError" if fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR else ""
+    reason = fault.code or _REASONS.get(fault.status, internal)
+    problem = ApiProblem(fault.status, reason, fault.message or f"Injected fault: {fault.status}.")
+    content = fault.body if fault.body is not None else problem.as_status()
+    return {"content-type": "application/json"}, json.dumps(content).encode()
 
 
 class KubeGateway:

@@ -32,6 +32,7 @@ from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.eks.permissions import AwsPermissions
 from gpukube_sandbox.eks.wire.routes import AwsApp, worded_fault
 from gpukube_sandbox.gateway import KubeGateway
+from gpukube_sandbox.gateway import worded_fault as worded_kube
 from gpukube_sandbox.gke import permissions as of_google
 from gpukube_sandbox.gke.wire.worded import as_google
 from gpukube_sandbox.guard import refuse_non_loopback
@@ -100,7 +101,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     own = control_routes(world, info.control_token, stopping.set, partial(save_clusters, state_dir))
     plain = _front(world, own, charts)
     secure = _front(world, [], charts)
-    gateway = Watched(KubeGateway(world), "kube", world.log, world.faults)
+    gateway = Watched(KubeGateway(world), "kube", world.log, world.faults, worded_kube)
     needs = AwsPermissions(world.eks)
     gate = Gate(world.permits, needs.needs, needs.answer)
     amazon = Watched(AwsApp(world.eks), "aws", world.log, world.faults, worded_fault, gate=gate)

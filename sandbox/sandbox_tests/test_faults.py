@@ -22,6 +22,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "nth below one": ({"action": "hang", "nth": 0}, "nth is 0; it must be 1 or more"),
     "times below none": ({"action": "hang", "times": -1}, "times is -1"),
     "no HTTP status": ({"action": "status", "status": 600}, "status is 600; it must be 599 or less"),
+    "a status that is no failure": ({"action": "status", "status": 200}, "status is 200; it must be 400 or more"),
     "machines below none": ({"action": "quota", "afterNodes": -1}, "afterNodes is -1"),
     "no delay": ({"action": "delay"}, "needs seconds"),
     "no pattern": ({"action": "operation", "pool": "("}, "pool is no regular expression"),
@@ -54,6 +55,14 @@ def test_requests_when_nth_and_times_are_given_then_only_those_are_struck() -> N
     book.clear()
     book.add(parse_fault({"action": "hang", "times": 0}))
     assert all(book.for_request("kube", "GET", "/") for _ in range(5))
+
+
+@pytest.mark.parametrize("pattern", ["/node-groups$", r"/node-groups\?maxResults=1$", "^/clusters/a/node-groups"])
+def test_requests_when_the_pattern_ends_with_the_path_or_the_query_then_struck(pattern: str) -> None:
+    book = FaultBook()
+    book.add(parse_fault({"action": "hang", "path": pattern}))
+    assert book.for_request("aws", "GET", "/clusters/a/node-groups/x?maxResults=1&all=") == []
+    assert book.for_request("aws", "GET", "/clusters/a/node-groups?maxResults=1") == book.faults
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -83,6 +83,26 @@ def test_drop_when_over_tls_on_the_kubernetes_port_then_cut_too(arm: Arm) -> Non
         with pytest.raises(httpx.TransportError):
             client.get(address)
         assert client.get(address).status_code in {200, 401}
+
+
+KUBE: dict[str, tuple[dict[str, Any], int, str]] = {
+    "broken": ({"status": 500}, 500, "InternalError"),
+    "throttles": ({"status": 429}, 429, "TooManyRequests"),
+    "forbids": ({"status": 403}, 403, "Forbidden"),
+    "by its own reason": ({"status": 409, "code": "AlreadyExists"}, 409, "AlreadyExists"),
+}
+
+
+def test_status_when_injected_into_the_kubernetes_api_then_a_status_object(arm: Arm) -> None:
+    told = {}
+    with httpx.Client(verify=trusting(arm.info), trust_env=False, timeout=PATIENCE_S) as client:
+        for case, (fault, _, _) in KUBE.items():
+            daemon.add_fault(arm.info, "status", service="kube", **fault)
+            answer = client.get(f"{arm.info.kube_url}/clusters/{SUBSCRIPTION}/{GROUP}/{NAME}/api/v1/nodes")
+            status = answer.json()
+            told[case] = (fault, answer.status_code, status["reason"])
+            assert (status["kind"], status["status"], status["code"]) == ("Status", "Failure", answer.status_code)
+    assert told == KUBE
 
 
 def test_drop_after_when_the_answer_is_a_stream_then_cut_as_well(arm: Arm) -> None:

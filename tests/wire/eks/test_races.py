@@ -268,6 +268,7 @@ def test_update_when_a_call_is_disturbed_converges(  # noqa: PLR0913, PLR0917 - 
         if changes:
             assert follow(cloud, cloud.send(changes[0])).done
 
+    assert [fault["struck"] for fault in daemon.list_faults(sandbox)] == [1]
     assert diff_fields(desired.fields, find(cloud).fields) == ()
     assert versions(aws) == 2
 

@@ -46,7 +46,6 @@ PROVIDER = EksProvider()
 T4 = "g4dn.xlarge"
 SLICED = Sharing(None, Slicing("time-slicing", 4, fail_requests_greater_than_one=True))
 CUT = Sharing(MigCut("1g.5gb", "single"))
-GROUPS = {"service": "aws", "method": "POST", "path": "/clusters/train/node-groups$"}
 
 
 def find(cloud: EksCloud, name: str = "a100mig") -> Observed:
@@ -341,11 +340,11 @@ def test_create_when_a_call_is_disturbed_the_sdk_tries_again(
 ) -> None:
     desired = wanted(cloud, eks_target(T4))
     status = {"status": 503} if action == "status" else {}
-    fault = daemon.add_fault(sandbox, action, service="aws", method="POST", path=path, **status)
+    daemon.add_fault(sandbox, action, service="aws", method="POST", path=path, **status)
 
     assert follow(cloud, cloud.send(desired.create)).done
 
-    assert fault
+    assert [fault["struck"] for fault in daemon.list_faults(sandbox)] == [1]
     posts = [entry for entry in daemon.requests_since(sandbox) if entry["method"] == "POST"]
     assert len(posts) > 2
     assert diff_fields(desired.fields, find(cloud).fields) == ()

@@ -273,8 +273,12 @@ def worded_fault(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str
     code = fault.code or _FAULT_CODES.get(fault.status, "ServerException")
     message = fault.message or f"Injected fault: {HTTPStatus(fault.status).phrase}."
     if service in _QUERY:
-        throttled = "RequestLimitExceeded" if service == "ec2" else "Throttling"
-        code = fault.code or (throttled if fault.status == HTTPStatus.TOO_MANY_REQUESTS else "InternalError")
+        is_ec2 = service == "ec2"
+        codes = {
+            HTTPStatus.FORBIDDEN: "UnauthorizedOperation" if is_ec2 else "AccessDenied",
+            HTTPStatus.TOO_MANY_REQUESTS: "RequestLimitExceeded" if is_ec2 else "Throttling",
+        }
+        code = fault.code or codes.get(HTTPStatus(fault.status), "InternalError")
         content = xml_error(service, code, message, fault.status, identity)
         return {"content-type": "text/xml", "x-amzn-requestid": identity}, content
     headers = {"content-type": _REST, "x-amzn-requestid": identity, "x-amzn-ErrorType": code}
