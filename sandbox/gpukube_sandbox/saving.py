@@ -9,37 +9,20 @@ kept. What runs in a cluster by itself (controllers, kubelets) starts anew and g
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.http.app import make_app
+from gpukube_sandbox.world import SavedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube_sandbox.kube.cluster import KubeCluster
-    from gpukube_sandbox.traffic import LoggedRequest
     from gpukube_sandbox.world import World
 
 _SHARED = ("clock", "plan", "lag", "faults")
 """Fields of a service that belong to the sandbox, not to what is in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedWorld:
-    """One kept world.
-
-    Attributes:
-        now: Its time.
-        services: Name of a service -> its fields.
-        requests: Log of requests.
-        origin: What was done through the control API to get there.
-    """
-
-    now: float
-    services: dict[str, dict[str, object]]
-    requests: list[LoggedRequest]
-    origin: list[str]
 
 
 def save_world(world: World) -> SavedWorld | None:

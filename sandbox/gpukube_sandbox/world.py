@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.gke.clusters import Cluster as GkeCluster
     from gpukube_sandbox.gke.making import GkeRequest
-    from gpukube_sandbox.saving import SavedWorld
     from gpukube_sandbox.throttle import Buckets
+    from gpukube_sandbox.traffic import LoggedRequest
 
 SYSTEM_POOL = "nodepool1"
 _SYSTEM_SIZE = "Standard_D4s_v5"
@@ -60,6 +60,23 @@ class ClusterRequest:
     location: str = "eastus"
     kubernetes_version: str = "1.34.2"
     options: ClusterOptions = field(default_factory=ClusterOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedWorld:
+    """One kept world.
+
+    Attributes:
+        now: Its time.
+        services: Name of a service -> its fields.
+        requests: Log of requests.
+        origin: What was done through the control API to get there.
+    """
+
+    now: float
+    services: dict[str, dict[str, object]]
+    requests: list[LoggedRequest]
+    origin: list[str]
 
 
 class World:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube_sandbox.clock import ManualClock
-from gpukube_sandbox.kube.controllers.scheduling import pod_requests
+from gpukube_sandbox.kube.matching import pod_requests
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.objects import spec
 from gpukube_sandbox.kube.store.problems import ApiProblem

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.controllers.daemonsets import should_run
-from gpukube_sandbox.kube.controllers.scheduling import allocatable_of
+from gpukube_sandbox.kube.matching import allocatable_of
 from gpukube_sandbox.kube.scheduler.filters import Judge
 from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
 from gpukube_sandbox.kube.store.objects import name_of, spec, status

@@ -14,8 +14,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, cleaned, fresh_node
-from gpukube_sandbox.kube.controllers.events import Recorder
-from gpukube_sandbox.kube.controllers.scheduling import allocatable_of, is_ready, pod_requests
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import allocatable_of, is_ready, pod_requests
 from gpukube_sandbox.kube.scheduler.filters import Judge
 from gpukube_sandbox.kube.scheduler.snapshot import Snapshot, take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import place

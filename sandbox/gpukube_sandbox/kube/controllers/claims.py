@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.events import Recorder
+from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.events import Recorder
 from gpukube_sandbox.kube.controllers.replicas import is_available, make_pod, new_pod, template_hash
-from gpukube_sandbox.kube.controllers.scheduling import is_terminal, matches_node, pod_requests, untolerated
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_terminal, matches_node, pod_requests, untolerated
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
 from gpukube_sandbox.kube.store.defaults import TEMPLATE_GENERATION
 from gpukube_sandbox.kube.store.objects import (

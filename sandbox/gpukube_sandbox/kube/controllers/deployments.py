@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.kube.controllers.events import Recorder
 from gpukube_sandbox.kube.controllers.replicas import owned_by, owner_reference, template_hash
-from gpukube_sandbox.kube.controllers.scheduling import is_terminal
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.store.objects import (
     annotations_of,
     copied,

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.kube.controllers.events import Recorder
 from gpukube_sandbox.kube.controllers.replicas import make_pod, new_pod, owned_by
-from gpukube_sandbox.kube.controllers.scheduling import is_ready, is_terminal
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_ready, is_terminal
 from gpukube_sandbox.kube.store.objects import annotations_of, meta, name_of, spec, status
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import yaml
 
 from gpukube_sandbox.kube.controllers.operands import DEPLOY
-from gpukube_sandbox.kube.controllers.scheduling import is_terminal, pod_requests
+from gpukube_sandbox.kube.matching import is_terminal, pod_requests
 from gpukube_sandbox.kube.nodes import registration as nodes
 from gpukube_sandbox.kube.nodes.containers import env_of
 from gpukube_sandbox.kube.nodes.hardware import BOARDS, find_model, fits

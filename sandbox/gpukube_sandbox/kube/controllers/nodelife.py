@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.events import Recorder
-from gpukube_sandbox.kube.controllers.scheduling import toleration_of
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import toleration_of
 from gpukube_sandbox.kube.scheduler.filters import UNSCHEDULABLE
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec
 

@@ -11,8 +11,8 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.events import Recorder
-from gpukube_sandbox.kube.controllers.scheduling import is_ready, is_terminal
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_ready, is_terminal
 from gpukube_sandbox.kube.store.objects import (
     annotations_of,
     copied,

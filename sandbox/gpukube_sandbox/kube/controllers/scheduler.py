@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.clock import timestamp
 from gpukube_sandbox.kube.controllers.claims import lacks_claim, unallocated, unbound_volume
-from gpukube_sandbox.kube.controllers.events import Recorder
-from gpukube_sandbox.kube.controllers.scheduling import is_terminal
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import CLAIMS, Placing, place, priority
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, spec, status

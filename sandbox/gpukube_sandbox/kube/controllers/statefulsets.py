@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.events import Recorder
 from gpukube_sandbox.kube.controllers.replicas import is_available, make_pod, new_pod, owned_by, template_hash
-from gpukube_sandbox.kube.controllers.scheduling import is_ready, is_terminal
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_ready, is_terminal
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, spec, status
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 
 if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.containers import Role
-    from gpukube_sandbox.kube.nodes.programs import Process
+    from gpukube_sandbox.kube.nodes.processes import Process
 
 DRIVER_ROLES: frozenset[Role] = frozenset(
     {"driver-manager", "driver", "google-installer", "toolkit", "driver-validation", "toolkit-validation"}

@@ -10,14 +10,15 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.events import Recorder
-from gpukube_sandbox.kube.controllers.scheduling import is_terminal
+from gpukube_sandbox.kube.events import Recorder
+from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import config_maps
 from gpukube_sandbox.kube.nodes.devices import allocate
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 from gpukube_sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
-from gpukube_sandbox.kube.nodes.programs import NotFound, Process, config_label, start
+from gpukube_sandbox.kube.nodes.processes import Process
+from gpukube_sandbox.kube.nodes.programs import NotFound, config_label, start
 from gpukube_sandbox.kube.nodes.tales import no_runtime, no_volume, tell_of
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 

@@ -6,11 +6,10 @@ and back-off (`kubelet`), findings (`plugin`, `gfd`, `nfd`, `smi`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.nodes import nfd
-from gpukube_sandbox.kube.nodes.containers import arguments_of, env_of, mounted_config_map
+from gpukube_sandbox.kube.nodes.containers import arguments_of, env_of
 from gpukube_sandbox.kube.nodes.drivers import DRIVER_ROLES, start_driver_part
 from gpukube_sandbox.kube.nodes.gfd import feature_labels
 from gpukube_sandbox.kube.nodes.gkeplugin import advertise_gke
@@ -20,9 +19,7 @@ from gpukube_sandbox.kube.nodes.smi import PROGRAM, can_run, listing
 from gpukube_sandbox.kube.store.objects import labels, name_of, namespace_of
 
 if TYPE_CHECKING:
-    from gpukube_sandbox.kube.nodes.machines import Machine
-    from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
-    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.nodes.processes import Process
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _RETRY_S = 30.0
@@ -30,40 +27,6 @@ _RETRY_S = 30.0
 
 class NotFound(Crash):
     """The container cannot start: its program is not in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A container on a machine, with all it can see.
-
-    Attributes:
-        api: The cluster's API, for those that talk to it.
-        machine: Where it runs.
-        node: The node object as it is now.
-        pod: The pod object.
-        run: What the kubelet knows of the pod.
-        container: What the kubelet knows of the container.
-        log: Lines written so far.
-        now: Sandbox time.
-    """
-
-    api: ObjectApi
-    machine: Machine
-    node: JsonObject
-    pod: JsonObject
-    run: PodRun
-    container: ContainerRun
-    log: list[str]
-    now: float
-
-    async def file(self, path: str) -> dict[str, str]:
-        """Read the ConfigMap behind a path; empty where there is none."""
-        found = mounted_config_map(self.pod, self.container.body, path)
-        if found is None:
-            return {}
-        name, key = found
-        data: dict[str, str] = (await self.api.get("configmaps", name, namespace_of(self.pod)) or {}).get("data") or {}
-        return {key: data[key]} if key and key in data else {} if key else data
 
 
 def config_label(node: JsonObject) -> str:

@@ -14,7 +14,7 @@ from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube_sandbox.kube.controllers.events import Recorder
+    from gpukube_sandbox.kube.events import Recorder
     from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
     from gpukube_sandbox.kube.store.objects import JsonObject
 

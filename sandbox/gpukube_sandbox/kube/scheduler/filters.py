@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpukube_sandbox.kube.controllers.scheduling import matches_node, pod_requests, tolerates, untolerated
+from gpukube_sandbox.kube.matching import matches_node, pod_requests, tolerates, untolerated
 from gpukube_sandbox.kube.scheduler.topology import Affinity, Spread
 from gpukube_sandbox.kube.store.objects import spec
 

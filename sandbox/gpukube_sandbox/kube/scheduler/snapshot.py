@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.scheduling import allocatable_of, is_terminal, pod_requests
+from gpukube_sandbox.kube.matching import allocatable_of, is_terminal, pod_requests
 from gpukube_sandbox.kube.store.objects import labels, name_of, spec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from gpukube_sandbox.kube.controllers.scheduling import matches_node, untolerated
+from gpukube_sandbox.kube.matching import matches_node, untolerated
 from gpukube_sandbox.kube.store.objects import labels, meta, namespace_of, spec
 from gpukube_sandbox.kube.store.selectors import matches_selector
 

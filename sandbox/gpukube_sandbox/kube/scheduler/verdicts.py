@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.scheduling import tolerates
+from gpukube_sandbox.kube.matching import tolerates
 from gpukube_sandbox.kube.scheduler.filters import Judge, Verdict
 from gpukube_sandbox.kube.store.objects import meta, spec
 from gpukube_sandbox.kube.store.selectors import matches_term

@@ -20,8 +20,8 @@ from gpukube_sandbox.kube.store.quantities import is_native, parse_quantity, wri
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from gpukube_sandbox.kube.store.holding import Holding
     from gpukube_sandbox.kube.store.objects import JsonObject
-    from gpukube_sandbox.kube.store.store import Store
 
 CRITICAL = ("system-node-critical", "system-cluster-critical")
 """Priority classes that GKE admits outside kube-system only where a quota names them (NVIDIA/cloud-native-docs,
@@ -29,7 +29,7 @@ gpu-operator/google-gke)."""
 _COUNTED = frozenset({"pods", "count/pods"})
 
 
-def admit_pod(store: Store, pod: JsonObject) -> None:
+def admit_pod(store: Holding, pod: JsonObject) -> None:
     """Settle a pod's priority, and refuse it where it names what is not there or a quota is used up.
 
     Raises:
@@ -54,7 +54,7 @@ def _refused(pod: JsonObject, message: str) -> ApiProblem:
     return ApiProblem(403, "Forbidden", f'pods "{name}" is forbidden: {message}', {"name": name, "kind": "pods"})
 
 
-def _settle_priority(store: Store, pod: JsonObject) -> None:
+def _settle_priority(store: Holding, pod: JsonObject) -> None:
     """Take priority and preemption from the pod's class, or from the one that is everybody's default."""
     wanted = pod["spec"]
     named = wanted.get("priorityClassName")
@@ -78,7 +78,7 @@ def _settle_priority(store: Store, pod: JsonObject) -> None:
     wanted |= {"priority": priority, "preemptionPolicy": preempts}
 
 
-def _settle_runtime(store: Store, pod: JsonObject) -> None:
+def _settle_runtime(store: Holding, pod: JsonObject) -> None:
     """Take what a pod costs beside its containers, and where it may run, from its runtime class."""
     wanted, named = pod["spec"], pod["spec"].get("runtimeClassName")
     found = store.find(kinds.CORE["runtimeclasses"], "", named) if named else {}
@@ -108,7 +108,7 @@ def _amounts(resources: Mapping[str, str] | None) -> dict[str, Decimal]:
     return {name: parse_quantity(value) for name, value in (resources or {}).items()}
 
 
-def _limit_critical(store: Store, pod: JsonObject) -> None:
+def _limit_critical(store: Holding, pod: JsonObject) -> None:
     """Outside kube-system a critical pod needs a quota that names its class.
 
     Source:
@@ -170,7 +170,7 @@ def _takes(pod: JsonObject) -> dict[str, Decimal]:
     return found
 
 
-def _check_quota(store: Store, quota: JsonObject, pod: JsonObject) -> None:
+def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
     hard: dict[str, str] = spec(quota).get("hard") or {}
     there = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _concerns(quota, item)]
     used, asked = usage(there, hard), usage([pod], hard)

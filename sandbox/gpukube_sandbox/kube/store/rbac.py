@@ -18,8 +18,8 @@ from gpukube_sandbox.kube.store.objects import namespace_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpukube_sandbox.kube.store.holding import Holding
     from gpukube_sandbox.kube.store.objects import JsonObject
-    from gpukube_sandbox.kube.store.store import Store
 
 MASTERS, AUTHENTICATED, UNAUTHENTICATED = "system:masters", "system:authenticated", "system:unauthenticated"
 _ACCOUNT = "system:serviceaccount:"
@@ -60,12 +60,12 @@ class Access:
     path: str = ""
 
 
-def is_allowed(store: Store, user: User, access: Access) -> bool:
+def is_allowed(store: Holding, user: User, access: Access) -> bool:
     """Judge by the bindings of the cluster and, where the access is in a namespace, of that one."""
     return MASTERS in user.groups or any(rule_covers(rule, access) for rule in rules_of(store, user, access.namespace))
 
 
-def rules_of(store: Store, user: User, namespace: str) -> Iterator[JsonObject]:
+def rules_of(store: Holding, user: User, namespace: str) -> Iterator[JsonObject]:
     """List the rules that hold for a user, in a namespace or ("") for all."""
     if MASTERS in user.groups:
         yield {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -172,7 +172,7 @@ _BOUND = {
 }
 
 
-def seed_roles(store: Store) -> None:
+def seed_roles(store: Holding) -> None:
     """Make the roles and bindings that the API server makes when it starts."""
     marks = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     for name, rules in _ROLES.items():

@@ -1,0 +1,52 @@
+"""A container on a machine, as a program in it sees the world.
+
+Lives here: that view. Must not live here: what a program does (`programs`, `drivers`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.nodes.containers import mounted_config_map
+from gpukube_sandbox.kube.store.objects import namespace_of
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.nodes.machines import Machine
+    from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A container on a machine, with all it can see.
+
+    Attributes:
+        api: The cluster's API, for those that talk to it.
+        machine: Where it runs.
+        node: The node object as it is now.
+        pod: The pod object.
+        run: What the kubelet knows of the pod.
+        container: What the kubelet knows of the container.
+        log: Lines written so far.
+        now: Sandbox time.
+    """
+
+    api: ObjectApi
+    machine: Machine
+    node: JsonObject
+    pod: JsonObject
+    run: PodRun
+    container: ContainerRun
+    log: list[str]
+    now: float
+
+    async def file(self, path: str) -> dict[str, str]:
+        """Read the ConfigMap behind a path; empty where there is none."""
+        found = mounted_config_map(self.pod, self.container.body, path)
+        if found is None:
+            return {}
+        name, key = found
+        data: dict[str, str] = (await self.api.get("configmaps", name, namespace_of(self.pod)) or {}).get("data") or {}
+        return {key: data[key]} if key and key in data else {} if key else data
