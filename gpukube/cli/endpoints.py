@@ -8,6 +8,11 @@ from __future__ import annotations
 import os
 
 
+def emulated_secret() -> str:
+    """Read what emulated clouds at these endpoints ask for (`gpukube sandbox env` sets it); "" where nothing is set."""
+    return os.environ.get("GPUKUBE_SANDBOX_SECRET", "")
+
+
 def endpoints() -> dict[str, str]:
     """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
     prefix, suffix = "GPUKUBE_", "_ENDPOINT"

@@ -17,7 +17,7 @@ import typer
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.cli import output as out
 from gpukube.cli.ending import Ending
-from gpukube.cli.endpoints import endpoints
+from gpukube.cli.endpoints import emulated_secret, endpoints
 from gpukube.cli.formats.events import logged
 from gpukube.cli.progress import progress_on
 from gpukube.cli.stderr import tell
@@ -149,7 +149,12 @@ def note_run(document: Shardable, job: Job, code: ExitCode) -> None:
 
 
 def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPlan | None) -> Run:
-    settings, chart, environ, pace = Settings(endpoints=endpoints()), choices.chart, dict(os.environ), Pace()
+    settings, chart, environ, pace = (
+        Settings(endpoints=endpoints(), secret=emulated_secret()),
+        choices.chart,
+        dict(os.environ),
+        Pace(),
+    )
     if choices.sandbox:
         from gpukube.cli import sandbox
 

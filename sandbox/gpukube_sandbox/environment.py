@@ -75,6 +75,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
         **_google(info, document),
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
         "GPUKUBE_SANDBOX_ID": info.sandbox_id,
+        "GPUKUBE_SANDBOX_SECRET": info.secret,
     }
 
 

@@ -190,6 +190,7 @@ def test_apply_when_the_plan_is_of_other_endpoints_then_refused(
     gpukube: Gpukube, plan_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUKUBE_AKS_ENDPOINT", gpukube.info.arm_url)
+    monkeypatch.setenv("GPUKUBE_SANDBOX_SECRET", gpukube.info.secret)
     made = gpukube("pool", "plan", "-f", SLICED, "--out", plan_file, sandbox=False)
     assert made.code == 0, made.out + made.err
     monkeypatch.setenv("GPUKUBE_AKS_ENDPOINT", "http://127.0.0.1:9")

@@ -163,6 +163,7 @@ def test_plan_when_one_cloud_cannot_be_reached_then_the_others_are_planned_and_i
     found = {"eks": gpukube.info.aws_url, "aks": gpukube.info.arm_url, "gke": gpukube.info.gke_url}
     for provider, url in {**found, lost: "http://127.0.0.1:9"}.items():
         monkeypatch.setenv(f"GPUKUBE_{provider.upper()}_ENDPOINT", url)
+    monkeypatch.setenv("GPUKUBE_SANDBOX_SECRET", gpukube.info.secret)
     words = ("pool", "plan", "-f", SPEC, "--chart", gpukube.info.charts_url)
     planned = gpukube(*words, sandbox=False)  # --sandbox has endpoints of its own
     assert planned.code == 1, planned.out + planned.err

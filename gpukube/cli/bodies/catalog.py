@@ -19,7 +19,7 @@ from gpukube.catalog.place import cache_file
 from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refresh_document, refresh_exit_code
 from gpukube.catalog.types import find_type
 from gpukube.cli import output as out
-from gpukube.cli.endpoints import endpoints
+from gpukube.cli.endpoints import emulated_secret, endpoints
 from gpukube.cli.stderr import tell
 from gpukube.core.cloud_catalog import Account
 from gpukube.core.values import Settings
@@ -117,7 +117,7 @@ def refresh_catalog(
     """Ask the clouds, keep what they say."""
     out.require_format(choices.output, "CatalogRefresh")
     subscription, project = account
-    settings = Settings(endpoints=endpoints())
+    settings = Settings(endpoints=endpoints(), secret=emulated_secret())
     inquiries = choose_inquiries(providers, regions, Account(subscription, project), settings)
     if choices.sandbox:
         from gpukube.cli import sandbox

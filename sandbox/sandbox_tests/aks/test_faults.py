@@ -220,7 +220,7 @@ def test_slow_operation_when_asked_for_then_it_takes_longer_and_succeeds(arm: Ar
 
 
 def test_log_when_requests_came_then_method_path_status_body_and_fault_but_no_token(arm: Arm) -> None:
-    token = arm.http.get("/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": "y"}).json()[
+    token = arm.http.get("/msi/token", params={"resource": "x"}, headers={"X-IDENTITY-HEADER": arm.info.secret}).json()[
         "access_token"
     ]
     daemon.add_fault(arm.info, "drop-after", method="DELETE")

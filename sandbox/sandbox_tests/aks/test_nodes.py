@@ -154,9 +154,9 @@ def test_rbac_when_denied_then_403(arm: Arm, kube: httpx.Client) -> None:
 
 
 def test_charts_when_asked_then_the_repository_answers(arm: Arm) -> None:
-    index = arm.http.get("/charts/index.yaml")
+    index = arm.http.get(f"{arm.info.charts_url}/index.yaml")
     assert "nvidia-device-plugin" in index.text
-    assert arm.http.get("/charts/nvidia-device-plugin-0.20.0.tgz").content[:2] == b"\x1f\x8b"
+    assert arm.http.get(f"{arm.info.charts_url}/nvidia-device-plugin-0.20.0.tgz").content[:2] == b"\x1f\x8b"
     assert {entry["service"] for entry in daemon.requests_since(arm.info)} == {"charts"}
 
 

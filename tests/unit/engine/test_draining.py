@@ -136,7 +136,7 @@ def bind_others(stage: Stage) -> None:
     """Do as a scheduler that knows no cordons."""
     for pod in stage.cluster.store.all_of(CORE["pods"]):
         if text(pod, "spec", "schedulerName") == "volcano" and not text(pod, "spec", "nodeName"):
-            stage.cluster.store.update(CORE["pods"], {**pod, "spec": {**pod["spec"], "nodeName": "old-1"}})
+            stage.cluster.store.bind(text(pod, "metadata", "namespace"), text(pod, "metadata", "name"), "old-1")
 
 
 @pytest.mark.parametrize("kind", ["deployments", "replicationcontrollers", "statefulsets"])

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
 _KEPT = 100
-_compiled: dict[tuple[str, str, str], Draft4Validator] = {}
-"""By the definition's uid and version, and the version of the type: compiling one of a megabyte takes a moment."""
+_compiled: dict[int, tuple[JsonObject, Draft4Validator]] = {}
+"""Identity of a schema -> it, so that no other has that identity, and it compiled: one of a megabyte takes a moment."""
 
 
 def schema_of(definition: JsonObject, version: str) -> JsonObject:
@@ -103,13 +103,11 @@ def check_custom(obj: JsonObject, definition: JsonObject, version: str) -> Itera
     schema = schema_of(definition, version)
     if not schema:
         return
-    meta = definition.get("metadata") or {}
-    key = (str(meta.get("uid")), str(meta.get("resourceVersion")), version)
-    if key not in _compiled:
+    if id(schema) not in _compiled:
         while len(_compiled) >= _KEPT:
             del _compiled[next(iter(_compiled))]
-        _compiled[key] = _library().Draft4Validator(_plain(schema, top=True))
-    for error in _compiled[key].iter_errors(obj):
+        _compiled[id(schema)] = (schema, _library().Draft4Validator(_plain(schema, top=True)))
+    for error in _compiled[id(schema)][1].iter_errors(obj):
         yield from _causes(error)
     yield from _lists(obj, schema, "")
 
