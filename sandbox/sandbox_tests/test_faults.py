@@ -57,7 +57,9 @@ def test_requests_when_nth_and_times_are_given_then_only_those_are_struck() -> N
     assert all(book.for_request("kube", "GET", "/") for _ in range(5))
 
 
-@pytest.mark.parametrize("pattern", ["/node-groups$", r"/node-groups\?maxResults=1$", r"^/clusters/a/node-groups(\?|$)"])
+@pytest.mark.parametrize(
+    "pattern", ["/node-groups$", r"/node-groups\?maxResults=1$", r"^/clusters/a/node-groups(\?|$)"]
+)
 def test_requests_when_the_pattern_ends_with_the_path_or_the_query_then_struck(pattern: str) -> None:
     book = FaultBook()
     book.add(parse_fault({"action": "hang", "path": pattern}))
