@@ -67,6 +67,36 @@ _MESSAGES: dict[str, _Fields] = {
     },
     "Namespace": {1: ("metadata", "ObjectMeta")},
     "ServiceAccount": {1: ("metadata", "ObjectMeta")},
+    "ResourceQuota": {1: ("metadata", "ObjectMeta"), 2: ("spec", "ResourceQuotaSpec")},
+    "ResourceQuotaSpec": {1: ("hard", "map:quantity"), 2: ("scopes", "*string"), 3: ("scopeSelector", "ScopeSelector")},
+    "ScopeSelector": {1: ("matchExpressions", "*ScopedRequirement")},
+    "ScopedRequirement": {1: ("scopeName", "string"), 2: ("operator", "string"), 3: ("values", "*string")},
+    "PodDisruptionBudget": {1: ("metadata", "ObjectMeta"), 2: ("spec", "PodDisruptionBudgetSpec")},
+    "PodDisruptionBudgetSpec": {
+        1: ("minAvailable", "int-or-string"),
+        2: ("selector", "LabelSelector"),
+        3: ("maxUnavailable", "int-or-string"),
+        4: ("unhealthyPodEvictionPolicy", "string"),
+    },
+    "PriorityClass": {
+        1: ("metadata", "ObjectMeta"),
+        2: ("value", "int"),
+        3: ("globalDefault", "bool"),
+        4: ("description", "string"),
+        5: ("preemptionPolicy", "string"),
+    },
+    "CronJob": {1: ("metadata", "ObjectMeta"), 2: ("spec", "CronJobSpec")},
+    "CronJobSpec": {
+        1: ("schedule", "string"),
+        2: ("startingDeadlineSeconds", "int"),
+        3: ("concurrencyPolicy", "string"),
+        4: ("suspend", "bool"),
+        5: ("jobTemplate", "JobTemplateSpec"),
+        6: ("successfulJobsHistoryLimit", "int"),
+        7: ("failedJobsHistoryLimit", "int"),
+        8: ("timeZone", "string"),
+    },
+    "JobTemplateSpec": {1: ("metadata", "ObjectMeta"), 2: ("spec", "JobSpec")},
     "DeleteOptions": {
         1: ("gracePeriodSeconds", "int"),
         2: ("preconditions", "Preconditions"),
@@ -217,10 +247,17 @@ def _time(raw: bytes) -> str | None:
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _int_or_string(raw: bytes) -> int | str:
+    """Read the one of two that is set: type 0 is a number (apimachinery pkg/util/intstr/generated.proto)."""
+    parts = dict(_fields(raw))
+    return bytes(parts.get(3, b"")).decode() if parts.get(1) else int(parts.get(2, 0))
+
+
 _SCALARS: dict[str, Callable[[Any], Any]] = {
     "string": lambda raw: bytes(raw).decode(),
     "bytes": lambda raw: base64.b64encode(raw).decode(),
     "int": int,
+    "int-or-string": _int_or_string,
     "bool": bool,
     "time": _time,
     "quantity": lambda raw: bytes(dict(_fields(raw)).get(1, b"")).decode(),

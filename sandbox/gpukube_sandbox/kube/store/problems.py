@@ -23,7 +23,7 @@ class ApiProblem(Exception):
     Attributes:
         code: HTTP status.
         reason: Machine-readable word ("NotFound"); "" for internal errors.
-        details: The details part of the Status.
+        details: The details part of the Status; {} where it has none.
     """
 
     def __init__(self, code: int, reason: str, message: str, details: JsonObject | None = None) -> None:
@@ -32,6 +32,7 @@ class ApiProblem(Exception):
         self.reason = reason
         self.message = message
         self.details = details or {}
+        self._has_details = details is not None
 
     def as_status(self) -> JsonObject:
         """Render the Status object."""
@@ -45,7 +46,7 @@ class ApiProblem(Exception):
         }
         if self.reason:
             found["reason"] = self.reason
-        if self.details:
+        if self._has_details:
             found["details"] = self.details
         return found
 
@@ -67,7 +68,8 @@ def not_found(plural: str, name: str, group: str = "") -> ApiProblem:
 
 def no_such_path() -> ApiProblem:
     """404: no such resource type."""
-    return ApiProblem(404, "NotFound", "the server could not find the requested resource")
+    # With details, though there are none: kubectl debug reads them without a look whether they are there.
+    return ApiProblem(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def not_allowed() -> ApiProblem:
