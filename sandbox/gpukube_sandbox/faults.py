@@ -56,7 +56,7 @@ class Fault:
         path: Regular expression searched in the path, and in path and query.
         nth: First match that it strikes, counted from 1.
         times: How many matches it strikes; 0 for all from then on.
-        status: Answer of action "status".
+        status: Answer of action "status": 400 to 599; from 200 where a body is given, an answer of another shape.
         code: Error code of action "status" or "operation".
         message: Error text; a fitting one when empty.
         body: Whole body of action "status", instead of code and message.
@@ -131,8 +131,9 @@ _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "message": str, "body": dict, "headers": dict, "seconds": (int, float), "cluster": str, "pool": str, "kind": str,
     "after_nodes": int,
 }  # fmt: skip
-_LEAST: Final = {"nth": 1, "times": 0, "status": 400, "seconds": 0, "after_nodes": 0}
-_MOST_STATUS: Final = 599
+_LEAST: Final = {"nth": 1, "times": 0, "seconds": 0, "after_nodes": 0}
+_FAILURES: Final = range(400, 600)
+_ANSWERS: Final = range(200, 600)
 _ALWAYS: Final = ("action", "service", "nth", "times")
 _WIRE_NAMES: Final = {"after_nodes": "afterNodes"}
 _FIELDS: Final = {name: wire for wire, name in _WIRE_NAMES.items()}
@@ -176,8 +177,9 @@ def _check_values(fault: Fault) -> None:
         if getattr(fault, name) < least:
             message = f"{_WIRE_NAMES.get(name, name)} is {getattr(fault, name)}; it must be {least} or more"
             raise ValueError(message)
-    if fault.status > _MOST_STATUS:
-        message = f"status is {fault.status}; it must be {_MOST_STATUS} or less"
+    statuses = _FAILURES if fault.body is None else _ANSWERS
+    if fault.status not in statuses:
+        message = f"status is {fault.status}; it must be {statuses[0]} to {statuses[-1]}"
         raise ValueError(message)
     if fault.action in {"delay", "unlisted"} and not fault.seconds:
         message = f"a fault {fault.action!r} needs seconds"

@@ -76,7 +76,7 @@ def test_faults_when_added_listed_and_cleared_then_shown(gpukube: Gpukube) -> No
         (("hang", "--method", "GIT"), "there is no method 'GIT'"),
         (("hang", "--path", "("), "path is no regular expression"),
         (("hang", "--pool", "x"), "a fault 'hang' takes no 'pool'; it takes method, "),
-        (("status", "--status", "99"), "status is 99; it must be 200 or more"),
+        (("status", "--status", "99"), "status is 99; it must be 400 to 599"),
         (("status", "--header", "Retry-After"), '"Retry-After" is no header'),
         (("delay",), "needs seconds"),
         (("hang", "--nth", "0"), "--nth"),
