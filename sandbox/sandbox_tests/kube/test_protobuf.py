@@ -45,6 +45,15 @@ def test_decode_when_delete_options_then_policy_and_grace() -> None:
     assert (found["gracePeriodSeconds"], found["propagationPolicy"], found["dryRun"]) == (0, "Background", ["All"])
 
 
+def test_decode_when_ingress_then_what_is_inlined_is_a_field_of_the_rule() -> None:
+    backend = field(4, field(1, b"web") + field(2, field(2, 80)))
+    path = field(1, b"/") + field(2, backend) + field(3, b"Prefix")
+    rule = field(1, b"a.example.com") + field(2, field(1, field(1, path)))
+    found = decode(envelope(b"Ingress", field(2, field(3, rule)), b"networking.k8s.io/v1"))
+    paths = [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}}]
+    assert found["spec"] == {"rules": [{"host": "a.example.com", "http": {"paths": paths}}]}
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

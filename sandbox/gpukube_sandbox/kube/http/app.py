@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 
-from gpukube_sandbox.kube.http import discovery, execution, openapi_v2, openapi_v3, subresources, tables
+from gpukube_sandbox.kube.http import accounttokens, discovery, execution, openapi_v2, openapi_v3, subresources, tables
 from gpukube_sandbox.kube.http.moments import Lead, moved_back
 from gpukube_sandbox.kube.http.pages import read_page
 from gpukube_sandbox.kube.http.requests import (
@@ -104,15 +104,18 @@ class _Api:
             await socket.send_denial_response(_answer(problem.as_status(), problem.code))
 
     def _user_of(self, request: HTTPConnection) -> User:
-        """Tell who asks: the bearer of the cluster's token, or whom that one wants to be taken for.
+        """Tell who asks: the bearer of the cluster's token or of an account's, or whom that one wants to be taken for.
 
         Raises:
             ApiProblem: 401 for another token, 403 where nobody else may be spoken for.
         """
         token = request.headers.get("authorization", "")
-        if token != f"Bearer {self._cluster.token}" and (token or not self._cluster.admits_anonymous):
-            raise problems.unauthorized()
-        user = self._cluster.user if token else ANONYMOUS
+        user: User | None = self._cluster.user
+        if token != f"Bearer {self._cluster.token}":
+            user = accounttokens.user_of(self._cluster, token.removeprefix("Bearer ")) if token else None
+            if user is None and (token or not self._cluster.admits_anonymous):
+                raise problems.unauthorized()
+        user = user or ANONYMOUS
         name, groups = request.headers.get("impersonate-user"), request.headers.getlist("impersonate-group")
         if name is None and not groups:
             return user
@@ -194,6 +197,8 @@ class _Api:
     async def _objects(self, verb: str, request: Request, target: Target, user: User) -> Response:
         if (request.method == "POST" and target.name) or (request.method in {"PUT", "PATCH"} and not target.name):
             raise problems.not_allowed()
+        if target.kind.idle and request.method != "GET":
+            raise problems.not_emulated(target.kind.plural, target.kind.group, "nothing here would act on them")
         if verb in {"watch", "list", "get"}:
             return {"watch": self._watch, "list": self._list, "get": self._get}[verb](request, target)
         if verb in {"create", "update", "patch"}:

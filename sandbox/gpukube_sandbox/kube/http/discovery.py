@@ -18,7 +18,12 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 """Content type of aggregated discovery; without it Helm's rate limit turns discovery into seconds."""
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_READS = ["get", "list", "watch"]
 _REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
+_IN_ALL = frozenset({
+    "pods", "services", "daemonsets", "deployments", "replicasets", "statefulsets", "jobs", "horizontalpodautoscalers",
+})  # fmt: skip
+"""What `kubectl get all` lists."""
 _SUBRESOURCES: dict[str, tuple[str, list[str]]] = {
     "status": ("", ["get", "patch", "update"]),
     "scale": ("Scale", ["get", "patch", "update"]),
@@ -28,6 +33,7 @@ _SUBRESOURCES: dict[str, tuple[str, list[str]]] = {
     "exec": ("PodExecOptions", ["create", "get"]),
     "attach": ("PodAttachOptions", ["create", "get"]),
     "portforward": ("PodPortForwardOptions", ["create", "get"]),
+    "token": ("TokenRequest", ["create"]),
 }
 
 
@@ -94,11 +100,11 @@ def resource_list(kinds: Iterable[Kind], group: str, version: str) -> JsonObject
             "singularName": kind.kind.lower(),
             "namespaced": kind.namespaced,
             "kind": kind.kind,
-            "verbs": ["create"] if group in _REVIEWS else _VERBS,
+            "verbs": ["create"] if group in _REVIEWS else _READS if kind.idle else _VERBS,
         }
         if kind.short:
             entry["shortNames"] = list(kind.short)
-        if kind.plural in {"pods", "services", "daemonsets", "deployments", "replicasets", "statefulsets", "jobs"}:
+        if kind.plural in _IN_ALL:
             entry["categories"] = ["all"]
         resources.append(entry)
         for part in kind.subresources:
@@ -148,4 +154,6 @@ def _described(kinds: Iterable[Kind], group: str, version: str) -> list[JsonObje
 def _foreign(part: str) -> dict[str, str]:
     if part == "scale":
         return {"group": "autoscaling", "version": "v1"}
+    if part == "token":
+        return {"group": "authentication.k8s.io", "version": "v1"}
     return {"group": "policy", "version": "v1"} if part == "eviction" else {}

@@ -26,7 +26,9 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 _Fields = dict[int, tuple[str, str]]
-"""Field number -> JSON name and type; "*" repeats, "map:" is string to that type, other names are messages."""
+"""Field number -> JSON name and type; "*" repeats, "map:" is string to that type, other names are messages.
+
+Without a name, the fields of the message are fields of the one around it."""
 
 _MESSAGES: dict[str, _Fields] = {
     "ObjectMeta": {
@@ -97,6 +99,34 @@ _MESSAGES: dict[str, _Fields] = {
         8: ("timeZone", "string"),
     },
     "JobTemplateSpec": {1: ("metadata", "ObjectMeta"), 2: ("spec", "JobSpec")},
+    "Ingress": {1: ("metadata", "ObjectMeta"), 2: ("spec", "IngressSpec")},
+    "IngressSpec": {
+        1: ("defaultBackend", "IngressBackend"),
+        2: ("tls", "*IngressTLS"),
+        3: ("rules", "*IngressRule"),
+        4: ("ingressClassName", "string"),
+    },
+    "IngressTLS": {1: ("hosts", "*string"), 2: ("secretName", "string")},
+    "IngressRule": {1: ("host", "string"), 2: ("", "IngressRuleValue")},
+    "IngressRuleValue": {1: ("http", "HTTPIngressRuleValue")},
+    "HTTPIngressRuleValue": {1: ("paths", "*HTTPIngressPath")},
+    "HTTPIngressPath": {1: ("path", "string"), 2: ("backend", "IngressBackend"), 3: ("pathType", "string")},
+    "IngressBackend": {3: ("resource", "TypedLocalObjectReference"), 4: ("service", "IngressServiceBackend")},
+    "IngressServiceBackend": {1: ("name", "string"), 2: ("port", "ServiceBackendPort")},
+    "ServiceBackendPort": {1: ("name", "string"), 2: ("number", "int")},
+    "TypedLocalObjectReference": {1: ("apiGroup", "string"), 2: ("kind", "string"), 3: ("name", "string")},
+    "TokenRequest": {1: ("metadata", "ObjectMeta"), 2: ("spec", "TokenRequestSpec")},
+    "TokenRequestSpec": {
+        1: ("audiences", "*string"),
+        3: ("boundObjectRef", "BoundObjectReference"),
+        4: ("expirationSeconds", "int"),
+    },
+    "BoundObjectReference": {
+        1: ("kind", "string"),
+        2: ("apiVersion", "string"),
+        3: ("name", "string"),
+        4: ("uid", "string"),
+    },
     "DeleteOptions": {
         1: ("gracePeriodSeconds", "int"),
         2: ("preconditions", "Preconditions"),
@@ -228,7 +258,9 @@ def _message(raw: bytes, fields: _Fields) -> JsonObject:
         if number not in fields:
             continue
         name, form = fields[number]
-        if form.startswith("map:"):
+        if not name:
+            found |= _value(value, form)
+        elif form.startswith("map:"):
             entry = dict(_fields(value))
             found.setdefault(name, {})[bytes(entry.get(1, b"")).decode()] = _value(entry.get(2, b""), form[4:])
         elif form.startswith("*"):

@@ -13,6 +13,7 @@ import yaml
 
 from gpukube_sandbox.kube.http import protobuf
 from gpukube_sandbox.kube.store import problems
+from gpukube_sandbox.kube.store.kinds import NOT_EMULATED, NOT_EMULATED_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ def parse_target(parts: list[str], kinds: Mapping[tuple[str, str], Kind]) -> Tar
     """Read /api/v1/... and /apis/<group>/<version>/... after the split at slashes.
 
     Raises:
-        ApiProblem: 404 for a resource type that is not served.
+        ApiProblem: 404 for a resource type that there is not, 501 for one that only real clusters have.
     """
     core = parts[0] == "api"
     group, version, rest = ("", parts[1], parts[2:]) if core else (parts[1], parts[2], parts[3:])
@@ -66,9 +67,13 @@ def parse_target(parts: list[str], kinds: Mapping[tuple[str, str], Kind]) -> Tar
     if rest[0] == "namespaces" and len(rest) > _NAME_AND_PART and rest[2] not in {"status", "finalize"}:
         namespace, rest = rest[1], rest[2:]
     kind = kinds.get((group, rest[0]))
+    if (group, rest[0]) in NOT_EMULATED or (kind and kind.idle and kind.version != version):
+        raise problems.not_emulated(rest[0], group)
     if kind is None or kind.version != version:
         raise problems.no_such_path()
     name, part = (rest[1] if len(rest) > 1 else ""), "/".join(rest[2:])
+    if (kind.plural, part.partition("/")[0]) in NOT_EMULATED_PARTS:
+        raise problems.not_emulated(f"{kind.plural}/{part}")
     if part and part not in kind.subresources:
         raise problems.no_such_path()
     return Target(kind, namespace, name, part)

@@ -1,4 +1,4 @@
-"""Requests below an object (status, scale, log, eviction, binding) and access reviews.
+"""Requests below an object (status, scale, log, eviction, binding, token) and access reviews.
 
 Lives here: their handlers. Must not live here: requests on whole objects (`api`).
 """
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from gpukube_sandbox.kube.http import execution
+from gpukube_sandbox.kube.http import accounttokens, execution
 from gpukube_sandbox.kube.http.requests import Target, read_body, read_options, require_object
 from gpukube_sandbox.kube.store import problems
 from gpukube_sandbox.kube.store.eviction import evict
@@ -81,8 +81,10 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
     """Serve a request on a subresource.
 
     Raises:
-        ApiProblem: 404, 405 by way of 404, 409, 422, 429.
+        ApiProblem: 404, 405, 409, 422, 429, 501.
     """
+    if target.part == "token" and request.method != "POST":
+        raise problems.not_allowed()
     if target.part in execution.STREAMS:
         execution.refuse(cluster, request.query_params, target)
     if target.part == "log":
@@ -91,6 +93,8 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
         return JSONResponse(await _evict(cluster, request, target), 201)
     if target.part == "binding":
         return JSONResponse(await _bind(cluster, request, target), 201)
+    if target.part == "token":
+        return JSONResponse(accounttokens.issue(cluster, target, await read_body(request)), 201)
     if target.part == "scale":
         return JSONResponse(await _scale(cluster, request, target))
     return JSONResponse(await _status(cluster, request, target))

@@ -22,6 +22,7 @@ class Kind:
         short: Short names for kubectl.
         subresources: Paths below an object: status, scale, log, eviction, binding, exec and the like.
         custom: Made by a CustomResourceDefinition.
+        idle: Listed as every cluster lists it, but nothing here acts on it, so no object is taken.
     """
 
     group: str
@@ -32,6 +33,7 @@ class Kind:
     short: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     custom: bool = False
+    idle: bool = False
 
     @property
     def api_version(self) -> str:
@@ -47,7 +49,7 @@ class Kind:
 _STATUS = ("status",)
 _OF_PODS = ("status", "log", "eviction", "binding", "exec", "attach", "portforward")
 _SCALED = ("status", "scale")
-_RBAC = "rbac.authorization.k8s.io"
+_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 
 BUILT_IN: tuple[Kind, ...] = (
     Kind("", "v1", "Namespace", "namespaces", namespaced=False, short=("ns",), subresources=_STATUS),
@@ -55,7 +57,7 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("", "v1", "Pod", "pods", short=("po",), subresources=_OF_PODS),
     Kind("", "v1", "ConfigMap", "configmaps", short=("cm",)),
     Kind("", "v1", "Secret", "secrets"),
-    Kind("", "v1", "ServiceAccount", "serviceaccounts", short=("sa",)),
+    Kind("", "v1", "ServiceAccount", "serviceaccounts", short=("sa",), subresources=("token",)),
     Kind("", "v1", "Service", "services", short=("svc",), subresources=_STATUS),
     Kind("", "v1", "Endpoints", "endpoints", short=("ep",)),
     Kind("", "v1", "Event", "events", short=("ev",)),
@@ -100,10 +102,42 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False),
     Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False),
     Kind("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False),
-)
+    Kind("", "v1", "ComponentStatus", "componentstatuses", namespaced=False, short=("cs",), idle=True),
+    Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", short=("hpa",), idle=True),
+    Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", idle=True),
+    Kind(
+        "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False,
+        short=("csr",), idle=True,
+    ),
+    Kind(
+        _ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False,
+        idle=True,
+    ),
+    Kind(
+        _ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False, idle=True
+    ),
+)  # fmt: skip
 
 CORE: dict[str, Kind] = {kind.plural: kind for kind in BUILT_IN}
 """Plural -> type; the plurals of the built-in types do not collide."""
+
+NOT_EMULATED = frozenset({
+    ("", "podtemplates"), ("", "bindings"), (_ADMISSION, "validatingadmissionpolicies"),
+    (_ADMISSION, "validatingadmissionpolicybindings"), ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"), ("events.k8s.io", "events"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"), ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "ingressclasses"), ("networking.k8s.io", "ipaddresses"),
+    ("networking.k8s.io", "servicecidrs"), ("storage.k8s.io", "csidrivers"), ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"), ("storage.k8s.io", "volumeattachments"),
+    ("storage.k8s.io", "volumeattributesclasses"),
+})  # fmt: skip
+"""Group and plural of types that every cluster has and the sandbox has not.
+
+Source: `kubectl get --raw /apis/GROUP/VERSION` of a kube-apiserver 1.36.2.
+"""
+NOT_EMULATED_PARTS = frozenset({("pods", "ephemeralcontainers"), ("pods", "resize"), ("pods", "proxy"),
+                                ("services", "proxy"), ("nodes", "proxy")})  # fmt: skip
+"""Likewise parts of objects."""
 
 NODE_FEATURE = Kind("nfd.k8s-sigs.io", "v1alpha1", "NodeFeature", "nodefeatures", custom=True)
 """Node Feature Discovery's own type; exists once its chart has installed the CustomResourceDefinition."""

@@ -72,6 +72,12 @@ def no_such_path() -> ApiProblem:
     return ApiProblem(404, "NotFound", "the server could not find the requested resource", {})
 
 
+def not_emulated(plural: str, group: str = "", why: str = "") -> ApiProblem:
+    """501: a real cluster has it, the sandbox has not."""
+    message = f"the sandbox does not emulate {_resource(plural, group)}{why and ': '}{why}"
+    return ApiProblem(501, "NotImplemented", message, {"kind": plural} | ({"group": group} if group else {}))
+
+
 def not_allowed() -> ApiProblem:
     """405: such a thing cannot be done there."""
     message = "the server does not allow this method on the requested resource"

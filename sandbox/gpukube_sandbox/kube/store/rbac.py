@@ -126,6 +126,7 @@ _PLAIN = [
 ]
 _OTHER_GROUPS = {
     "apps": ["*"],
+    "autoscaling": ["horizontalpodautoscalers"],
     "batch": ["*"],
     "networking.k8s.io": ["ingresses", "networkpolicies"],
     "policy": ["poddisruptionbudgets"],

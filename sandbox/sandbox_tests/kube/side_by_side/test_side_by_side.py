@@ -48,15 +48,9 @@ DIFFERENT: Final[Mapping[str, str]] = {
     "patches of nodes: capacity, negative": _AMOUNT,
     "patches of nodes: capacity, half a gpu": _AMOUNT,
     "patches of nodes: capacity of letters": _AMOUNT,
-    **dict.fromkeys(
-        (
-            "create token robot", "create ingress front --rule=a.example.com/*=web:80", "get hpa", "explain hpa.spec",
-            "autoscale deployment web --min=1 --max=3 --cpu-percent=80", "get endpointslices", "get csr",
-            "get validatingwebhookconfigurations", "get componentstatuses", "get events.v1.events.k8s.io",
-            "debug one --image=busybox",
-        ),
-        "not kept yet: issue 24",
-    ),
+    "autoscale deployment web --min=1 --max=3 --cpu-percent=80": "nothing scales by it here: refused, with the reason",
+    "debug one --image=busybox": "no container joins a pod here: refused, with the reason",
+    "get events.v1.events.k8s.io": "events are those of the core group alone",
     "delete deployment web --wait=false": "orphans are let go by a controller, which this real API server is without",
     "queries and preconditions: accept something": _ACCEPT,
     "queries and preconditions: accept a table of another version": _ACCEPT,
