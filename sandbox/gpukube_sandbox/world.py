@@ -27,7 +27,7 @@ from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.making import make_cluster as make_eks_cluster
 from gpukube_sandbox.eks.service import EksService
 from gpukube_sandbox.faults import FaultBook
-from gpukube_sandbox.gke.wire.door import GkeDoor
+from gpukube_sandbox.gke.transports.door import GkeDoor
 from gpukube_sandbox.kube.cluster import KubeCluster
 from gpukube_sandbox.kube.controlplane import find_assets
 from gpukube_sandbox.kube.http.app import make_app

@@ -1,7 +1,7 @@
 """Quotas of Compute Engine: how many GPUs a project may run in a region, and how many it runs.
 
 Lives here: limits, sums, what is refused, and the answers of the three APIs that tell of them. Must not live here: HTTP
-(`wire.door`), when machines come (`lifecycle`).
+(`transports.door`), when machines come (`lifecycle`).
 
 Sources: docs: compute/docs/reference/rest/v1/regions/get and projects/get (quotas of older GPUs, and of preemptible
 H100), docs: docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos (families from H100 on),

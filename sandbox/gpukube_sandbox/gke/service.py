@@ -1,7 +1,7 @@
 """google.container.v1.ClusterManager: what each call does.
 
 Lives here: the calls, as methods from request to answer that may raise a `Refusal`. Must not live here: transports
-(`rest`, `rpc`), rules, the work behind an operation (`lifecycle`).
+(`transports.rest`, `transports.rpc`), rules, the work behind an operation (`lifecycle`).
 """
 
 from __future__ import annotations

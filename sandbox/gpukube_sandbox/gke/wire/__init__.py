@@ -1,1 +1,1 @@
-"""The emulated GKE over gRPC and REST: names, answers, tokens."""
+"""What goes over the wire: names, calls, answers, tokens. Nothing here knows the service."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from google.cloud import container_v1 as wire
 
@@ -19,11 +19,16 @@ from gpukube_sandbox.gke.wire.answers import Refusal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube_sandbox.gke.service import GkeService
-
 _LOG = logging.getLogger(__name__)
 
 SERVICE = "google.container.v1.ClusterManager"
+
+
+class Service(Protocol):
+    """What answers calls: a method for each, named as `Call.method`."""
+
+    def take_token(self, request: object) -> None:
+        """Count a request against its project's limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class Call:
         """Name of the service's method."""
         return re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
 
-    def answer(self, service: GkeService, request: object) -> object:
+    def answer(self, service: Service, request: object) -> object:
         """Let the service do it.
 
         Raises:
@@ -61,7 +66,7 @@ class Call:
         handler: Callable[[object], object] = getattr(service, self.method)
         return handler(request)
 
-    def guarded_answer(self, service: GkeService, request: object) -> object:
+    def guarded_answer(self, service: Service, request: object) -> object:
         """As `answer`; a mistake of the sandbox itself is INTERNAL.
 
         Raises:

@@ -16,9 +16,9 @@ import grpc  # type: ignore[import-untyped] # ships no types
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube_sandbox.gke.permissions import needs_of_call, refusal
+from gpukube_sandbox.gke.transports.rest import request_json
 from gpukube_sandbox.gke.wire.answers import Refusal
 from gpukube_sandbox.gke.wire.calls import CALLS, SERVICE, Call
-from gpukube_sandbox.gke.wire.rest import request_json
 from gpukube_sandbox.gke.wire.tokens import check_authorization
 from gpukube_sandbox.gke.wire.worded import fault_refusal
 

@@ -14,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from gpukube_sandbox.gke.market import answer_market, is_market, is_quota
+from gpukube_sandbox.gke.transports.contexts import add_context
+from gpukube_sandbox.gke.transports.tunnel import Tunnel
 from gpukube_sandbox.gke.wire.answers import Refusal
-from gpukube_sandbox.gke.wire.contexts import add_context
 from gpukube_sandbox.gke.wire.tokens import check_authorization, is_asserted, write_credentials
-from gpukube_sandbox.gke.wire.tunnel import Tunnel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.faults import FaultBook
     from gpukube_sandbox.gke.clusters import Cluster
     from gpukube_sandbox.gke.service import GkeService
+    from gpukube_sandbox.gke.transports.rpc import RpcServer
     from gpukube_sandbox.gke.wire.answers import Json
-    from gpukube_sandbox.gke.wire.rpc import RpcServer
     from gpukube_sandbox.permits import PermitBook
     from gpukube_sandbox.traffic import RequestLog
 
@@ -149,7 +149,7 @@ class GkeDoor:
                     self.service()
                 except ModuleNotFoundError as error:
                     raise ConnectionRefusedError(str(error)) from error
-                from gpukube_sandbox.gke.wire.rpc import RpcServer  # noqa: PLC0415 - loads grpc
+                from gpukube_sandbox.gke.transports.rpc import RpcServer  # noqa: PLC0415 - loads grpc
 
                 self._rpc = RpcServer(self.service, self._log, self._faults, self._permits, self.tunnel.cut)
                 self._rpc_port = await self._rpc.start()
@@ -173,7 +173,7 @@ class GkeDoor:
                 refusal = Refusal("UNIMPLEMENTED", str(error))
                 await JSONResponse(refusal.body(), refusal.status)(scope, receive, send)
                 return
-            from gpukube_sandbox.gke.wire.rest import RestApp  # noqa: PLC0415 - loads google-cloud-container
+            from gpukube_sandbox.gke.transports.rest import RestApp  # noqa: PLC0415 - loads google-cloud-container
 
             self._rest = RestApp(self.service)
         await self._rest(scope, receive, send)

@@ -1,0 +1,1 @@
+"""The emulated GKE over gRPC and REST."""
