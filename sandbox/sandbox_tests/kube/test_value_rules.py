@@ -14,6 +14,7 @@ from gpukube_sandbox.kube.store.store import Store
 TEMPLATE = "template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: a}]}}"
 REPLICATED = f"{{spec: {{selector: {{matchLabels: {{app: a}}}}, {TEMPLATE}}}}}"
 RUN = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: a}]}}"
+SERVICE = "{service: {name: a, port: {number: 80}}}"
 BASES = {
     "nodes": "{}",
     "deployments": REPLICATED,
@@ -26,6 +27,15 @@ BASES = {
     "limitranges": "{spec: {limits: [{type: Container, max: {cpu: 4}}]}}",
     "priorityclasses": "{value: 1000}",
     "runtimeclasses": "{handler: nvidia}",
+    "configmaps": "{data: {a.b-c_d: e}}",
+    "secrets": "{data: {a: Yw==}}",
+    "services": "{spec: {selector: {app: a}, ports: [{name: web, port: 80}, {name: metrics, port: 81}]}}",
+    "ingresses": f"{{spec: {{defaultBackend: {SERVICE}}}}}",
+    "roles": "{metadata: {namespace: default}, rules: [{verbs: [get], apiGroups: [''], resources: [pods]}]}",
+    "clusterroles": "{rules: [{verbs: [get], nonResourceURLs: [/metrics]}]}",
+    "clusterrolebindings": "{roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: a}]}",
+    "persistentvolumeclaims": "{spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
+    "storageclasses": "{provisioner: example.com/Disk}",
 }
 REFUSED = [
     ("nodes", "spec: {taints: [{key: a, effect: Never}]}", 'metadata.taints[0].effect: Unsupported value: "Never"'),
@@ -64,6 +74,59 @@ REFUSED = [
     ("priorityclasses", "metadata: {name: system-x}", "reserved for system use only"),
     ("runtimeclasses", "handler: Bad_H", "a lowercase RFC 1123 label must consist"),
     ("runtimeclasses", "overhead: {podFixed: {cpu: -1}}", "must be greater than or equal to 0"),
+    ("configmaps", "data: {a b: c}", "data[a b]: Invalid value"),
+    ("configmaps", "data: {..a: c}", "must not start with '..'"),
+    ("configmaps", "binaryData: {a.b-c_d: Yw==}", "duplicate of key present in binaryData"),
+    ("configmaps", f"data: {{a: {'c' * (1 << 20)}}}", "Too long: may not be more than 1048576 bytes"),
+    ("secrets", f"data: {{a: {'YWFh' * 350_000}}}", "data: Too long"),
+    ("secrets", "data: {a/b: Yw==}", "data[a/b]: Invalid value"),
+    ("secrets", "type: kubernetes.io/tls", "data[tls.crt]: Required value"),
+    ("secrets", "type: kubernetes.io/dockerconfigjson", "data[.dockerconfigjson]: Required value"),
+    ("secrets", "type: kubernetes.io/basic-auth", "data[username]: Required value"),
+    (
+        "secrets",
+        "type: kubernetes.io/service-account-token",
+        "annotations[kubernetes.io/service-account.name]: Required",
+    ),
+    ("services", "spec: {ports: null}", "spec.ports: Required value"),
+    ("services", "spec: {ports: [{port: 70000}]}", "must be between 1 and 65535, inclusive"),
+    ("services", "spec: {ports: [{port: 80}, {port: 81}]}", "spec.ports[0].name: Required value"),
+    ("services", "spec: {ports: [{name: a, port: 80}, {name: b, port: 80}]}", "spec.ports[1]: Duplicate value"),
+    ("services", "spec: {ports: [{name: a, port: 80}, {name: a, port: 81}]}", "spec.ports[1].name: Duplicate value"),
+    ("services", "spec: {ports: [{port: 80, protocol: HTTP}]}", 'spec.ports[0].protocol: Unsupported value: "HTTP"'),
+    ("services", "spec: {ports: [{port: 80, nodePort: 30001}]}", "may not be used when `type` is 'ClusterIP'"),
+    ("services", "spec: {type: Magic}", 'spec.type: Unsupported value: "Magic"'),
+    ("services", "spec: {type: ExternalName}", "spec.externalName: Required value"),
+    ("services", "spec: {type: NodePort, clusterIP: None}", "may not be set to 'None' for NodePort services"),
+    ("services", "spec: {selector: {a b: c}}", "spec.selector: Invalid value"),
+    ("services", "spec: {sessionAffinity: Sometimes}", 'spec.sessionAffinity: Unsupported value: "Sometimes"'),
+    ("ingresses", "spec: {defaultBackend: null}", "either `defaultBackend` or `rules` must be specified"),
+    ("ingresses", "spec: {defaultBackend: {service: {port: null}}}", "port name or number is required"),
+    ("ingresses", "spec: {defaultBackend: {service: {name: ''}}}", "spec.defaultBackend.service.name: Required value"),
+    ("ingresses", "spec: {defaultBackend: {service: null}}", "resource or service backend is required"),
+    ("ingresses", f"spec: {{rules: [{{http: {{paths: [{{backend: {SERVICE}}}]}}}}]}}", "pathType must be specified"),
+    (
+        "ingresses",
+        f"spec: {{rules: [{{http: {{paths: [{{path: a, pathType: Prefix, backend: {SERVICE}}}]}}}}]}}",
+        "must be an absolute path",
+    ),
+    ("ingresses", "spec: {rules: [{http: {paths: []}}]}", "spec.rules[0].http.paths: Required value"),
+    ("roles", "rules: [{apiGroups: [''], resources: [pods]}]", "verbs must contain at least one value"),
+    ("roles", "rules: [{verbs: [get], resources: [pods]}]", "must supply at least one api group"),
+    ("roles", "rules: [{verbs: [get], apiGroups: ['']}]", "must supply at least one resource"),
+    ("roles", "rules: [{verbs: [get], nonResourceURLs: [/a]}]", "cannot apply to non-resource URLs"),
+    ("clusterroles", "rules: [{verbs: [get], resources: [pods], nonResourceURLs: [/a]}]", "cannot apply to both"),
+    ("clusterroles", "aggregationRule: {}", "at least one clusterRoleSelector required"),
+    ("clusterrolebindings", "roleRef: {kind: Role}", 'roleRef.kind: Unsupported value: "Role"'),
+    ("clusterrolebindings", "subjects: [{kind: ServiceAccount, name: a}]", "subjects[0].namespace: Required value"),
+    ("clusterrolebindings", "subjects: [{kind: Pod, name: a}]", 'subjects[0].kind: Unsupported value: "Pod"'),
+    ("persistentvolumeclaims", "spec: {accessModes: []}", "at least 1 access mode is required"),
+    ("persistentvolumeclaims", "spec: {accessModes: [WriteAlways]}", 'Unsupported value: "WriteAlways"'),
+    ("persistentvolumeclaims", "spec: {accessModes: [ReadWriteOncePod, ReadWriteMany]}", "with other access modes"),
+    ("persistentvolumeclaims", "spec: {resources: {requests: {storage: 0}}}", "must be greater than zero"),
+    ("persistentvolumeclaims", "spec: {resources: null}", "spec.resources[storage]: Required value"),
+    ("storageclasses", "provisioner: null", "provisioner: Required value"),
+    ("storageclasses", "volumeBindingMode: Later", 'volumeBindingMode: Unsupported value: "Later"'),
 ]
 CHANGES = [
     ("nodes", "spec: {providerID: a}", "spec: {providerID: b}", "node updates may not change providerID"),
@@ -71,6 +134,11 @@ CHANGES = [
     ("jobs", "{}", "spec: {completions: 5}", "spec.completions: Invalid value: 5: field is immutable"),
     ("priorityclasses", "{}", "value: 5", "value: Forbidden: may not be changed in an update."),
     ("runtimeclasses", "{}", "handler: other", "field is immutable"),
+    ("configmaps", "immutable: true", "data: {a: c}", "data: Forbidden: field is immutable when `immutable` is set"),
+    ("secrets", "immutable: true", "immutable: false", "immutable: Forbidden: field is immutable when"),
+    ("secrets", "{}", "type: example.com/other", "type: Invalid value"),
+    ("clusterrolebindings", "{}", "roleRef: {name: edit}", "cannot change roleRef"),
+    ("storageclasses", "{}", "provisioner: example.com/other", "provisioner: Invalid value"),
 ]
 
 
@@ -87,6 +155,13 @@ def test_object_when_a_value_is_wrong_then_422_in_the_words_of_a_real_server(
     with pytest.raises(ApiProblem) as caught:
         made(store, plural, text)
     assert (caught.value.code, caught.value.reason, words in caught.value.message) == (422, "Invalid", True)
+
+
+@pytest.mark.parametrize("plural", ["configmaps", "secrets"])
+def test_object_when_its_bytes_are_not_base64_then_400(plural: str) -> None:
+    with pytest.raises(ApiProblem, match="illegal base64 data") as caught:
+        made(Store(ManualClock()), plural, "{binaryData: {b: '***'}, data: {b: '***'}}")
+    assert caught.value.code == 400
 
 
 @pytest.mark.parametrize("plural", BASES)

@@ -176,6 +176,13 @@ def _node(obj: JsonObject) -> None:
     obj.setdefault("spec", {})
 
 
+def _binding(obj: JsonObject) -> None:
+    obj.setdefault("roleRef", {}).setdefault("apiGroup", _RBAC_GROUP)
+    for subject in obj.get("subjects") or ():
+        if subject.get("kind") in {"User", "Group"}:
+            subject["apiGroup"] = subject.get("apiGroup") or _RBAC_GROUP
+
+
 def _secret(obj: JsonObject) -> None:
     obj.setdefault("type", "Opaque")
     given = obj.pop("stringData", None) or {}
@@ -208,6 +215,7 @@ def give_address(kind: Kind, obj: JsonObject) -> None:
 
 
 _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
+    "ClusterRoleBinding": _binding,
     "Pod": _pod,
     "DaemonSet": _daemonset,
     "Deployment": _deployment,
@@ -216,6 +224,7 @@ _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
     "StatefulSet": _statefulset,
     "Namespace": _namespace,
     "Node": _node,
+    "RoleBinding": _binding,
     "Secret": _secret,
     "Service": _service,
 }

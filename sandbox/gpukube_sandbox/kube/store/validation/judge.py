@@ -10,8 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.problems import ApiProblem
+from gpukube_sandbox.kube.store.validation.access import check_binding, check_role
+from gpukube_sandbox.kube.store.validation.configuration import check_config_map, check_secret
 from gpukube_sandbox.kube.store.validation.custom import check_custom, check_definition
 from gpukube_sandbox.kube.store.validation.metadata import check_metadata
+from gpukube_sandbox.kube.store.validation.network import check_ingress, check_service
 from gpukube_sandbox.kube.store.validation.nodes import check_node
 from gpukube_sandbox.kube.store.validation.pods import check_pod
 from gpukube_sandbox.kube.store.validation.policy import (
@@ -21,6 +24,7 @@ from gpukube_sandbox.kube.store.validation.policy import (
     check_quota,
     check_runtime_class,
 )
+from gpukube_sandbox.kube.store.validation.storage import check_claim, check_storage_class
 from gpukube_sandbox.kube.store.validation.updates import check_pod_update
 from gpukube_sandbox.kube.store.validation.workloads import (
     check_cron_job,
@@ -41,20 +45,30 @@ if TYPE_CHECKING:
     Rule = Callable[[JsonObject, JsonObject | None], Iterator[Cause]]
 
 RULES: Mapping[str, tuple[Rule, ...]] = {
+    "ClusterRole": (check_role,),
+    "ClusterRoleBinding": (check_binding,),
+    "ConfigMap": (check_config_map,),
     "CronJob": (check_cron_job,),
     "CustomResourceDefinition": (check_definition,),
     "DaemonSet": (check_daemon_set,),
     "Deployment": (check_deployment,),
+    "Ingress": (check_ingress,),
     "Job": (check_job,),
     "LimitRange": (check_limit_range,),
     "Node": (check_node,),
+    "PersistentVolumeClaim": (check_claim,),
     "Pod": (check_pod, check_pod_update),
     "PodDisruptionBudget": (check_budget,),
     "PriorityClass": (check_priority_class,),
     "ReplicaSet": (check_replica_set,),
     "ResourceQuota": (check_quota,),
+    "Role": (check_role,),
+    "RoleBinding": (check_binding,),
     "RuntimeClass": (check_runtime_class,),
+    "Secret": (check_secret,),
+    "Service": (check_service,),
     "StatefulSet": (check_stateful_set,),
+    "StorageClass": (check_storage_class,),
 }
 """Built-in type -> its rules."""
 

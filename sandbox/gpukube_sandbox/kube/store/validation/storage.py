@@ -1,0 +1,66 @@
+"""Claims of volumes, and storage classes.
+
+Source: kubernetes pkg/apis/core/validation (ValidatePersistentVolumeClaimSpec), pkg/apis/storage/validation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.quantities import parse_quantity
+from gpukube_sandbox.kube.store.validation.fields import (
+    forbidden,
+    invalid,
+    label_selector,
+    one_of,
+    qualified_name,
+    required,
+    subdomain,
+    unsupported,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.validation.fields import Cause
+
+_ALONE = "ReadWriteOncePod"
+_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", _ALONE)
+
+
+def check_claim(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
+    """Refuse a PersistentVolumeClaim of no size or no access."""
+    del old
+    spec = new.get("spec") or {}
+    modes, size = spec.get("accessModes") or [], ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    if not modes:
+        yield required("spec.accessModes", "at least 1 access mode is required")
+    for mode in modes:
+        if mode not in _MODES:
+            yield unsupported("spec.accessModes", mode, _MODES)
+    if _ALONE in modes and len(set(modes) & set(_MODES)) > 1:
+        yield forbidden("spec.accessModes", f"may not use {_ALONE} with other access modes")
+    if size is None:
+        yield required("spec.resources[storage]")
+    elif parse_quantity(size) <= 0:
+        yield invalid("spec.resources[storage]", str(size), "must be greater than zero")
+    if spec.get("storageClassName"):
+        yield from subdomain("spec.storageClassName", str(spec["storageClassName"]))
+    yield from label_selector("spec.selector", spec.get("selector"))
+    yield from one_of("spec.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem"))
+
+
+def check_storage_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
+    """Refuse a StorageClass that nobody provisions, and changes of how its volumes are made."""
+    if not new.get("provisioner"):
+        yield required("provisioner")
+    else:
+        yield from qualified_name("provisioner", str(new["provisioner"]).lower())
+    yield from one_of("reclaimPolicy", new.get("reclaimPolicy"), ("Delete", "Retain"))
+    yield from one_of("volumeBindingMode", new.get("volumeBindingMode"), ("Immediate", "WaitForFirstConsumer"))
+    if old is None:
+        return
+    for key in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+        if (old.get(key) or {}) != (new.get(key) or {}):
+            yield invalid(key, new.get(key), "field is immutable")
