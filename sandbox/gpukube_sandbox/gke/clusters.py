@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.gke.rules import ClusterFacts
+from gpukube_sandbox.gke.rules.facts import ClusterFacts
 from gpukube_sandbox.gke.versions import full_version
 from gpukube_sandbox.gke.wire.names import is_zone, zones_of
 

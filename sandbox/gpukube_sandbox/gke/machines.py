@@ -42,8 +42,11 @@ class Machine:
 
     @property
     def disk_type(self) -> str:
-        """Boot disk when none is asked for; some boot from Hyperdisk Balanced only (docs: compute/docs/gpus)."""
-        hyperdisk = self.family in {"a4", "a4x", "g4"} or self.name == "a3-ultragpu-8g"
+        """Boot disk when none is asked for; some boot from Hyperdisk Balanced only.
+
+        Sources: docs: compute/docs/gpus; DataBiosphere/dsub#301 (n4).
+        """
+        hyperdisk = self.family in {"a4", "a4x", "g4", "n4"} or self.name == "a3-ultragpu-8g"
         return "hyperdisk-balanced" if hyperdisk else "pd-balanced"
 
 

@@ -29,19 +29,11 @@ _KEY = "compute.googleapis.com/reservation-name"
 _COMPACT = wire.NodePool.PlacementPolicy.Type.COMPACT
 _MOST_COMPACT = {"a2": 150, "a3": 96, "a4": 1500, "g4": 1500}
 """Family -> most nodes (GKE cluster autoscaler)."""
+_NEVER_COMPACT = frozenset({"e2", "n1"})
+"""Docs: kubernetes-engine/how-to/compact-placement (e2); dstackai/dstack#2591 (n1, and the sentence, which is Compute
+Engine's)."""
 _LONGEST_S = 7 * 86400
 """Docs: kubernetes-engine/concepts/dws."""
-_DISKS = {
-    "a2-ultragpu-1g": 1, "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
-    "a3-highgpu-1g": 2, "a3-highgpu-2g": 4, "a3-highgpu-4g": 8, "a3-highgpu-8g": 16, "a3-edgegpu-8g": 16,
-    "a3-megagpu-8g": 16, "a3-ultragpu-8g": 32, "a4-highgpu-8g": 32, "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 4,
-    "g2-standard-4": 1, "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-32": 1,
-    "g2-standard-24": 2, "g2-standard-48": 4, "g2-standard-96": 8,
-}  # fmt: skip
-"""Machine type -> the number of local SSDs that it has, or can have (GKE cluster autoscaler, machinetypes)."""
-_DISK_COUNTS = frozenset({*range(1, 9), 16, 24})
-"""How many local SSDs machines without a number of their own may have: N1's (docs: compute/docs/disks/local-ssd),
-unconfirmed for others."""
 
 
 def check_provisioning(pool: wire.NodePool, version: str) -> None:
@@ -65,7 +57,6 @@ def check_provisioning(pool: wire.NodePool, version: str) -> None:
         _check_compact(pool)
     if pool.upgrade_settings.strategy == _STRATEGY.SHORT_LIVED and not _is_short_lived(pool):
         raise bad("Upgrade strategy SHORT_LIVED is for queued provisioning and flex start only.")
-    _check_disks(pool.config)
 
 
 def _require(version: str, feature: str, name: str) -> None:
@@ -133,30 +124,23 @@ def _check_run(pool: wire.NodePool) -> None:
 
 
 def _check_compact(pool: wire.NodePool) -> None:
+    machine = pool.config.machine_type
+    family = machine.partition("-")[0]
     if len(pool.locations) != 1:
         raise bad("Compact placement is only available for node pools in a single zone.")
     if pool.upgrade_settings.strategy == _STRATEGY.BLUE_GREEN:
         raise bad("Compact placement is not supported with blue-green upgrades.")
     if is_queued(pool):
         raise bad("Compact placement is not supported with queued provisioning.")
-    if pool.config.flex_start and not pool.config.machine_type.startswith(("a3-ultragpu-", "a4-")):
-        raise bad(f"Compact placement with flex start is not supported for {pool.config.machine_type}.")
-    most = _MOST_COMPACT.get(pool.config.machine_type.partition("-")[0])
+    if pool.config.flex_start and not machine.startswith(("a3-ultragpu-", "a4-")):
+        raise bad(f"Compact placement with flex start is not supported for {machine}.")
+    if family in _NEVER_COMPACT:
+        raise bad(f"Placement policy is not applicable to machine type {machine}.")
+    most = _MOST_COMPACT.get(family)
     scaling = pool.autoscaling
     count = max(scaling.max_node_count, scaling.total_max_node_count) if scaling.enabled else pool.initial_node_count
     if most is not None and count > most:
-        raise bad(f"Compact placement of {pool.config.machine_type} supports at most {most} nodes.")
-
-
-def _check_disks(config: wire.NodeConfig) -> None:
-    ephemeral = config.ephemeral_storage_local_ssd_config.local_ssd_count
-    block = config.local_nvme_ssd_block_config.local_ssd_count
-    if ephemeral and block:
-        raise bad("Only one of ephemeral_storage_local_ssd_config and local_nvme_ssd_block_config can have disks.")
-    count, machine = ephemeral or block or config.local_ssd_count, config.machine_type
-    fits = count == _DISKS[machine] if machine in _DISKS else count in _DISK_COUNTS
-    if count and (machine.endswith("-nolssd") or not fits):
-        raise bad(f"Machine type {machine} does not support {count} local SSDs.")
+        raise bad(f"Compact placement of {machine} supports at most {most} nodes.")
 
 
 def check_reservation(

@@ -24,7 +24,7 @@ from gpukube_sandbox.gke.pools import GPU_TAINT, Pool, clone, count_per_zone, fi
 from gpukube_sandbox.gke.provisioning import check_repair, check_reservation
 from gpukube_sandbox.gke.quotas import Quotas
 from gpukube_sandbox.gke.references import Known, check_account, check_resources, owner_of
-from gpukube_sandbox.gke.rules import check_autoscaling, check_management, check_pool, check_size
+from gpukube_sandbox.gke.rules.pool import check_autoscaling, check_management, check_pool, check_size
 from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube_sandbox.gke.wire.answers import Refusal, bad, blocked, missing
 from gpukube_sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus

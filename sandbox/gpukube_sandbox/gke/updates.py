@@ -14,23 +14,14 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.pools import accelerator_of
-from gpukube_sandbox.gke.provisioning import check_provisioning
-from gpukube_sandbox.gke.rules import (
-    check_accelerators,
-    check_config,
-    check_labels,
-    check_taints,
-    check_upgrade_settings,
-    check_version,
-    check_zones,
-)
+from gpukube_sandbox.gke.rules.pool import check_changeable
 from gpukube_sandbox.gke.versions import full_node_version
 from gpukube_sandbox.gke.wire.answers import Refusal, bad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube_sandbox.gke.rules import ClusterFacts
+    from gpukube_sandbox.gke.rules.facts import ClusterFacts
 
 _GROUPS: dict[str, tuple[str, ...]] = {
     "labels": ("labels",),
@@ -109,14 +100,7 @@ def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group
         setattr(pool, group, getattr(request, group))
     else:
         setattr(pool.config, group, getattr(request, group))
-    check_zones(pool, facts)
-    check_labels(dict(pool.config.labels))
-    check_taints(list(pool.config.taints))
-    check_version(pool.version, facts.version)
-    check_upgrade_settings(pool.upgrade_settings)
-    check_config(pool.config)
-    check_accelerators(pool.config, facts)
-    check_provisioning(pool, facts.version)
+    check_changeable(pool, facts)
 
 
 def _change_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:

@@ -9,7 +9,8 @@ from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.nodes import node_shape
 from gpukube_sandbox.gke.pools import fill_defaults
-from gpukube_sandbox.gke.rules import ClusterFacts, check_pool
+from gpukube_sandbox.gke.rules.facts import ClusterFacts
+from gpukube_sandbox.gke.rules.pool import check_pool
 from gpukube_sandbox.gke.wire.answers import Refusal
 from gpukube_sandbox.gke.wire.names import Place, zones_of
 from sandbox_tests.gke.clients import t4_pool

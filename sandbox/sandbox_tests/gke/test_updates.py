@@ -37,7 +37,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "a disk that is too small": ({"disk_size_gb": 5}, "Disk size must be at least"),
     "a label of the service": (
         {"labels": {"labels": {"cloud.google.com/gke-spot": "true"}}},
-        "Applying kubernetes label is not allowed: ",
+        'Node labels with key "cloud.google.com/gke-spot" are managed by GKE',
     ),
     "a machine with other GPUs": ({"machine_type": "g2-standard-24"}, "Machine type g2-standard-24 has 2 x"),
     "a zone elsewhere": ({"locations": ["us-east1-b"]}, "Location 'us-east1-b' is not a zone in region"),

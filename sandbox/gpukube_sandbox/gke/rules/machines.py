@@ -1,0 +1,195 @@
+"""Machines of a node pool: image, disks, processors and GPUs.
+
+Lives here: what goes with which machine type. Must not live here: how machines are bought (`provisioning`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from google.cloud import container_v1 as wire
+
+from gpukube_sandbox.gke.accelerators import ACCELERATORS
+from gpukube_sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
+from gpukube_sandbox.gke.versions import is_at_least
+from gpukube_sandbox.gke.wire.answers import bad
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.gke.rules.facts import ClusterFacts
+
+_IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})
+_PERSISTENT = frozenset({"pd-standard", "pd-ssd", "pd-balanced"})
+_HYPERDISK = "hyperdisk-balanced"
+_MIN_DISK_GB = 10
+_WITHOUT_HYPERDISK = frozenset({"n1", "n2"})
+"""Families that do not boot from Hyperdisk Balanced: cloudfoundry/bosh-google-cpi-release#388 (n1), and the issue of
+the sentence (n2)."""
+_PLATFORMS = frozenset(
+    {
+        "Intel Sandy Bridge", "Intel Ivy Bridge", "Intel Haswell", "Intel Broadwell", "Intel Skylake",
+        "Intel Cascade Lake", "Intel Ice Lake", "Intel Sapphire Rapids", "Intel Emerald Rapids", "Intel Granite Rapids",
+        "AMD Rome", "AMD Milan", "AMD Genoa", "AMD Turin", "Ampere Altra", "Google Axion",
+    }
+)  # fmt: skip
+"""Docs: compute/docs/cpu-platforms."""
+_FORMER = frozenset({"f1-micro"})
+_CLIENTS = range(2, 49)
+_LATEST = wire.GPUDriverInstallationConfig.GPUDriverVersion.LATEST
+_LOCAL_DISKS = {
+    "a2-ultragpu-1g": 1, "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
+    "a3-highgpu-1g": 2, "a3-highgpu-2g": 4, "a3-highgpu-4g": 8, "a3-highgpu-8g": 16, "a3-edgegpu-8g": 16,
+    "a3-megagpu-8g": 16, "a3-ultragpu-8g": 32, "a4-highgpu-8g": 32, "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 4,
+    "g2-standard-4": 1, "g2-standard-8": 1, "g2-standard-12": 1, "g2-standard-16": 1, "g2-standard-32": 1,
+    "g2-standard-24": 2, "g2-standard-48": 4, "g2-standard-96": 8,
+}  # fmt: skip
+"""Machine type -> the number of local SSDs that it has, or can have (GKE cluster autoscaler, machinetypes)."""
+_LOCAL_DISK_COUNTS = frozenset({*range(1, 9), 16, 24})
+"""How many local SSDs machines without a number of their own may have: N1's (docs: compute/docs/disks/local-ssd),
+unconfirmed for others."""
+
+
+def check_machines(config: wire.NodeConfig, facts: ClusterFacts) -> None:
+    """Check image, disks, processors and GPUs, and what excludes what.
+
+    Raises:
+        Refusal: 400 INVALID_ARGUMENT.
+    """
+    machine = _machine(config.machine_type)
+    _check_image(config)
+    _check_boot_disk(config, machine)
+    _check_local_disks(config, machine)
+    _check_accelerators(config, machine, facts)
+
+
+def _machine(name: str) -> Machine:
+    if name in _FORMER:  # nkoson/gke-tutorial#7
+        raise bad(f"Node pools of {name} machines are not supported due to insufficient memory.")
+    machine = find_machine(name)
+    if machine is None:
+        raise bad(f"Machine type with name {name!r} does not exist in zone.")
+    return machine
+
+
+def _check_image(config: wire.NodeConfig) -> None:
+    if config.image_type not in _IMAGES:
+        raise bad(f"Image type {config.image_type!r} is not supported.")
+    if config.spot and config.preemptible:
+        raise bad("Spot and preemptible are mutually exclusive.")
+    if config.fast_socket.enabled and not config.gvnic.enabled:
+        raise bad("Fast socket requires gVNIC to be enabled.")
+    if config.min_cpu_platform and config.min_cpu_platform not in _PLATFORMS:  # related-sciences/gce-github-runner#55
+        platform = config.min_cpu_platform
+        raise bad(f"Invalid value for field 'resource.minCpuPlatform': '{platform}'. Invalid CPU platform.")
+
+
+def _check_boot_disk(config: wire.NodeConfig, machine: Machine) -> None:
+    """The boot disk: its size, its two forms, and a type that the machine boots from.
+
+    The sentences on types are Compute Engine's, seen in rancher/harvester-cloud#249 and DataBiosphere/dsub#301; that
+    GKE has them at once, and not at the end of its operation, is unconfirmed.
+    """
+    if config.disk_type not in _PERSISTENT | {_HYPERDISK}:
+        raise bad(f"Disk type {config.disk_type!r} is not supported.")
+    if (config.disk_type, config.disk_size_gb) != (config.boot_disk.disk_type, config.boot_disk.size_gb):
+        raise bad("Node_config.boot_disk does not match disk_type and disk_size_gb.")
+    if config.disk_size_gb < _MIN_DISK_GB:
+        raise bad(f"Disk size must be at least {_MIN_DISK_GB} GB.")
+    if config.disk_type == _HYPERDISK and machine.family in _WITHOUT_HYPERDISK:
+        raise bad(f"{_HYPERDISK} disk type cannot be used by {machine.name} machine type.")
+    if config.disk_type in _PERSISTENT and machine.disk_type == _HYPERDISK:
+        raise bad(f"[{config.disk_type}, {machine.name}] features are not compatible for creating instance.")
+
+
+def _check_local_disks(config: wire.NodeConfig, machine: Machine) -> None:
+    """Local SSDs: used in one way, and as many as the machine may have.
+
+    The sentences are seen in terraform-google-modules/terraform-google-kubernetes-engine#902 and, of Compute Engine, in
+    hashicorp/terraform-provider-google#16020.
+    """
+    ephemeral = config.ephemeral_storage_local_ssd_config.local_ssd_count
+    block = config.local_nvme_ssd_block_config.local_ssd_count
+    if ephemeral and config.local_ssd_count:
+        raise bad("Can not use local SSDs as volumes when using ephemeral storage backed by local SSDs.")
+    if ephemeral and block:
+        raise bad("Only one of ephemeral_storage_local_ssd_config and local_nvme_ssd_block_config can have disks.")
+    count = ephemeral or block or config.local_ssd_count
+    if count and machine.family == "e2":
+        raise bad(f"[{machine.name}, local-ssd] features are not compatible for creating instance.")
+    own = _LOCAL_DISKS.get(machine.name)
+    fits = count == own if own else count in _LOCAL_DISK_COUNTS
+    if count and (machine.name.endswith("-nolssd") or not fits):
+        raise bad(f"Machine type {machine.name} does not support {count} local SSDs.")
+
+
+def _check_accelerators(config: wire.NodeConfig, machine: Machine, facts: ClusterFacts) -> None:
+    """GPUs: what the machine type fixes has to be sent as it is; N1 takes what is attached."""
+    if len(config.accelerators) > 1:
+        raise bad("At most one accelerator configuration is supported.")
+    if not config.accelerators:
+        if machine.accelerator:  # whether the service would infer them is unconfirmed; no known tool leaves them out
+            raise bad(f"Machine type {machine.name} requires accelerators: {machine.gpus} x {machine.accelerator}.")
+        return
+    accelerator = config.accelerators[0]
+    if accelerator.accelerator_type not in ACCELERATORS:
+        raise bad(f"Accelerator type {accelerator.accelerator_type!r} is not supported.")
+    _check_pairing(machine, accelerator)
+    _check_floor(accelerator.accelerator_type, facts.version)
+    _check_partition(machine, accelerator)
+    _check_sharing(machine, accelerator, facts)
+    driver = accelerator.gpu_driver_installation_config.gpu_driver_version
+    if driver == _LATEST and config.image_type != "COS_CONTAINERD":
+        raise bad("GPU driver version LATEST is only available for Container-Optimized OS.")
+    if machine.fractional and config.image_type != "COS_CONTAINERD":
+        raise bad(f"Machine type {machine.name} is only available with Container-Optimized OS.")
+
+
+def _check_pairing(machine: Machine, accelerator: wire.AcceleratorConfig) -> None:
+    kind, count = accelerator.accelerator_type, accelerator.accelerator_count
+    if machine.name == DEFAULT_MACHINE:  # hashicorp/terraform-provider-google#8387
+        raise bad(f"Cannot use default machine type ({DEFAULT_MACHINE}) with GPUs; choose a different machine type.")
+    if machine.accelerator:
+        if (kind, count) != (machine.accelerator, machine.gpus):
+            raise bad(
+                f"Machine type {machine.name} has {machine.gpus} x {machine.accelerator}; {count} x {kind} was "
+                "requested."
+            )
+        return
+    attached = ACCELERATORS[kind].attached
+    if machine.family != "n1" or not attached:
+        raise bad(f"Accelerator type {kind} is not supported with machine type {machine.name}.")
+    if count not in attached:
+        raise bad(f"Accelerator count {count} is not supported for {kind}; supported are {sorted(attached)}.")
+    if machine.vcpus > attached[count]:
+        raise bad(f"Machine type {machine.name} has more vCPUs than the {attached[count]} that {count} x {kind} allow.")
+
+
+def _check_floor(kind: str, version: str) -> None:
+    if kind == "nvidia-rtx-pro-6000" and not is_at_least(version, kind):
+        raise bad(f"Accelerator type {kind} requires GKE version 1.34.0-gke.1662000 or later.")
+
+
+def _check_partition(machine: Machine, accelerator: wire.AcceleratorConfig) -> None:
+    size = accelerator.gpu_partition_size
+    if not size:
+        return
+    known = {} if machine.fractional else ACCELERATORS[accelerator.accelerator_type].partitions
+    if size not in known:
+        raise bad(f"GPU partition size {size!r} is not supported for accelerator {accelerator.accelerator_type}.")
+
+
+def _check_sharing(machine: Machine, accelerator: wire.AcceleratorConfig, facts: ClusterFacts) -> None:
+    if "gpu_sharing_config" not in accelerator:
+        return
+    sharing = accelerator.gpu_sharing_config
+    if not int(sharing.gpu_sharing_strategy):
+        raise bad("GPU sharing strategy must be specified.")
+    if sharing.max_shared_clients_per_gpu not in _CLIENTS:
+        raise bad(
+            f"Max shared clients per GPU is {sharing.max_shared_clients_per_gpu}; it must be between {_CLIENTS[0]} and "
+            f"{_CLIENTS[-1]}."
+        )
+    if machine.fractional:
+        raise bad(f"GPU sharing is not supported with machine type {machine.name}.")
+    mps = sharing.gpu_sharing_strategy == wire.GPUSharingConfig.GPUSharingStrategy.MPS
+    if mps and not is_at_least(facts.version, "mps"):
+        raise bad("NVIDIA MPS requires GKE version 1.27.7-gke.1088000 or later.")
