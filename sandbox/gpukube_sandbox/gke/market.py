@@ -1,7 +1,7 @@
 """What machines there are in the emulated Google Cloud and what their parts cost: Compute Engine, Billing Catalog.
 
-Lives here: machine types, accelerator types and zones, SKUs, and invented prices. Must not live here: GKE. No google
-library is needed here.
+Lives here: machine types, accelerator types and zones, SKUs, and invented prices; lists of Compute Engine. Must not
+live here: GKE, what projects have (`reservations`, `quotas`). No google library is needed here.
 
 Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes (aggregatedList, list, get), zones,
 billing/docs/reference/rest/v1/services.skus/list.
@@ -14,12 +14,14 @@ import zlib
 from typing import TYPE_CHECKING, TypeVar
 
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
+from gpukube_sandbox.gke.filters import parse_filter
 from gpukube_sandbox.gke.machines import all_machines
-from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad, missing
+from gpukube_sandbox.gke.wire.answers import Json, Refusal, invalid, missing
+from gpukube_sandbox.gke.wire.names import exists
 from gpukube_sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpukube_sandbox.gke.machines import Machine
 
@@ -27,10 +29,12 @@ _T = TypeVar("_T")
 
 REGIONS = ("us-central1", "europe-west4")
 _ZONES = "abc"
-_AGGREGATED = re.compile(r"/compute/v1/projects/([^/]+)/aggregated/(machineTypes|acceleratorTypes)")
-_ZONAL = re.compile(r"/compute/v1/projects/([^/]+)/zones/([^/]+)/(machineTypes|acceleratorTypes)(?:/([^/]+))?")
+_ZONAL_KINDS = "machineTypes|acceleratorTypes|reservations"
+_AGGREGATED = re.compile(rf"/compute/v1/projects/([^/]+)/aggregated/({_ZONAL_KINDS})")
+_ZONAL = re.compile(rf"/compute/v1/projects/([^/]+)/zones/([^/]+)/({_ZONAL_KINDS})(?:/([^/]+))?")
 _ZONE = re.compile(r"/compute/v1/projects/([^/]+)/zones(?:/([^/]+))?")
 REGION = re.compile(r"/compute/v1/projects/([^/]+)/regions/([^/]+)")
+REGION_LIST = re.compile(r"/compute/v1/projects/([^/]+)/regions")
 PROJECT = re.compile(r"/compute/v1/projects/([^/]+)")
 INFO = re.compile(
     r"/v1/projects/([^/]+)/locations/global/services/compute\.googleapis\.com/quotaInfos/"
@@ -40,6 +44,21 @@ SERIES = re.compile(r"/v3/projects/([^/]+)/timeSeries")
 _SKUS = "/v1/services/6F81-5844-456A/skus"
 _PAGE = 40
 """Zones of one page are few in real answers too; a list of several pages is the usual case."""
+_MOST = 500
+"""The comment on `maxResults` of every list in Compute Engine's discovery document."""
+_FIELDS = {
+    "machineTypes": "accelerators architecture bundledLocalSsds creationTimestamp deprecated description guestCpus id"
+    " imageSpaceGb isSharedCpu kind maximumPersistentDisks maximumPersistentDisksSizeGb memoryMb name selfLink zone",
+    "acceleratorTypes": "creationTimestamp deprecated description id kind maximumCardsPerInstance name selfLink zone",
+    "zones": "availableCpuPlatforms creationTimestamp deprecated description id kind name region selfLink status"
+    " supportsPzs",
+    "regions": "creationTimestamp deprecated description id kind name quotaStatusWarning quotas selfLink status"
+    " supportsPzs zones",
+    "reservations": "aggregateReservation commitment creationTimestamp deleteAfterDuration deleteAtTime deploymentType"
+    " description enableEmergentMaintenance id kind linkedCommitments name reservationSharingPolicy resourcePolicies"
+    " resourceStatus satisfiesPzs selfLink shareSettings specificReservation specificReservationRequired status zone",
+}
+"""List -> fields of its resources, by which it can be filtered (the discovery document)."""
 _SSDS = {"a2-ultragpu-": 1, "a3-highgpu-": 2}
 """Local SSDs per GPU of machines that come with them."""
 
@@ -65,11 +84,17 @@ def is_market(path: str) -> bool:
 
 def is_quota(path: str) -> bool:
     """Whether a path is of one of the APIs that tell of quotas (`quotas`)."""
-    return any(form.fullmatch(path) for form in (REGION, PROJECT, INFO, SERIES))
+    return any(form.fullmatch(path) for form in (REGION, REGION_LIST, PROJECT, INFO, SERIES))
 
 
-def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:
+def answer_market(method: str, path: str, query: Mapping[str, str], reservations: Mapping[str, list[Json]]) -> Json:
     """Answer one request.
+
+    Args:
+        method: HTTP method.
+        path: Without the query.
+        query: Its parameters.
+        reservations: Of the project, by zone.
 
     Raises:
         Refusal: No such list, or a filter or page that is none.
@@ -77,9 +102,13 @@ def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:
     if method != "GET":
         raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {method} {path}.")
     if path == _SKUS:
-        return _paged(_skus(), query, "skus", query.get("pageSize", ""))
+        return _paged(_skus(), query, "skus", _size(query.get("pageSize", "")))
     if found := _ZONAL.fullmatch(path):
-        return _in_one_zone(found[1], found[2], found[3], found[4], query)
+        project, zone, kind, name = found.groups()
+        if not exists(zone):
+            raise invalid(f"Invalid value for field 'zone': '{zone}'. Unknown zone.")  # inspec/inspec-gcp#301
+        items = reservations.get(zone, []) if kind == "reservations" else _in_zone(kind, project, zone)
+        return _listed_or_named(items, query, kind, name, f"projects/{project}/zones/{zone}/{kind}")
     if found := _ZONE.fullmatch(path):
         return _of_zones(found[1], found[2], query)
     found = _AGGREGATED.fullmatch(path)
@@ -87,32 +116,24 @@ def answer_market(method: str, path: str, query: Mapping[str, str]) -> Json:
         if path.startswith("/v1/services/"):
             raise missing(path)
         raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate GET {path}.")
-    kind = found[2]
-    fits = _matcher(query.get("filter", ""))
-    scopes = [
-        (f"zones/{zone}", kind, [item for item in _in_zone(kind, found[1], zone) if fits(item)])
-        for zone in _zone_names()
-    ]
+    project, kind = found.groups()
+    fits = parse_filter(query.get("filter", ""), _FIELDS[kind].split())
+    scopes = []
+    for zone in sorted({*all_zones(), *reservations}):
+        items = reservations.get(zone, []) if kind == "reservations" else _in_zone(kind, project, zone)
+        scopes.append((f"zones/{zone}", kind, [item for item in items if fits(item)]))
     return _aggregated(scopes, query, kind)
 
 
-def _zone_names() -> list[str]:
+def all_zones() -> list[str]:
+    """The zones that have machines here."""
     return [f"{region}-{zone}" for region in REGIONS for zone in _ZONES]
-
-
-def _in_one_zone(project: str, zone: str, kind: str, name: str | None, query: Mapping[str, str]) -> Json:
-    if zone not in _zone_names():
-        raise Refusal("NOT_FOUND", f"The resource 'projects/{project}/zones/{zone}' was not found")
-    items = _in_zone(kind, project, zone)
-    if name is None:
-        fits = _matcher(query.get("filter", ""))
-        page = _paged([item for item in items if fits(item)], query, "items", query.get("maxResults", ""))
-        return {"kind": f"compute#{kind.removesuffix('s')}List", **page}
-    return _named(items, name, f"projects/{project}/zones/{zone}/{kind}/{name}")
 
 
 def _of_zones(project: str, name: str | None, query: Mapping[str, str]) -> Json:
     base = f"https://www.googleapis.com/compute/v1/projects/{project}"
+    if name is not None and not exists(name):  # as of regions (GoogleCloudPlatform/terraformer#1928)
+        raise invalid(f"Invalid value for field 'zone': '{name}'. Unknown zone.")
     items: list[Json] = [
         {
             "kind": "compute#zone",
@@ -121,29 +142,34 @@ def _of_zones(project: str, name: str | None, query: Mapping[str, str]) -> Json:
             "region": f"{base}/regions/{zone[:-2]}",
             "selfLink": f"{base}/zones/{zone}",
         }
-        for zone in _zone_names()
+        for zone in all_zones()
     ]
+    return _listed_or_named(items, query, "zones", name, f"projects/{project}/zones")
+
+
+def _listed_or_named(items: list[Json], query: Mapping[str, str], kind: str, name: str | None, path: str) -> Json:
     if name is None:
-        fits = _matcher(query.get("filter", ""))
-        page = _paged([item for item in items if fits(item)], query, "items", query.get("maxResults", ""))
-        return {"kind": "compute#zoneList", **page}
-    return _named(items, name, f"projects/{project}/zones/{name}")
-
-
-def _named(items: list[Json], name: str, path: str) -> Json:
+        return listed(items, query, kind)
     for item in items:
         if item["name"] == name:
             return item
-    raise Refusal("NOT_FOUND", f"The resource '{path}' was not found")
+    raise Refusal("NOT_FOUND", f"The resource '{path}/{name}' was not found")
 
 
-def _matcher(text: str) -> Callable[[Json], bool]:
-    """Read a filter: `name = x`, or `name eq pattern`, which has to match the whole name."""
-    same, like = re.fullmatch(r"name = (\S+)", text), re.fullmatch(r"name eq ([\"']?)(\S+)\1", text)
-    if text and not same and not like:
-        raise bad(f"Invalid value for field 'filter': '{text}'.")
-    pattern = re.compile(re.escape(same[1]) if same else like[2] if like else ".*")
-    return lambda item: pattern.fullmatch(str(item["name"])) is not None
+def listed(items: list[Json], query: Mapping[str, str], kind: str) -> Json:
+    """One page of a list of Compute Engine.
+
+    Args:
+        items: All there are.
+        query: Parameters of the request: filter, maxResults, pageToken.
+        kind: A key of `_FIELDS`.
+
+    Raises:
+        Refusal: 400, a filter, a number or a token that is none.
+    """
+    fits = parse_filter(query.get("filter", ""), _FIELDS[kind].split())
+    page = _paged([item for item in items if fits(item)], query, "items", _most(query))
+    return {"kind": f"compute#{kind.removesuffix('s')}List", **page}
 
 
 def _in_zone(kind: str, project: str, zone: str) -> list[Json]:
@@ -195,7 +221,7 @@ def _machine(machine: Machine) -> Json:
 def _aggregated(scopes: list[tuple[str, str, list[Json]]], query: Mapping[str, str], kind: str) -> Json:
     """One page of an aggregated list: every scope is named on every page, empty ones with a warning."""
     flat = [(scope, item) for scope, _, items in scopes for item in items]
-    page, following = _cut(kind, flat, query, _size(query.get("maxResults", "")))
+    page, following = _cut(kind, flat, query, _most(query))
     named: Json = {}
     for scope, _, _ in scopes:
         own = [item for at, item in page if at == scope]
@@ -205,8 +231,8 @@ def _aggregated(scopes: list[tuple[str, str, list[Json]]], query: Mapping[str, s
     return {"kind": f"compute#{kind.removesuffix('s')}AggregatedList", "items": named, **more}
 
 
-def _paged(items: list[Json], query: Mapping[str, str], key: str, asked: str) -> Json:
-    page, following = _cut(key, items, query, _size(asked))
+def _paged(items: list[Json], query: Mapping[str, str], key: str, size: int) -> Json:
+    page, following = _cut(key, items, query, size)
     return {key: list(page), "nextPageToken": following}
 
 
@@ -214,11 +240,19 @@ def _cut(of: str, items: Sequence[_T], query: Mapping[str, str], size: int) -> t
     try:
         return cut(of, items, query.get("pageToken", ""), size)
     except WrongToken as error:
-        raise bad("Invalid value for field 'pageToken'.") from error
+        raise invalid("Invalid value for field 'pageToken'.") from error
+
+
+def _most(query: Mapping[str, str]) -> int:
+    """Entries of a page of Compute Engine."""
+    asked = query.get("maxResults", "")
+    if asked and not (asked.isdecimal() and int(asked) <= _MOST):  # the words are the sandbox's own
+        raise invalid(f"Invalid value for field 'maxResults': '{asked}'. Must be between 0 and {_MOST}.")
+    return _size(asked)
 
 
 def _size(asked: str) -> int:
-    return min(int(asked), _PAGE) if asked.isdigit() else _PAGE
+    return min(int(asked) or _PAGE, _PAGE) if asked.isdigit() else _PAGE
 
 
 def _skus() -> list[Json]:

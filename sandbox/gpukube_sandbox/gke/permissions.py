@@ -4,7 +4,7 @@ Lives here: the map from call to permission, and the words. Must not live here: 
 No google library is needed here.
 
 Sources: docs: kubernetes-engine/docs/reference/api-permissions (GKE), compute/docs/reference/rest/v1 ("IAM Permissions"
-of regions.get, projects.get, zones and the lists of machineTypes and acceleratorTypes), iam/docs/roles-permissions
+of regions, projects.get, zones, machineTypes, acceleratorTypes and reservations), iam/docs/roles-permissions
 (cloudquotas, monitoring).
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
-from gpukube_sandbox.gke.market import INFO, PROJECT, REGION, SERIES
+from gpukube_sandbox.gke.market import INFO, PROJECT, REGION, REGION_LIST, SERIES
 from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad
 from gpukube_sandbox.permits import Need
 
@@ -46,6 +46,7 @@ in the reference; gpukube calls neither."""
 _ACT_AS = "iam.serviceAccounts.actAs"
 _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     (REGION, "compute.regions.get"),
+    (REGION_LIST, "compute.regions.list"),
     (PROJECT, "compute.projects.get"),
     (INFO, "cloudquotas.quotas.get"),
     (SERIES, "monitoring.timeSeries.list"),
@@ -56,6 +57,8 @@ _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"/compute/v1/projects/[^/]+/zones/[^/]+/machineTypes/[^/]+"), "compute.machineTypes.get"),
     (re.compile(r"/compute/v1/projects/[^/]+/zones/[^/]+/acceleratorTypes/[^/]+"), "compute.acceleratorTypes.get"),
+    (re.compile(r"/compute/v1/projects/[^/]+/(?:aggregated|zones/[^/]+)/reservations"), "compute.reservations.list"),
+    (re.compile(r"/compute/v1/projects/[^/]+/zones/[^/]+/reservations/[^/]+"), "compute.reservations.get"),
     (re.compile(r"/compute/v1/projects/[^/]+/zones"), "compute.zones.list"),
     (re.compile(r"/compute/v1/projects/[^/]+/zones/[^/]+"), "compute.zones.get"),
 )
@@ -92,7 +95,7 @@ def _of_call(call: str, name: str, account: str) -> Iterator[Need]:
     if permission is None:
         return
     found = _CLUSTER.fullmatch(name)
-    place = found[1] if found else name
+    place = found[1] if found else name.partition("/locations/")[0]  # jenkinsci/google-kubernetes-engine-plugin#95
     yield Need(permission, place)
     if call == "CreateNodePool":
         # docs: iam/docs/service-account-permissions; the default account is one, too

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.clock import timestamp
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
 from gpukube_sandbox.gke.failures import Failure, late_quota, over_quota
-from gpukube_sandbox.gke.market import INFO, PROJECT, REGION, SERIES
+from gpukube_sandbox.gke.market import INFO, PROJECT, REGION, REGION_LIST, REGIONS, SERIES, listed
 from gpukube_sandbox.gke.pools import accelerator_of, count_per_zone
-from gpukube_sandbox.gke.wire.answers import Json, Refusal
+from gpukube_sandbox.gke.wire.answers import Json, Refusal, invalid
 from gpukube_sandbox.gke.wire.enums import PoolStatus
-from gpukube_sandbox.gke.wire.names import region_of
+from gpukube_sandbox.gke.wire.names import REGIONS as PLACES
+from gpukube_sandbox.gke.wire.names import region_of, zones_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -117,8 +118,12 @@ class Quotas:
             Refusal: A filter that is not understood.
         """
         if found := REGION.fullmatch(path):
-            rows = [self._row(found[1], found[2], name) for name in _LISTED]
-            return {"kind": "compute#region", "name": found[2], "status": "UP", "quotas": rows}
+            if found[2] not in PLACES:  # GoogleCloudPlatform/terraformer#1928
+                raise invalid(f"Invalid value for field 'region': '{found[2]}'. Unknown region.")
+            return self._region(found[1], found[2])
+        if found := REGION_LIST.fullmatch(path):
+            named = {*REGIONS, *self._regions(found[1])}
+            return listed([self._region(found[1], region) for region in sorted(named)], query, "regions")
         if found := PROJECT.fullmatch(path):
             return {"kind": "compute#project", "name": found[1], "quotas": [self._row(found[1], "", ALL_REGIONS)]}
         if found := INFO.fullmatch(path):
@@ -126,6 +131,22 @@ class Quotas:
         if found := SERIES.fullmatch(path):
             return self._series(found[1], query.get("filter", ""), now)
         raise Refusal("NOT_FOUND", f"The resource '{path}' was not found")
+
+    def _regions(self, project: str) -> frozenset[str]:
+        """Regions in which a project has clusters or quotas."""
+        of_clusters = (region_of(c.place.location) for c in self.clusters.values() if c.place.project == project)
+        return frozenset(of_clusters) | {region for owner, region, _ in self.limits if owner == project and region}
+
+    def _region(self, project: str, region: str) -> Json:
+        base = f"https://www.googleapis.com/compute/v1/projects/{project}"
+        return {
+            "kind": "compute#region",
+            "name": region,
+            "status": "UP",
+            "quotas": [self._row(project, region, name) for name in _LISTED],
+            "zones": [f"{base}/zones/{zone}" for zone in zones_of(region)],
+            "selfLink": f"{base}/regions/{region}",
+        }
 
     def _row(self, project: str, region: str, name: str) -> Json:
         limit, used = self._limit(project, region, name), self._used_at(project, region, name)
@@ -156,7 +177,7 @@ class Quotas:
         """Usage of the families that run; one that never ran has no series."""
         if _METRIC not in asked.replace(" ", ""):
             raise Refusal("INVALID_ARGUMENT", f"The gpukube sandbox has no time series for the filter {asked!r}")
-        regions = {region_of(c.place.location) for c in self.clusters.values() if c.place.project == project}
+        regions = self._regions(project)
         found: list[Json] = []
         for region in sorted(regions):
             for family in _FAMILIES:

@@ -28,7 +28,7 @@ from gpukube_sandbox.gke.rules.pool import check_autoscaling, check_management, 
 from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube_sandbox.gke.wire.answers import Refusal, bad, blocked, missing
 from gpukube_sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus
-from gpukube_sandbox.gke.wire.names import Place, parse_name
+from gpukube_sandbox.gke.wire.names import Place, is_location, parse_name
 from gpukube_sandbox.throttle import Buckets, Limit
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class GkeService:
     Attributes:
         faults: What shall go wrong with operations.
         secret: The access token, of the Kubernetes APIs too.
-        things: What exists by project; `known` makes an entry.
+        things: What exists by project, as it was declared.
     """
 
     clock: Clock
@@ -87,21 +87,40 @@ class GkeService:
         self.pace = Pace()
 
     def known(self, project: str) -> Known:
-        """What exists in a project."""
-        return self.things.setdefault(project, Known())
+        """What was declared of a project."""
+        return self.things.get(project) or Known()
 
-    def take_token(self, request: object) -> None:
-        """Count a request against its project's limit.
+    def has_project(self, name: str) -> bool:
+        """Whether there is such a project: one that has something here. Where nobody has made anything, all are."""
+        projects = self.projects()
+        return not projects or name in projects
+
+    def projects(self) -> set[str]:
+        """The projects that have a cluster, a thing or a quota."""
+        return {
+            *(cluster.place.project for cluster in self.clusters.values()),
+            *self.things,
+            *(project for project, _, _ in self.quotas.limits),
+        }
+
+    def admit(self, request: object) -> None:
+        """Refuse a location that there is not, and count a request against its project's limit.
 
         Raises:
-            Refusal: 429 RESOURCE_EXHAUSTED (the names of metric and limit are unconfirmed).
+            Refusal: 403 PERMISSION_DENIED (GoogleCloudPlatform/healthcare#475); 429 RESOURCE_EXHAUSTED (the names of
+                metric and limit are unconfirmed).
         """
-        project = _place(request).project
-        if self.throttle.wait_s("gke-requests", project):
+        place = _place(request)
+        anywhere = place.location == "-" and not place.cluster and not place.operation
+        if not anywhere and not is_location(place.location):
+            raise Refusal(
+                "PERMISSION_DENIED", f"Permission denied on 'locations/{place.location}' (or it may not exist)."
+            )
+        if self.throttle.wait_s("gke-requests", place.project):
             raise Refusal(
                 "RESOURCE_EXHAUSTED",
                 "Quota exceeded for quota metric 'API requests' and limit 'API requests per minute' of service "
-                f"'container.googleapis.com' for consumer 'project:{project}'.",
+                f"'container.googleapis.com' for consumer 'project:{place.project}'.",
             )
 
     # Clusters
@@ -117,13 +136,23 @@ class GkeService:
         return wire.ListClustersResponse(clusters=found)
 
     def update_cluster(self, request: wire.UpdateClusterRequest) -> wire.Operation:
-        """Only the autoscaling of one pool, which gcloud changes this way."""
+        """What gcloud changes of a node pool this way: its autoscaling, or the version and image of its nodes."""
         place, update = _place(request), request.update
-        if not update.desired_node_pool_id or "desired_node_pool_autoscaling" not in update:
-            raise Refusal("UNIMPLEMENTED", "The sandbox updates nothing of a cluster but a node pool's autoscaling.")
         cluster = self._cluster(place)
-        pool = Place(place.project, place.location, place.cluster, update.desired_node_pool_id)
-        return self._scale(cluster, pool, update.desired_node_pool_autoscaling)
+        name = update.desired_node_pool_id
+        if not name and len(cluster.pools) == 1:  # the comment on desired_node_pool_id: mandatory where there are more
+            name = next(iter(cluster.pools))
+        pool = Place(place.project, place.location, place.cluster, name)
+        if "desired_node_pool_autoscaling" in update:
+            return self._scale(cluster, pool, update.desired_node_pool_autoscaling)
+        if update.desired_node_version or update.desired_image_type:
+            if not name:
+                raise bad("Desired_node_pool_id must be specified: the cluster has more than one node pool.")
+            asked = wire.UpdateNodePoolRequest(
+                name=pool.pool_name, node_version=update.desired_node_version, image_type=update.desired_image_type
+            )
+            return self.update_node_pool(asked)
+        raise Refusal("UNIMPLEMENTED", "The sandbox updates nothing of a cluster but its node pools.")
 
     def get_server_config(self, request: wire.GetServerConfigRequest) -> wire.ServerConfig:
         """Versions and images."""

@@ -20,7 +20,7 @@ from gpukube_sandbox.gke.making import GkeRequest
 from gpukube_sandbox.gke.nodes import retouch_node
 from gpukube_sandbox.gke.pools import Pool, clone, count_per_zone
 from gpukube_sandbox.gke.quotas import ALL_REGIONS, NAMES
-from gpukube_sandbox.gke.references import things_of
+from gpukube_sandbox.gke.references import Known, things_of
 from gpukube_sandbox.gke.service import GkeService, pool_place
 from gpukube_sandbox.gke.wire.names import REGIONS, exists, is_zone, parse_name, region_of, zones_of
 from gpukube_sandbox.shapes import Keys, WrongEntry, check_cluster, check_entry, check_known
@@ -73,7 +73,7 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
     """
     check_entry(body, _THINGS)
     _check_things(body)
-    known, made = service.known(str(body["project"])), []
+    known, made = service.things.setdefault(str(body["project"]), Known()), []
     for email in _list(body, "serviceAccounts"):
         if email not in known.accounts:
             known.accounts.add(email)

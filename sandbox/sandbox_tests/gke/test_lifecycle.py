@@ -42,7 +42,9 @@ def test_cluster_when_read_then_it_has_all_that_kube_access_needs(gke: Gke) -> N
 def test_list_clusters_when_all_locations_then_those_of_the_project(gke: Gke) -> None:
     found = gke.sdk.list_clusters(parent=f"projects/{PROJECT}/locations/-").clusters
     assert [cluster.name for cluster in found] == [NAME]
-    assert not gke.sdk.list_clusters(parent="projects/other/locations/-").clusters
+    assert not gke.sdk.list_clusters(parent=f"projects/{PROJECT}/locations/us-east1").clusters
+    answer = gke.refused(lambda: gke.sdk.list_clusters(parent="projects/other/locations/-"))
+    assert answer == ("PERMISSION_DENIED", 'Required "container.clusters.list" permission(s) for "projects/other".')
 
 
 def test_create_when_it_runs_then_provisioning_and_then_running(gke: Gke) -> None:

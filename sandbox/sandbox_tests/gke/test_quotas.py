@@ -83,3 +83,27 @@ def test_declare_when_there_is_no_such_quota_then_refused(sandbox: SandboxInfo) 
         allow(sandbox, {"NVIDIA_H200_GPUS": 1})
     with pytest.raises(daemon.SandboxError, match="region is missing"):
         daemon.declare(sandbox, "gke", project=PROJECT, quotas={T4: 1})
+
+
+def test_reservations_when_pools_take_from_them_then_so_many_are_in_use(sandbox: SandboxInfo, gke: Gke) -> None:
+    ours = {"name": "ours", "zone": "us-central1-a", "machineType": "a2-highgpu-1g", "count": 3}
+    daemon.declare(sandbox, "gke", project=PROJECT, reservations=[ours, {"name": "anywhere"}])
+    affinity = {
+        "consume_reservation_type": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["ours"],
+    }
+    gke.create(gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 2, reservation_affinity=affinity))
+    zone = f"/compute/v1/projects/{PROJECT}/zones/us-central1-a/reservations"
+    found = {item["name"]: item["specificReservation"] for item in ask(sandbox, zone)["items"]}
+    assert (found["ours"]["count"], found["ours"]["inUseCount"], found["anywhere"]["count"]) == ("3", "2", "0")
+    scopes = ask(sandbox, f"/compute/v1/projects/{PROJECT}/aggregated/reservations")["items"]
+    assert [item["name"] for item in scopes["zones/us-central1-b"]["reservations"]] == ["anywhere"]
+
+
+def test_regions_when_listed_then_those_with_machines_and_those_of_the_project(sandbox: SandboxInfo, gke: Gke) -> None:
+    daemon.declare(sandbox, "gke", project=PROJECT, region="us-east1", quotas={T4: 1})
+    listed = f"/compute/v1/projects/{PROJECT}/regions"
+    assert [item["name"] for item in ask(sandbox, listed)["items"]] == ["europe-west4", "us-central1", "us-east1"]
+    (one,) = ask(sandbox, listed, filter="name = us-east1")["items"]
+    assert one == ask(sandbox, f"{listed}/us-east1")

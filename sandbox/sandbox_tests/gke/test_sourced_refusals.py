@@ -274,7 +274,97 @@ POOLS = {
         body={"nodePool": {"config": {"foo": 1}}},
     ),
 }
-ROWS = MARKS | NODES | MACHINES | POOLS
+
+
+def asked(path: str, words: str, source: str, **query: str) -> Row:
+    return Row(words, source, path, query=query)
+
+
+def filtered(text: str, source: str) -> Row:
+    words = f"Invalid value for field 'filter': '{text}'. Invalid list filter expression."
+    return asked(f"{COMPUTE}/zones", words, source, filter=text)
+
+
+def unseen(path: str, words: str, source: str) -> Row:
+    return Row(words, source, path, status=403, code="PERMISSION_DENIED")
+
+
+COMPUTE = f"/compute/v1/projects/{PROJECT}"
+DISCOVERY = "https://cloud.google.com/compute/docs/reference/rest/v1/machineTypes/list"
+PLACES = {
+    "clusters of no region": unseen(
+        f"/v1/projects/{PROJECT}/locations/moon-west1/clusters",
+        "Permission denied on 'locations/moon-west1' (or it may not exist).",
+        f"{GITHUB}GoogleCloudPlatform/healthcare/issues/475",
+    ),
+    "a pool in no zone": unseen(
+        f"/v1/projects/{PROJECT}/locations/us-central1-z/clusters/train/nodePools/p",
+        "Permission denied on 'locations/us-central1-z' (or it may not exist).",
+        f"{GITHUB}GoogleCloudPlatform/healthcare/issues/475",
+    ),
+    "clusters of no project": unseen(
+        "/v1/projects/other/locations/us-central1/clusters",
+        'Required "container.clusters.list" permission(s) for "projects/other".',
+        f"{GITHUB}jenkinsci/google-kubernetes-engine-plugin/issues/95",
+    ),
+    "a cluster of no project": unseen(
+        "/v1/projects/other/zones/us-central1-b/clusters/train",
+        'Required "container.clusters.get" permission(s) for "projects/other/zones/us-central1-b/clusters/train".',
+        f"{GITHUB}2i2c-org/infrastructure/issues/488",
+    ),
+    "versions for no project": unseen(
+        "/v1/projects/other/locations/us-central1/serverConfig",
+        "The caller does not have permission",
+        f"{GITHUB}FairwindsOps/rbac-lookup/issues/14",
+    ),
+    "a cluster that is none": Row(
+        f"Not found: projects/{PROJECT}/locations/us-central1-a/clusters/gone",
+        f"{TERRAFORM}issues/7851",
+        f"/v1/projects/{PROJECT}/locations/us-central1-a/clusters/gone/nodePools",
+        status=404,
+        code="NOT_FOUND",
+    ),
+    "machines of no zone": asked(
+        f"{COMPUTE}/zones/us-east1/machineTypes",
+        "Invalid value for field 'zone': 'us-east1'. Unknown zone.",
+        f"{GITHUB}inspec/inspec-gcp/issues/301",
+    ),
+    "a region that is none": asked(
+        f"{COMPUTE}/regions/global",
+        "Invalid value for field 'region': 'global'. Unknown region.",
+        f"{GITHUB}GoogleCloudPlatform/terraformer/issues/1928",
+    ),
+    "a zone as a region": asked(
+        f"{COMPUTE}/regions/us-central1-b",
+        "Invalid value for field 'region': 'us-central1-b'. Unknown region.",
+        f"{GITHUB}kelseyhightower/kubernetes-the-hard-way/pull/166",
+    ),
+    "zones of no project": Row(
+        "The resource 'projects/other' was not found",
+        f"{GITHUB}mludvig/gcp-ethereum-miner/issues/1",
+        "/compute/v1/projects/other/zones",
+        status=404,
+        code="NOT_FOUND",
+    ),
+}
+QUERIES = {
+    "a parameter that is none": asked(
+        f"/v1/{CLUSTER}",
+        'Invalid JSON payload received. Unknown name "color": Cannot bind query parameter. Field '
+        "'color' could not be found in request message.",
+        "https://firebase.google.com/docs/reference/rest/auth",
+        color="red",
+    ),
+    "two expressions by pattern without parentheses": filtered(
+        "status eq RUNNING AND name eq somehostname", f"{GITHUB}googleapis/nodejs-compute/issues/48"
+    ),
+    "an operator of gcloud": filtered("name=a AND name!~gke", f"{GITHUB}googleapis/google-api-go-client/issues/406"),
+    "a pattern that is none": filtered("name eq *collector*", f"{GITHUB}prometheus/prometheus/issues/5499"),
+    "a field in brackets": filtered("zones[].name=a", f"{GITHUB}googleapis/google-api-go-client/issues/815"),
+    "a list in parentheses": filtered("name=(a)", f"{GITHUB}googleapis/google-cloud-go/issues/11318"),
+    "501 results": asked(f"{COMPUTE}/zones", "'maxResults': '501'", DISCOVERY, maxResults="501"),
+}
+ROWS = MARKS | NODES | MACHINES | POOLS | PLACES | QUERIES
 
 
 @pytest.fixture(scope="module")

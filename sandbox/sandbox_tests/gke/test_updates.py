@@ -156,3 +156,19 @@ def test_quota_when_more_zones_need_more_then_refused(gke: Gke, sandbox: daemon.
     request = {"name": f"{parent}/nodePools/p", "locations": ["us-central1-a", "us-central1-b"]}
     code, text = gke.refused(lambda: gke.sdk.update_node_pool(request=request))
     assert (code, "NVIDIA_L4_GPUS" in text) == ("PERMISSION_DENIED", True)
+
+
+def test_cluster_update_when_it_names_a_version_then_the_pool_gets_it(gke: Gke) -> None:
+    gke.create(l4_pool() | {"version": "1.33.9-gke.1"})
+    update = {"desired_node_pool_id": "p", "desired_node_version": "-"}
+    operation = gke.sdk.update_cluster(request={"name": CLUSTER, "update": update})
+    assert operation.operation_type.name == "UPGRADE_NODES"
+    gke.succeed(operation)
+    assert gke.pool("p").version == gke.sdk.get_cluster(name=CLUSTER).current_master_version
+
+
+def test_cluster_update_when_it_names_no_pool_of_several_then_400(gke: Gke) -> None:
+    gke.create(l4_pool())
+    request = {"name": CLUSTER, "update": {"desired_node_version": "-"}}
+    code, text = gke.refused(lambda: gke.sdk.update_cluster(request=request))
+    assert (code, text.startswith("Desired_node_pool_id must be specified")) == ("INVALID_ARGUMENT", True)

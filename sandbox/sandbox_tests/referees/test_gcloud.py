@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox_tests.gke.clients import NAME, ZONE
+from gpukube_sandbox import daemon
+from sandbox_tests.gke.clients import NAME, PROJECT, ZONE
 
 if TYPE_CHECKING:
     from sandbox_tests.referees.asking import Referee, Row
 
 pytestmark = pytest.mark.clients("gcloud")
 
+H100 = {"name": "h100", "zone": ZONE, "machineType": "a3-highgpu-8g", "count": 2}
 LISTS: dict[str, list[Row]] = {
     "what is there": [
         ("gcloud container clusters list --format value(name,location,status)", "train us-central1-a RUNNING"),
@@ -26,6 +28,13 @@ LISTS: dict[str, list[Row]] = {
         ("gcloud compute machine-types describe a2-highgpu-1g --zone us-central1-a --format value(guestCpus)", "12"),
         ("gcloud compute regions describe us-central1 --format value(quotas[0].metric)", "NVIDIA_K80_GPUS"),
         ("gcloud compute accelerator-types list --filter name=nvidia-tesla-t4 --format value(zone)", "us-central1-a"),
+        (
+            "gcloud compute zones list --filter region:us-central1 --format value(name)",
+            "us-central1-a us-central1-b us-central1-c",
+        ),
+        ("gcloud compute regions list --format value(name,status)", "europe-west4 UP us-central1 UP"),
+        ("gcloud compute reservations list", "h100 0 2 us-central1-a LOCAL"),
+        ("gcloud compute reservations describe h100 --zone us-central1-a --format value(status)", "READY"),
     ],
     "a pool of shared GPUs": [
         (
@@ -74,10 +83,11 @@ LISTS: dict[str, list[Row]] = {
             "gcloud container clusters resize train $zone --node-pool default-pool --num-nodes 2 --quiet",
             "Resizing train... ... done.",
         ),
+        ("gcloud container clusters upgrade train $zone --node-pool default-pool --quiet", "Updated ["),
         ("gcloud container node-pools create later $at --num-nodes 0 --async", "CREATE_NODE_POOL"),
         (
             "gcloud container operations list $zone --filter status=DONE --format value(operationType)",
-            "SET_NODE_POOL_SIZE",
+            "SET_NODE_POOL_SIZE UPGRADE_NODES",
         ),
     ],
     "what is not emulated": [
@@ -97,4 +107,5 @@ SLOW = {"what is not emulated": pytest.mark.slow}
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in LISTS])
 def test_gcloud_when_it_asks_then_answered_as_by_google(referee: Referee, name: str) -> None:
     referee.names |= {"zone": f"--location {ZONE}", "at": f"--cluster {NAME} --location {ZONE}"}
+    daemon.declare(referee.info, "gke", project=PROJECT, reservations=[H100])
     referee.asks(LISTS[name])

@@ -7,6 +7,7 @@ module itself: google-cloud-container is wanted only where GKE is used, and take
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -20,7 +21,7 @@ from gpukube_sandbox.gke.wire.answers import Refusal
 from gpukube_sandbox.gke.wire.tokens import check_authorization, is_asserted, write_credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _TOKEN_PATH = "/token"  # noqa: S105 - a path
 _LIFETIME_S = 3600
+_COMPUTE = re.compile(r"/compute/v1/projects/([^/]+)")
 
 
 class GkeDoor:
@@ -105,8 +107,8 @@ class GkeDoor:
         return [cluster for cluster in self.clusters.values() if name in {"", cluster.name, cluster.id}]
 
     def projects(self) -> list[str]:
-        """Projects that have a cluster."""
-        return sorted({cluster.place.project for cluster in self.clusters.values()})
+        """Projects that have something here."""
+        return sorted(self._service.projects()) if self._service else []
 
     def add_contexts(self, document: Json) -> None:
         """Add a context per cluster to a kubeconfig, called as `gcloud container clusters get-credentials` does."""
@@ -180,14 +182,36 @@ class GkeDoor:
 
     async def _answer_quotas(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What other services than GKE have of quotas."""
+        await self._answer(scope, receive, send, self._quotas)
+
+    def _quotas(self, request: Request) -> Json:
+        return self.service().quotas.answer(request.url.path, request.query_params, self._clock.now())
+
+    async def _answer_market(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What other services than GKE say of machines, reservations and prices."""
+        await self._answer(scope, receive, send, self._market)
+
+    def _market(self, request: Request) -> Json:
+        path = request.url.path
+        reserved: Mapping[str, list[Json]] = {}
+        found = _COMPUTE.match(path)
+        if found and self._service is not None and "reservations" in path:
+            from gpukube_sandbox.gke.reservations import reservations_of  # noqa: PLC0415 - loads google-cloud-container
+
+            reserved = reservations_of(found[1], self._service.things, self._service.clusters)
+        return answer_market(request.method, path, request.query_params, reserved)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: Callable[[Request], Json]) -> None:
         request = Request(scope, receive)
         try:
             check_authorization(request.headers.get("authorization"), self._secret)
-            quotas = self.service().quotas
-            answer, status = quotas.answer(request.url.path, request.query_params, self._clock.now()), 200
+            found = _COMPUTE.match(request.url.path)
+            if found and self._service is not None and not self._service.has_project(found[1]):
+                raise Refusal("NOT_FOUND", f"The resource 'projects/{found[1]}' was not found")  # noqa: TRY301
+            body, status = answer(request), 200
         except Refusal as refusal:
-            answer, status = refusal.body(), refusal.status
-        await JSONResponse(answer, status)(scope, receive, send)
+            body, status = refusal.body(), refusal.status
+        await JSONResponse(body, status)(scope, receive, send)
 
     def prepare(self, directory: Path, url: str) -> None:
         """Have the credentials written that lead here, once GKE is used: their key takes time to make."""
@@ -203,13 +227,3 @@ class GkeDoor:
             return
         body: Json = {"access_token": self._secret, "expires_in": _LIFETIME_S, "token_type": "Bearer"}
         await JSONResponse(body)(scope, receive, send)
-
-    async def _answer_market(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What other services than GKE say of machines and prices."""
-        request = Request(scope, receive)
-        try:
-            check_authorization(request.headers.get("authorization"), self._secret)
-            answer, status = answer_market(request.method, request.url.path, request.query_params), 200
-        except Refusal as refusal:
-            answer, status = refusal.body(), refusal.status
-        await JSONResponse(answer, status)(scope, receive, send)

@@ -8,19 +8,21 @@ gcloud asks for names of enums, the Python client (`$alt=json;enum-encoding=int`
 from __future__ import annotations
 
 import json
+import secrets
 from typing import TYPE_CHECKING
 
 from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gpukube_sandbox.gke.transports.calling import answer_call
 from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad
 from gpukube_sandbox.gke.wire.calls import Call, find_call
 from gpukube_sandbox.gke.wire.tokens import check_authorization
-from gpukube_sandbox.gke.wire.violations import check_fields
+from gpukube_sandbox.gke.wire.violations import check_fields, check_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from starlette.types import Receive, Scope, Send
 
@@ -51,18 +53,28 @@ class RestApp:
     async def _answer(self, request: Request) -> Json:
         check_authorization(request.headers.get("authorization"), self._service().secret)
         call, name = find_call(request.method, request.url.path)
-        message = _read(call, name, await request.body())
-        answer = call.guarded_answer(self._service(), message)
+        message = _read(call, name, request.query_params, await request.body())
+        try:
+            answer = answer_call(call, self._service(), message)
+        except Refusal as refusal:
+            refusal.details.append(_request_info())
+            raise
         return _as_json(answer, numbers="enum-encoding=int" in request.query_params.get("$alt", ""))
 
 
-def _read(call: Call, name: str, body: bytes) -> object:
+def _request_info() -> Json:
+    """What GKE adds to each of its errors (pulumi/pulumi-gcp#1510)."""
+    return {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": f"0x{secrets.token_hex(8)}"}
+
+
+def _read(call: Call, name: str, query: Iterable[str], body: bytes) -> object:
     """The request of a call; what the body holds of a name gives way to the path.
 
     Raises:
-        Refusal: 400, no JSON, an unknown field or a value that does not fit.
+        Refusal: 400, an unknown parameter, no JSON, an unknown field or a value that does not fit.
     """
     message = call.request.pb()()  # type: ignore[attr-defined] # proto-plus classes have no common typed base
+    check_query(query, None if call.body else message.DESCRIPTOR)
     if call.body and body:
         sent = _object(body)
         check_fields(sent, message.DESCRIPTOR)

@@ -16,6 +16,7 @@ import grpc  # type: ignore[import-untyped] # ships no types
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube_sandbox.gke.permissions import needs_of_call, refusal
+from gpukube_sandbox.gke.transports.calling import answer_call
 from gpukube_sandbox.gke.transports.rest import request_json
 from gpukube_sandbox.gke.wire.answers import Refusal
 from gpukube_sandbox.gke.wire.calls import CALLS, SERVICE, Call
@@ -127,7 +128,7 @@ class RpcServer:
         missing = self._permits.missing(needs_of_call(call.name, getattr(request, call.field), account), headers)
         if missing:
             raise refusal(missing)
-        return call.guarded_answer(self._service(), request)
+        return answer_call(call, self._service(), request)
 
     async def _strike(self, fault: Fault, answer: Callable[[], Awaitable[object]], context: _Context) -> object:
         match fault.action:

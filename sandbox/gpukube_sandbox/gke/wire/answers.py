@@ -52,13 +52,15 @@ class Refusal(Exception):
         code: Canonical code, "INVALID_ARGUMENT".
         message: Its text.
         details: What else is said of it, as messages of google.rpc; over REST only.
+        reason: Word of the older form of errors; the usual one of the code unless given.
     """
 
-    def __init__(self, code: str, message: str, details: list[Json] | None = None) -> None:
+    def __init__(self, code: str, message: str, details: list[Json] | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.details = details or []
+        self.reason = reason or _REASONS.get(code, "unknown")
 
     @property
     def status(self) -> int:
@@ -67,8 +69,7 @@ class Refusal(Exception):
 
     def body(self) -> Json:
         """The JSON body over REST."""
-        reason = _REASONS.get(self.code, "unknown")
-        error = {"message": self.message, "domain": "global", "reason": reason}
+        error = {"message": self.message, "domain": "global", "reason": self.reason}
         found: Json = {"code": self.status, "message": self.message, "status": self.code, "errors": [error]}
         return {"error": found | ({"details": self.details} if self.details else {})}
 
@@ -76,6 +77,11 @@ class Refusal(Exception):
 def bad(message: str) -> Refusal:
     """400 INVALID_ARGUMENT."""
     return Refusal("INVALID_ARGUMENT", message)
+
+
+def invalid(message: str) -> Refusal:
+    """400 of Compute Engine, whose reason is a word of its own (inspec/inspec-gcp#301)."""
+    return Refusal("INVALID_ARGUMENT", message, reason="invalid")
 
 
 def blocked(message: str) -> Refusal:

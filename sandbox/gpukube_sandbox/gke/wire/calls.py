@@ -7,10 +7,9 @@ Source: the HTTP annotations of google/container/v1/cluster_service.proto.
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
@@ -19,16 +18,7 @@ from gpukube_sandbox.gke.wire.answers import Refusal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LOG = logging.getLogger(__name__)
-
 SERVICE = "google.container.v1.ClusterManager"
-
-
-class Service(Protocol):
-    """What answers calls: a method for each, named as `Call.method`."""
-
-    def take_token(self, request: object) -> None:
-        """Count a request against its project's limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,29 +47,14 @@ class Call:
         """Name of the service's method."""
         return re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
 
-    def answer(self, service: Service, request: object) -> object:
-        """Let the service do it.
+    def answer(self, service: object, request: object) -> object:
+        """Let the service do it, whose method is called as `method` says.
 
         Raises:
             Refusal: It does not.
         """
         handler: Callable[[object], object] = getattr(service, self.method)
         return handler(request)
-
-    def guarded_answer(self, service: Service, request: object) -> object:
-        """As `answer`; a mistake of the sandbox itself is INTERNAL.
-
-        Raises:
-            Refusal: As above.
-        """
-        try:
-            service.take_token(request)
-            return self.answer(service, request)
-        except Refusal:
-            raise
-        except Exception as error:
-            _LOG.exception("%s broke", self.name)
-            raise Refusal("INTERNAL", "Internal error encountered.") from error
 
     def path(self, request: object) -> str:
         """The path over REST, for the log; empty parts where the old fields were used."""

@@ -85,6 +85,11 @@ def exists(zone: str) -> bool:
     return (region_of(zone) in REGIONS and zone in zones_of(region_of(zone))) or zone in _AI_ZONES
 
 
+def is_location(name: str) -> bool:
+    """Whether there is such a zone or region."""
+    return name in REGIONS or exists(name)
+
+
 def region_of(location: str) -> str:
     """The region of a zone; a region is its own."""
     return location.rpartition("-")[0] if is_zone(location) else location

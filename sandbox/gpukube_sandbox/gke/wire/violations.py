@@ -1,9 +1,10 @@
-"""What is wrong with a JSON body, in the words of Google's front end and with the field of each mistake.
+"""What is wrong with a request over REST, in the words of Google's front end and with the field of each mistake.
 
-Lives here: unknown fields and values that an enum does not have. Must not live here: rules of GKE.
+Lives here: unknown parameters and fields, and values that an enum does not have. Must not live here: rules of GKE.
 
 The forms are seen in router-for-me/CLIProxyAPI#1531 (unknown name below the root), decolua/9router#1876 (at the root,
-where the violation has no field) and rancher/dashboard#11293 (a value of an enum).
+where the violation has no field), rancher/dashboard#11293 (a value of an enum), and in the common error codes of
+https://firebase.google.com/docs/reference/rest/auth (a parameter).
 """
 
 from __future__ import annotations
@@ -13,11 +14,41 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.gke.wire.answers import Json, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from google.protobuf.descriptor import Descriptor, FieldDescriptor  # type: ignore[import-untyped] # ships no types
 
 _WELL_KNOWN = "google.protobuf."
+_OF_ALL_CALLS = frozenset(
+    {
+        ".xgafv", "access_token", "alt", "callback", "fields", "key", "oauth_token", "prettyPrint", "quotaUser",
+        "trace", "uploadType", "upload_protocol",
+    }
+)  # fmt: skip
+"""Parameters of every call (StandardQueryParameters of the API's discovery document); a $ may stand before each (docs:
+apis/docs/system-parameters)."""
+
+
+def check_query(names: Iterable[str], kind: Descriptor | None) -> None:
+    """Refuse parameters that a call does not have.
+
+    Args:
+        names: Of the parameters.
+        kind: The message whose fields can be parameters; None where they are all in the body.
+
+    Raises:
+        Refusal: 400 with all mistakes, one a line, and a google.rpc.BadRequest.
+    """
+    fields = {name for field in (kind.fields if kind else ()) for name in (field.name, field.json_name)}
+    _refuse(
+        _violation(
+            "",
+            f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter. Field '
+            f"'{name}' could not be found in request message.",
+        )
+        for name in names
+        if name not in fields and name.removeprefix("$") not in _OF_ALL_CALLS
+    )
 
 
 def check_fields(body: Json, kind: Descriptor) -> None:
@@ -26,7 +57,11 @@ def check_fields(body: Json, kind: Descriptor) -> None:
     Raises:
         Refusal: 400 with all mistakes, one a line, and a google.rpc.BadRequest.
     """
-    found = list(_violations(body, kind, ""))
+    _refuse(_violations(body, kind, ""))
+
+
+def _refuse(violations: Iterable[dict[str, str]]) -> None:
+    found = list(violations)
     if found:
         details: Json = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}
         raise Refusal("INVALID_ARGUMENT", "\n".join(entry["description"] for entry in found), [details])

@@ -1,0 +1,71 @@
+"""Reservations as Compute Engine lists them: those that were declared.
+
+Lives here: their resources. Must not live here: whether a pool may take from one (`provisioning`).
+
+Source: docs: compute/docs/reference/rest/v1/reservations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.gke.market import all_zones
+from gpukube_sandbox.gke.pools import count_per_zone
+from gpukube_sandbox.gke.references import owner_of, reservation_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gpukube_sandbox.gke.clusters import Cluster
+    from gpukube_sandbox.gke.references import Known
+    from gpukube_sandbox.gke.wire.answers import Json
+
+
+def reservations_of(
+    project: str, things: Mapping[str, Known], clusters: Mapping[str, Cluster]
+) -> dict[str, list[Json]]:
+    """The reservations of a project by zone.
+
+    One that was declared without a zone is where it is asked for, and so in every zone; one without a count has the
+    machines that are taken from it.
+    """
+    known = dict(things[project].reservations) if project in things else {}
+    for cluster in clusters.values():
+        if cluster.place.project == project:
+            known |= cluster.options.reservations
+    found: dict[str, list[Json]] = {}
+    for name, given in known.items():
+        for zone in [str(given["zone"])] if "zone" in given else all_zones():
+            taken = sum(_taken(project, name, zone, clusters))
+            found.setdefault(zone, []).append(_resource(project, zone, name, given, taken))
+    return found
+
+
+def _taken(project: str, name: str, zone: str, clusters: Mapping[str, Cluster]) -> Iterator[int]:
+    """Machines of each pool that takes from a reservation."""
+    for cluster in clusters.values():
+        for pool in cluster.pools.values():
+            wire = pool.wire
+            if reservation_of(wire) == name and owner_of(wire, cluster.place.project) == project:
+                yield dict(zip(wire.locations, count_per_zone(wire), strict=True)).get(zone, 0)
+
+
+def _resource(project: str, zone: str, name: str, given: Mapping[str, object], taken: int) -> Json:
+    base = f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}"
+    machine = {"machineType": given["machineType"]} if "machineType" in given else {}
+    count = str(given.get("count", taken))
+    return {
+        "kind": "compute#reservation",
+        "name": name,
+        "status": "READY",
+        "specificReservationRequired": True,
+        "specificReservation": {
+            "count": count,
+            "assuredCount": count,
+            "inUseCount": str(taken),
+            "instanceProperties": machine,
+        },
+        "shareSettings": {"shareType": "LOCAL"},
+        "zone": base,
+        "selfLink": f"{base}/reservations/{name}",
+    }
