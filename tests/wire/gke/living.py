@@ -16,7 +16,7 @@ from tests.unit.gpukube_gke.targets import PROVIDER, desire
 
 if TYPE_CHECKING:
     from gpukube.cluster.proof.outcome import PoolProof
-    from gpukube.core.values import ClassifiedChange, Desired, Observed, Operation, Request, Target
+    from gpukube.core.values import Change, ClassifiedChange, Desired, Observed, Operation, Request, Target
     from gpukube_gke.live.client import GkeCloud
     from gpukube_sandbox.daemon import SandboxInfo
 
@@ -53,15 +53,21 @@ def planned(cloud: GkeCloud, desired: Desired) -> tuple[ClassifiedChange, ...]:
     return plan_pool(PROVIDER, desired, cloud.pools()).changes
 
 
+def differences(desired: Desired, observed: Observed) -> tuple[Change, ...]:
+    """What differs for the engine: a tag that gpukube wrote and that is declared no more does, too."""
+    return diff_fields(desired.fields, observed.fields, observed.written)
+
+
 def first_request(cloud: GkeCloud, desired: Desired) -> Request:
     """What the engine would send now."""
-    return PROVIDER.update_requests(desired, find(cloud), diff_fields(desired.fields, find(cloud).fields))[0]
+    observed = find(cloud)
+    return PROVIDER.update_requests(desired, observed, differences(desired, observed))[0]
 
 
 def bring_about(cloud: GkeCloud, desired: Desired) -> list[Request]:
     """Send and look until nothing differs; gives the calls."""
     sent: list[Request] = []
-    while changes := diff_fields(desired.fields, find(cloud).fields):
+    while changes := differences(desired, find(cloud)):
         assert len(sent) < CALLS, changes
         sent.append(first_request(cloud, desired))
         finish(cloud, cloud.send(sent[-1]))

@@ -183,6 +183,22 @@ def test_label_of_somebody_when_it_is_drift_goes_and_ours_stay(
     assert dict(find(living).labels) == dict(desired.labels)
 
 
+def test_tag_when_the_spec_drops_it_goes_and_those_of_others_stay(
+    living: GkeCloud, other: wire.ClusterManagerClient
+) -> None:
+    create(living, replace(BASE, tags={"env": "dev"}))
+    ours = find(living).native["config"]["resourceLabels"]  # type: ignore[index] # JSON of the API
+    started = other.update_node_pool(
+        request={"name": POOL, "resource_labels": {"labels": {**ours, "theirs": "1"}}}, timeout=60
+    )
+    finish(living, Operation("edited", "update", started.name))
+    calls = bring_about(living, desire(BASE))
+
+    assert [call.operation for call in calls] == ["update_node_pool"]
+    assert plan_pool(PROVIDER, desire(BASE), living.pools()).action == "no-op"
+    assert {"env", "theirs"} & set(find(living).native["config"]["resourceLabels"]) == {"theirs"}  # type: ignore[index] # as above
+
+
 def test_autoscaler_when_it_comes_and_goes_leaves_the_declared_size(living: GkeCloud) -> None:
     create(living, BASE)
     scaled = desire(replace(BASE, nodes=Nodes(1, 1, 3, autoscaled=True)))
