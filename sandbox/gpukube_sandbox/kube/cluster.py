@@ -25,6 +25,7 @@ from gpukube_sandbox.kube.controllers.replicas import ReplicaSets, ReplicationCo
 from gpukube_sandbox.kube.controllers.scheduler import Scheduler
 from gpukube_sandbox.kube.controllers.statefulsets import StatefulSets
 from gpukube_sandbox.kube.controlplane import ControlPlane
+from gpukube_sandbox.kube.kuberay.controller import KubeRay
 from gpukube_sandbox.kube.nodes import registration as nodes
 from gpukube_sandbox.kube.nodes.kubelet import Kubelets
 from gpukube_sandbox.kube.nodes.machines import Machine
@@ -151,8 +152,9 @@ class KubeCluster:
                 self._run(name, self._loop(name, controller.watches, controller.reconcile))
         if self._groups:
             self.autoscale(self._groups)
-        operator = GpuOperator(self.api, self.clock, self._kubelets.machines)
-        self._run("GpuOperator", self._loop("GpuOperator", GpuOperator.watches, operator.reconcile))
+        for kind in (GpuOperator, KubeRay):
+            operator = kind(self.api, self.clock, self._kubelets.machines)
+            self._run(kind.__name__, self._loop(kind.__name__, kind.watches, operator.reconcile))
         self._run("Kubelets", self._loop("Kubelets", Kubelets.watches, self._kubelets.reconcile))
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.kube.store.kinds import CORE
+from gpukube_sandbox.kube.store.kinds import kind_named
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Recorder:
             await self._api.delete("events", oldest)
 
     def _written(self, plural: str, obj: JsonObject, reason: str, message: str) -> JsonObject:
-        kind, name = CORE[plural], name_of(obj)
+        kind, name = kind_named(plural), name_of(obj)
         about = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,

@@ -12,6 +12,7 @@ import functools
 import gzip
 import hashlib
 import io
+import json
 import tarfile
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -32,8 +33,9 @@ CHART = "nvidia-device-plugin"
 VERSIONS = ("0.20.0", "0.19.3", "0.17.4", "0.15.0")
 """Newest first. The older ones are there to upgrade from: each has a discovery of its own, whose templates differ."""
 OPERATOR = "gpu-operator"
+KUBERAY = "kuberay-operator"
 
-_CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
+_CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",), KUBERAY: ("1.7.0",)}
 _BORROWED = "charts/node-feature-discovery"
 """Where the plugin's chart has a copy of what the operator's has too."""
 _NFD = {"0.19.3": "0.17.3", "0.17.4": "0.15.3", "0.15.0": "0.15.3"}
@@ -63,6 +65,11 @@ def _chart_files(chart: str) -> Iterator[tuple[str, bytes]]:
     yield from _files(_source(chart), chart)
     if chart == OPERATOR:
         yield from _files(_source(CHART) / _BORROWED, f"{chart}/{_BORROWED}")
+    if chart == KUBERAY:
+        from gpukube_sandbox.kube.kuberay.definitions import definitions  # noqa: PLC0415 -- 0.2 s, for who installs it
+
+        for definition in definitions():
+            yield f"{chart}/crds/{definition['metadata']['name']}.yaml", json.dumps(definition).encode()
 
 
 def _with_version(content: bytes, chart: str, version: str) -> bytes:
@@ -106,12 +113,14 @@ def repository_index() -> JsonObject:
 
 def _entry(chart: str, version: str) -> JsonObject:
     described: JsonObject = yaml.safe_load((_source(chart) / "Chart.yaml").read_bytes())
+    # Kubernetes' types are in the definitions, which change with the library that has them: no digest stays true.
+    known = {} if chart == KUBERAY else {"digest": hashlib.sha256(chart_archive(version, chart)).hexdigest()}
     return {
         **described,
         "version": version,
         "appVersion": version,
         "created": _CREATED,
-        "digest": hashlib.sha256(chart_archive(version, chart)).hexdigest(),
+        **known,
         "urls": [archive_name(version, chart)],
     }
 

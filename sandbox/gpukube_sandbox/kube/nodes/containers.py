@@ -26,6 +26,7 @@ Role = Literal[
     "nvidia-smi",
     "gke-plugin",
     "gpu-operator",
+    "kuberay-operator",
     "mig-manager",
     "driver-manager",
     "driver",
@@ -71,6 +72,8 @@ def role_of(container: JsonObject) -> Role:
         return "nfd-prune"
     if container.get("name") in _VALIDATIONS and program == "sh":  # shells that wait (NVIDIA/gpu-operator assets)
         return _VALIDATIONS[str(container["name"])]
+    if program == "manager" and "kuberay" in str(container.get("image", "")):
+        return "kuberay-operator"
     if any("nvidia-smi" in str(part) for part in command):
         return "nvidia-smi"
     return _PROGRAMS.get(program, "plain")

@@ -40,6 +40,8 @@ WORK_S = 4.0
 """Sandbox seconds a pod with an end runs for, unless its command sleeps."""
 _SLEEPS = re.compile(r"\bsleep\s+(?:(?P<ever>inf)|(?P<seconds>\d+(?:\.\d+)?)(?P<unit>[smhd]?))")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_STAYS = re.compile(r"\bray start\b.*--block\b|\bray kuberay-autoscaler\b")
+"""Commands of Ray's nodes that do not end."""
 _FOR_EVER_S = 10.0 * 365 * 86400
 _RELOADING = frozenset({"plugin", "gfd", "mps"})
 _MASTER_CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-master.conf"
@@ -234,6 +236,8 @@ def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) 
 def _takes(item: ContainerRun) -> float:
     """Say how long a program that ends runs: as long as its command sleeps."""
     command = " ".join(str(part) for part in [*(item.body.get("command") or ()), *(item.body.get("args") or ())])
+    if _STAYS.search(command):
+        return _FOR_EVER_S
     found = _SLEEPS.search(command)
     if not found:
         return WORK_S

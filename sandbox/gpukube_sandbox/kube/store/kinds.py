@@ -147,7 +147,13 @@ CLUSTER_POLICY = Kind(
 )
 """The GPU Operator's own type; exists once its chart has installed the CustomResourceDefinition."""
 
-_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY)}
+RAY = tuple(
+    Kind("ray.io", "v1", kind, f"{kind.lower()}s", subresources=_STATUS, custom=True)
+    for kind in ("RayCluster", "RayJob", "RayService")
+)
+"""KubeRay's own types; exist once its chart has installed their CustomResourceDefinitions."""
+
+_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY, *RAY)}
 
 
 def kind_named(plural: str) -> Kind:

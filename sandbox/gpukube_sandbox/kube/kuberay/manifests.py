@@ -1,0 +1,329 @@
+"""What the operator makes of a RayCluster: pods, the head's Service, and the rights of Ray's autoscaler.
+
+Lives here: manifests as plain data. Must not live here: when they are made (`controller`).
+
+Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/common (pod.go, service.go, rbac.go) and
+utils/resources.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gpukube_sandbox.kube.store.objects import copied, labels, meta, name_of, namespace_of, spec
+from gpukube_sandbox.kube.store.quantities import parse_quantity
+
+if TYPE_CHECKING:
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+CLUSTER, GROUP, NODE_TYPE = "ray.io/cluster", "ray.io/group", "ray.io/node-type"
+ORIGIN_KIND, ORIGIN_NAME = "ray.io/originated-from-crd", "ray.io/originated-from-cr-name"
+SERVES = "ray.io/serve"
+_COMMON = {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
+_PORTS = {"client": 10001, "dashboard": 8265, "gcs-server": 6379, "serve": 8000}
+_METRICS = 8080
+_GPU = re.compile(r"gpu$|nvidia\.com/mig-\d+g\.\d+gb$")
+_SHELL = ["/bin/bash", "-c", "--"]
+_LONGEST_PREFIX = 50
+_SMALL = {"cpu": "200m", "memory": "256Mi"}
+_AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
+
+
+def owner_of(owner: JsonObject) -> JsonObject:
+    """Point at the Ray object that controls another."""
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": meta(owner)["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def groups_of(cluster: JsonObject) -> list[JsonObject]:
+    """Give the worker groups of a cluster."""
+    return spec(cluster).get("workerGroupSpecs") or []
+
+
+def scales_itself(cluster: JsonObject) -> bool:
+    """Say whether Ray's autoscaler decides how many workers there are."""
+    return bool(spec(cluster).get("enableInTreeAutoscaling"))
+
+
+def desired(group: JsonObject) -> int:
+    """Count the pods that a worker group should have: its replicas within its bounds, times the hosts of each."""
+    if group.get("suspend"):
+        return 0
+    wanted = max(group.get("replicas") or 0, group.get("minReplicas") or 0)
+    most = group.get("maxReplicas")
+    return (wanted if most is None else min(wanted, int(most))) * int(group.get("numOfHosts") or 1)
+
+
+def accelerators(limits: JsonObject) -> int:
+    """Count the GPUs that Ray takes a container for: of the first resource by name that is one, and is not zero."""
+    counts = (parse_quantity(limits[name]) for name in sorted(limits) if _GPU.search(name))
+    return next((int(count) for count in counts if count), 0)
+
+
+def head_pod(cluster: JsonObject) -> JsonObject:
+    """Make the head."""
+    group = spec(cluster)["headGroupSpec"]
+    pod = _pod(cluster, group, "headgroup", "head")
+    pod["metadata"]["name"] = _pod_name(name_of(cluster), "head")
+    if scales_itself(cluster):
+        _add_autoscaler(cluster, pod)
+    return pod
+
+
+def worker_pod(cluster: JsonObject, group: JsonObject, index: int) -> JsonObject:
+    """Make a worker; `index` is its replica's number in the group."""
+    pod = _pod(cluster, group, group["groupName"], "worker")
+    pod["metadata"]["generateName"] = _pod_name(f"{name_of(cluster)}-{group['groupName']}", "worker") + "-"
+    pod["metadata"]["labels"]["ray.io/worker-group-replica-index"] = str(index)
+    ray = pod["spec"]["containers"][0]
+    waits = {
+        "name": "wait-gcs-ready",
+        "image": ray["image"],
+        "command": _SHELL,
+        "args": [f"until ray health-check --address {_address(cluster)}; do sleep 5; done"],
+        "env": [{"name": "FQ_RAY_IP", "value": _host(cluster)}],
+        "resources": {"limits": _SMALL, "requests": _SMALL},
+    }
+    pod["spec"]["initContainers"] = [*(pod["spec"].get("initContainers") or ()), waits]
+    if scales_itself(cluster) and _version(cluster) == "v2":
+        pod["spec"]["restartPolicy"] = "Never"
+    return pod
+
+
+def _pod_name(prefix: str, kind: str) -> str:
+    return f"{prefix[:_LONGEST_PREFIX]}-{kind}".lower()
+
+
+def _pod(cluster: JsonObject, group: JsonObject, group_name: str, kind: str) -> JsonObject:
+    template: JsonObject = copied(group["template"])
+    details = template.get("metadata") or {}
+    own = {
+        **_COMMON,
+        "ray.io/is-ray-node": "yes",
+        "ray.io/identifier": f"{name_of(cluster)}-{kind}",
+        **(details.get("labels") or {}),
+        **(group.get("labels") or {}),
+        CLUSTER: name_of(cluster),
+        NODE_TYPE: kind,
+        GROUP: group_name,
+    }
+    if labels(cluster).get(ORIGIN_KIND) == "RayService":  # the head serves when the service says so
+        own[SERVES] = "false" if kind == "head" else "true"
+    ray = template["spec"]["containers"][0]
+    _start_ray(cluster, group, ray, kind)
+    if "plasma-directory" not in (group.get("rayStartParams") or {}):
+        _share_memory(template["spec"], ray)
+    if not any(port.get("name") == "metrics" for port in ray.get("ports") or ()):
+        ray["ports"] = [*(ray.get("ports") or ()), {"name": "metrics", "containerPort": _METRICS}]
+    return {
+        "metadata": {
+            "namespace": namespace_of(cluster),
+            "labels": own,
+            "annotations": details.get("annotations") or {},
+            "ownerReferences": [owner_of(cluster)],
+        },
+        "spec": template["spec"],
+    }
+
+
+def _start_ray(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: str) -> None:
+    """Give the container its command and its environment, in place."""
+    command = f"ray start {'--head ' if kind == 'head' else ''}{_flags(cluster, group, ray, kind)}"
+    own = " ".join([*(ray.get("command") or ()), *(ray.get("args") or ())])
+    overwritten = (group["template"].get("metadata") or {}).get("annotations") or {}
+    if overwritten.get("ray.io/overwrite-container-cmd") != "true" and "ray start" not in own:
+        ray["command"], limit = _SHELL, "ulimit -n ${RAY_START_ULIMIT_OPEN_FILES:-65536}"
+        ray["args"] = [" && ".join(filter(None, (own, f"{limit}; {command}")))]
+    address = "127.0.0.1:6379" if kind == "head" else _address(cluster)
+    wanted: list[JsonObject] = [
+        {"name": "FQ_RAY_IP", "value": _host(cluster)},
+        {"name": "RAY_IP", "value": _host(cluster).partition(".")[0]},
+    ][: 0 if kind == "head" else 2]
+    wanted += [
+        {"name": "RAY_CLUSTER_NAME", "valueFrom": _field(f"metadata.labels['{CLUSTER}']")},
+        {"name": "RAY_CLOUD_INSTANCE_ID", "valueFrom": _field("metadata.name")},
+        {"name": "RAY_NODE_TYPE_NAME", "valueFrom": _field(f"metadata.labels['{GROUP}']")},
+        {"name": "KUBERAY_GEN_RAY_START_CMD", "value": command},
+        {"name": "RAY_PORT", "value": "6379"},
+        {"name": "RAY_ADDRESS", "value": address},
+        {"name": "RAY_USAGE_STATS_KUBERAY_IN_USE", "value": "1"},
+    ]
+    known = {item["name"] for item in ray.get("env") or ()}
+    ray["env"] = [*(ray.get("env") or ()), *(item for item in wanted if item["name"] not in known)]
+
+
+def _flags(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: str) -> str:
+    resources = ray.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    given: dict[str, str] = {"metrics-export-port": str(_METRICS), "dashboard-agent-listen-port": "52365"}
+    given |= {"dashboard-host": "0.0.0.0"} if kind == "head" else {"address": _address(cluster)}  # noqa: S104 - as it is
+    if kind == "head" and scales_itself(cluster):
+        given["no-monitor"] = "true"
+    if cpu := limits.get("cpu") or requests.get("cpu"):
+        given["num-cpus"] = str(_up(cpu))
+    if memory := limits.get("memory"):
+        given["memory"] = str(_up(memory))
+    if gpus := accelerators(limits):
+        given["num-gpus"] = str(gpus)
+    named = {key.lower(): value for key, value in (group.get("resources") or {}).items()}
+    given |= {f"num-{key}s": named[key] for key in ("cpu", "gpu") if key in named}
+    given |= {**(group.get("rayStartParams") or {}), "block": "true"}
+    return " ".join(
+        f"--{name}" if value.lower() == "true" else f"--{name}={value}"
+        for name, value in sorted(given.items())
+        if value.lower() != "false"
+    )
+
+
+def _up(amount: Any) -> int:  # noqa: ANN401 - a quantity
+    return int(-(-parse_quantity(amount) // 1))
+
+
+def _share_memory(pod: JsonObject, ray: JsonObject) -> None:
+    """Mount memory for the object store, as large as the container's."""
+    if any(mount.get("mountPath") == "/dev/shm" for mount in ray.get("volumeMounts") or ()):  # noqa: S108 - as it is
+        return
+    memory = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
+    volume = {"medium": "Memory"} | ({"sizeLimit": memory} if memory else {})
+    pod["volumes"] = [*(pod.get("volumes") or ()), {"name": "shared-mem", "emptyDir": volume}]
+    mount = {"name": "shared-mem", "mountPath": "/dev/shm"}  # noqa: S108 - as it is
+    ray["volumeMounts"] = [*(ray.get("volumeMounts") or ()), mount]
+
+
+def _version(cluster: JsonObject) -> str:
+    return str((spec(cluster).get("autoscalerOptions") or {}).get("version") or "")
+
+
+def _add_autoscaler(cluster: JsonObject, pod: JsonObject) -> None:
+    options = spec(cluster).get("autoscalerOptions") or {}
+    body = pod["spec"]
+    sidecar = {
+        "name": "autoscaler",
+        "image": options.get("image") or body["containers"][0]["image"],
+        "imagePullPolicy": options.get("imagePullPolicy") or "IfNotPresent",
+        "command": options.get("command") or _SHELL,
+        "args": options.get("args")
+        or ["ray kuberay-autoscaler --cluster-name $(RAY_CLUSTER_NAME) --cluster-namespace $(RAY_CLUSTER_NAMESPACE)"],
+        "env": [
+            {"name": "RAY_CLUSTER_NAME", "valueFrom": _field(f"metadata.labels['{CLUSTER}']")},
+            {"name": "RAY_CLUSTER_NAMESPACE", "valueFrom": _field("metadata.namespace")},
+            {"name": "RAY_HEAD_POD_NAME", "valueFrom": _field("metadata.name")},
+            {"name": "KUBERAY_CRD_VER", "value": "v1"},
+            *(options.get("env") or ()),
+        ],
+        "resources": options.get("resources") or {"limits": _AUTOSCALER, "requests": _AUTOSCALER},
+    }
+    body["containers"] = [*body["containers"], sidecar]
+    body["serviceAccountName"] = autoscaler_account(cluster)
+    if _version(cluster) == "v2":
+        body["restartPolicy"] = "Never"
+
+
+def _field(path: str) -> JsonObject:
+    return {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+
+
+def autoscaler_account(cluster: JsonObject) -> str:
+    """Name the account that the autoscaler in the head runs as."""
+    named = spec(cluster)["headGroupSpec"]["template"]["spec"].get("serviceAccountName")
+    return str(named or name_of(cluster))
+
+
+def autoscaler_rights(cluster: JsonObject) -> list[tuple[str, JsonObject]]:
+    """Make the account, the role and the binding of Ray's autoscaler; plural and object."""
+    place: JsonObject = {"namespace": namespace_of(cluster), "labels": {CLUSTER: name_of(cluster), **_COMMON}}
+    place["ownerReferences"] = [owner_of(cluster)]
+    account = autoscaler_account(cluster)
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]},
+        {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["get", "patch"]},
+    ]
+    named = {"name": name_of(cluster), **place}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name_of(cluster)}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace_of(cluster)}
+    return [
+        ("serviceaccounts", {"metadata": {"name": account, **place}}),
+        ("roles", {"metadata": named, "rules": rules}),
+        ("rolebindings", {"metadata": named, "roleRef": role, "subjects": [subject]}),
+    ]
+
+
+def head_service_name(owner: JsonObject) -> str:
+    """Name the Service of the head of a RayCluster or a RayService."""
+    return f"{name_of(owner)}-head-svc"
+
+
+def _host(cluster: JsonObject) -> str:
+    return f"{head_service_name(cluster)}.{namespace_of(cluster)}.svc.cluster.local"
+
+
+def _address(cluster: JsonObject) -> str:
+    return f"{_host(cluster)}:6379"
+
+
+def _ports(cluster: JsonObject) -> dict[str, int]:
+    given = {
+        port["name"]: port["containerPort"]
+        for port in spec(cluster)["headGroupSpec"]["template"]["spec"]["containers"][0].get("ports") or ()
+        if port.get("name")
+    }
+    return {"metrics": _METRICS, **(given or _PORTS)}
+
+
+def head_service(cluster: JsonObject, owner: JsonObject) -> JsonObject:
+    """Make the Service of a cluster's head, for itself or for the RayService that it belongs to."""
+    own = {**_COMMON, CLUSTER: name_of(cluster), NODE_TYPE: "head", "ray.io/identifier": f"{name_of(cluster)}-head"}
+    kind = spec(cluster)["headGroupSpec"].get("serviceType")
+    ports = [{"name": name, "port": port, "appProtocol": "tcp"} for name, port in sorted(_ports(cluster).items())]
+    body: JsonObject = {"selector": own, "ports": ports}
+    body |= {"type": kind} if kind and kind != "ClusterIP" else {"clusterIP": "None", "publishNotReadyAddresses": True}
+    details = {"name": head_service_name(owner), "namespace": namespace_of(cluster), "labels": own}
+    details["annotations"] = spec(cluster).get("headServiceAnnotations") or {}
+    return {"metadata": {**details, "ownerReferences": [owner_of(owner)]}, "spec": body}
+
+
+def serve_service(cluster: JsonObject, owner: JsonObject) -> JsonObject | None:
+    """Make the Service of Ray Serve; None where the head has no port for it."""
+    ports = [{"name": name, "port": port} for name, port in _ports(cluster).items() if re.match(r"serve($|-)", name)]
+    if not ports:
+        return None
+    own = {ORIGIN_NAME: name_of(owner), ORIGIN_KIND: "RayService", SERVES: f"{name_of(owner)}-serve"}
+    details = {"name": f"{name_of(owner)}-serve-svc", "namespace": namespace_of(owner), "labels": own}
+    selector = {CLUSTER: name_of(cluster), SERVES: "true"}
+    return {
+        "metadata": {**details, "ownerReferences": [owner_of(owner)]},
+        "spec": {"selector": selector, "ports": ports},
+    }
+
+
+def desired_resources(cluster: JsonObject) -> JsonObject:
+    """Add up what all pods of a cluster ask for, as its status tells it."""
+    pods = [(1, spec(cluster)["headGroupSpec"])]
+    # The number of replicas as it stands, outside of the bounds too, as the operator does it.
+    pods += [
+        (int(group.get("replicas") or 0) * int(group.get("numOfHosts") or 1), group)
+        for group in groups_of(cluster)
+        if not group.get("suspend")
+    ]
+    cpu = memory = gpu = 0
+    for count, group in pods:
+        for container in group["template"]["spec"]["containers"]:
+            resources = container.get("resources") or {}
+            asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+            cpu += count * int(parse_quantity(asked.get("cpu", 0)) * 1000)
+            memory += count * int(parse_quantity(asked.get("memory", 0)))
+            gpu += count * sum(int(parse_quantity(asked[name])) for name in asked if _GPU.search(name))
+    gib, rest = divmod(memory, 1 << 30)
+    return {
+        "desiredCPU": f"{cpu}m" if cpu % 1000 else str(cpu // 1000),
+        "desiredMemory": str(memory) if rest or not gib else f"{gib}Gi",
+        "desiredGPU": str(gpu),
+    }
