@@ -76,6 +76,7 @@ def env(info: SandboxInfo) -> dict[str, str]:
         "GPUKUBE_SANDBOX_STATE": info.state_dir,
         "GPUKUBE_SANDBOX_ID": info.sandbox_id,
         "GPUKUBE_SANDBOX_SECRET": info.secret,
+        "GPUKUBE_SANDBOX_CHARTS": info.charts_url,
     }
 
 

@@ -34,6 +34,7 @@ def test_env_when_asked_then_everything_points_to_loopback(sandbox: SandboxInfo,
     assert variables["GPUKUBE_AKS_ENDPOINT"] == sandbox.arm_url
     assert variables["GPUKUBE_SANDBOX_STATE"] == sandbox.state_dir
     assert variables["GPUKUBE_SANDBOX_ID"] == sandbox.sandbox_id
+    assert variables["GPUKUBE_SANDBOX_CHARTS"] == sandbox.charts_url
     assert variables["IDENTITY_ENDPOINT"] == f"{sandbox.arm_url}/msi/token"
     assert variables["HTTPS_PROXY"].startswith("http://127.0.0.1:")
     assert "127.0.0.1" in variables["NO_PROXY"]
