@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from gpukube_sandbox.kube.store.schema import field_hints, is_optional, required_hint
+from gpukube_sandbox.kube.store.schema import field_hints, is_optional, model_of, required_hint
 
 if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -46,9 +46,8 @@ def _list(items: JsonObject) -> JsonObject:
 
 @functools.cache
 def _pod_template() -> JsonObject:
-    from lightkube.models.core_v1 import PodTemplateSpec  # noqa: PLC0415 -- see store.schema
-
-    return _of_model(PodTemplateSpec)
+    model = model_of("", "PodTemplateSpec")
+    return _of_model(model) if model else _OPEN
 
 
 def _of_model(model: type) -> JsonObject:
