@@ -40,10 +40,13 @@ _AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provision
 _LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
 _MOST_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
 _HYPERDISK: Final = ("hyperdisk-balanced",)
-_DISK_TYPES: Final = ("pd-standard", "pd-ssd", "pd-balanced", *_HYPERDISK)
+_PERSISTENT: Final = ("pd-standard", "pd-ssd", "pd-balanced")
+_DISK_TYPES: Final = (*_PERSISTENT, *_HYPERDISK)
 """Hyperdisk Extreme, ML and Throughput cannot be boot disks (docs: compute/docs/disks/hyperdisks, "Limitations")."""
 _ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
 """Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
+_NO_HYPERDISK: Final = ("n1-", "custom-")
+"""Machines that cannot boot from Hyperdisk Balanced (cloudfoundry/bosh-google-cpi-release#388)."""
 _MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
 _TAG_CHARACTERS: Final = re.compile(r"[\w-]{0,63}")  # docs: compute/docs/labeling-resources
 _MOST_TAGS: Final = 64  # docs: compute/docs/labeling-resources
@@ -127,7 +130,9 @@ def _disk(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {_MOST_DISK_GIB} or less"
         )
-    choices = _HYPERDISK if _ONLY_HYPERDISK.fullmatch(target.machine.name) else _DISK_TYPES
+    choices = _PERSISTENT if target.machine.name.startswith(_NO_HYPERDISK) else _DISK_TYPES
+    if _ONLY_HYPERDISK.fullmatch(target.machine.name):
+        choices = _HYPERDISK
     if kind is not None and kind not in choices:
         message = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
         fix = f"write {' or '.join(choices)}"

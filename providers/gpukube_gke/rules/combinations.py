@@ -156,6 +156,13 @@ _TABLE: Final = (
     ),
     _Clash(
         path=_COMPACT,
+        when=lambda target, _: target.machine.name.startswith(("n1-", "custom-")),
+        message="is COMPACT, which N1 machines do not support",
+        fix="remove it, or write a machine of g2, a2 or later",
+        source="Compute Engine: Placement policy is not applicable to machine type (dstackai/dstack#2591)",
+    ),
+    _Clash(
+        path=_COMPACT,
         when=_too_many_compact,
         message="is COMPACT, which does not support so many nodes",
         fix="request at most 150 nodes of a2, 96 of a3, 1500 of a4 and g4",

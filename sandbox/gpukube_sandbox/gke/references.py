@@ -34,7 +34,8 @@ class Known:
 
     Attributes:
         accounts: Emails of its service accounts.
-        resources: Its networks, subnetworks and placement policies, such as "global/networks/gpu-net".
+        resources: Its networks, subnetworks, placement policies and node groups of sole tenants, such as
+            "global/networks/gpu-net".
         reservations: Name -> its zone, machineType and count; what is not said is as it is asked for.
     """
 
@@ -55,7 +56,7 @@ def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
 
 
 def check_resources(pool: wire.NodePool, place: Place, known: Callable[[str], Known]) -> None:
-    """Refuse a placement policy, a network or a subnetwork that its project does not have.
+    """Refuse a placement policy, a network, a subnetwork or a node group that its project does not have.
 
     Raises:
         Refusal: 404 NOT_FOUND, with Compute Engine's sentence; that GKE passes it on so is unconfirmed.
@@ -71,6 +72,7 @@ def _resources_of(pool: wire.NodePool, project: str, location: str) -> Iterator[
     given = [(f"{region}/resourcePolicies", pool.placement_policy.policy_name)]
     for card in pool.network_config.additional_node_network_configs:
         given += [("global/networks", card.network), (f"{region}/subnetworks", card.subnetwork)]
+    given += [(f"zones/{zone}/nodeGroups", pool.config.node_group) for zone in pool.locations]
     for kind, name in given:
         whole = _WHOLE.fullmatch(name)
         if name:

@@ -57,7 +57,9 @@ _THINGS = Keys(
         "quotas": Keys({}, dict.fromkeys(NAMES, int)),
     },
 )
-_RESOURCE = re.compile(r"global/networks/[^/]+|regions/[^/]+/(subnetworks|resourcePolicies)/[^/]+")
+_RESOURCE = re.compile(
+    r"global/networks/[^/]+|regions/[^/]+/(subnetworks|resourcePolicies)/[^/]+|zones/[^/]+/nodeGroups/[^/]+"
+)
 
 
 def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
@@ -98,7 +100,10 @@ def _check_things(body: Mapping[str, object]) -> None:
     """Refuse things that Google Cloud does not have, before any of them is made."""
     for at, name in enumerate(_list(body, "resources")):
         if not _RESOURCE.fullmatch(name):
-            forms = "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME"
+            forms = (
+                "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME, "
+                "zones/ZONE/nodeGroups/NAME"
+            )
             raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
     check_known(body.get("region"), REGIONS, "region")
     limits = body.get("quotas")

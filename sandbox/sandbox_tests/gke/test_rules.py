@@ -93,11 +93,11 @@ INVALID: dict[str, tuple[Json, str]] = {
     "unknown GPU": (gpu_pool("p", "n1-standard-4", "tesla", 1), "Accelerator type 'tesla' is not supported."),
     "T4 on n2": (
         gpu_pool("p", "n2-standard-4", "nvidia-tesla-t4", 1),
-        "Accelerator type nvidia-tesla-t4 is not supported with machine type n2-standard-4.",
+        "[nvidia-tesla-t4, n2-standard-4] features are not compatible for creating instance.",
     ),
     "L4 on n1": (
         gpu_pool("p", "n1-standard-4", L4, 1),
-        "Accelerator type nvidia-l4 is not supported with machine type n1-standard-4.",
+        "[nvidia-l4, n1-standard-4] features are not compatible for creating instance.",
     ),
     "three T4": (
         gpu_pool("p", "n1-standard-4", "nvidia-tesla-t4", 3),

@@ -122,6 +122,16 @@ MARKS = {
         f"{MODULES}terraform-google-kubernetes-engine/issues/1681",
         tags=["t" * 64],
     ),
+    "65 network tags": t4(
+        "limited to 64",
+        "https://cloud.google.com/vpc/docs/add-remove-network-tags",
+        tags=[f"t{at}" for at in range(65)],
+    ),
+    "six resource manager tags": t4(
+        "A maximum of 5",
+        f"{NODE_CONFIG}#ResourceManagerTags",
+        resource_manager_tags={"tags": {f"tagKeys/{at}": f"tagValues/{at}" for at in range(6)}},
+    ),
     "a network tag with an underscore": t4(
         "Invalid tag Bad_Tag: must comply with RFC1035", NODE_CONFIG, tags=["Bad_Tag"]
     ),
@@ -152,6 +162,11 @@ NODES = {
     "a soft eviction of six minutes": kubelet("between 0 and 300", eviction_max_pod_grace_period_seconds=360),
     "a graceful shutdown on demand": kubelet("only valid for Spot VMs", shutdown_grace_period_seconds=30),
     "restarts ten minutes apart": kubelet("'10m'", crash_loop_back_off={"max_container_restart_period": "10m"}),
+    "26 registries": t4(
+        "At most 25 registry_hosts",
+        f"{NODE_CONFIG}#ContainerdConfig",
+        containerd_config={"registry_hosts": [{"server": f"r{at}.example.com"} for at in range(26)]},
+    ),
     "a sysctl that GKE does not take": t4(
         "'vm.nr_hugepages' is not supported", LINUX, linux_node_config={"sysctls": {"vm.nr_hugepages": "1"}}
     ),
@@ -171,6 +186,14 @@ MACHINES = {
         f"{GITHUB}nkoson/gke-tutorial/issues/7",
     ),
     "a disk of 9 GB": t4("at least 10 GB", NODE_CONFIG, disk_size_gb=9),
+    "a disk of 65,537 GB": t4(
+        "at most 65536 GB", "https://cloud.google.com/compute/docs/disks/persistent-disks", disk_size_gb=65537
+    ),
+    "an A100 on N1": made(
+        gpu_pool("p", "n1-highmem-8", "nvidia-tesla-a100", 1),
+        "[nvidia-tesla-a100, n1-highmem-8] features are not compatible for creating instance.",
+        f"{GITHUB}skypilot-org/skypilot/issues/212",
+    ),
     "Hyperdisk on N2": made(
         pool_of("p", "n2-standard-16", config={"disk_type": "hyperdisk-balanced"}),
         "hyperdisk-balanced disk type cannot be used by n2-standard-16 machine type.",
@@ -267,6 +290,13 @@ POOLS = {
         'Service account "ghost@demo-proj.iam.gserviceaccount.com" does not exist.',
         f"{GITHUB}midl-dev/tezos-on-gke/issues/45",
         service_account="ghost@demo-proj.iam.gserviceaccount.com",
+    ),
+    "a node group of nobody": Row(
+        f"The resource 'projects/{PROJECT}/zones/us-central1-a/nodeGroups/gone' was not found",
+        "https://cloud.google.com/compute/docs/reference/rest/v1/nodeGroups/get",
+        body={"nodePool": t4_pool("p", 1, node_group="gone")},
+        status=404,
+        code="NOT_FOUND",
     ),
     "a field that is none": Row(
         "Invalid JSON payload received. Unknown name \"foo\" at 'node_pool.config': Cannot find field.",

@@ -97,6 +97,7 @@ BAD = {
     ),
     "compact and queued": (pool(COMPACT, **QUEUED), "remove it"),
     "compact flex-start of A100": (pool(COMPACT, **FLEX), "remove it"),
+    "compact N1": (gke_target("n1-standard-8", ("T4", 1), native=COMPACT), "a machine of g2, a2 or later"),
     "compact, one too many A100": (pool(COMPACT, nodes=fixed(151)), "150 nodes of a2"),
     "compact, one too many H100": (pool(COMPACT, "a3-highgpu-8g", nodes=fixed(97)), "96 of a3"),
     "compact, one too many RTX": (

@@ -124,6 +124,9 @@ BAD = {
     "unknown disk": (gke_target(disk=Disk(100, "gp3")), "gke-disk-type", "disk.type"),
     "Hyperdisk Extreme": (gke_target(G2, disk=Disk(100, "hyperdisk-extreme")), "gke-disk-type", "disk.type"),
     "Hyperdisk Throughput": (gke_target(disk=Disk(100, "hyperdisk-throughput")), "gke-disk-type", "disk.type"),
+    "hyperdisk on n1": (
+        gke_target("n1-standard-8", ("T4", 1), disk=Disk(100, "hyperdisk-balanced")), "gke-disk-type", "disk.type",
+    ),
     "pd on a4": (
         gke_target("a4-highgpu-8g", disk=Disk(100, "pd-ssd"), capacity=Capacity("spot")), "gke-disk-type", "disk.type",
     ),

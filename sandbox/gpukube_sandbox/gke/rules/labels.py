@@ -29,7 +29,8 @@ _OWN_LABELS = frozenset(
 )  # fmt: skip
 _MOST_RESOURCE_LABELS = 64
 _RESOURCE_LABEL_CHARS = 63
-_TAG_CHARS = 63
+_MOST_TAGS, _TAG_CHARS = 64, 63
+_MOST_MANAGED_TAGS = 5
 _TAG = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _METADATA_KEY = re.compile(r"[a-zA-Z0-9-_]+")
 _METADATA_KEY_BYTES, _METADATA_VALUE_BYTES, _METADATA_BYTES = 128, 32 * 1024, 512 * 1024
@@ -54,6 +55,8 @@ def check_marks(config: wire.NodeConfig) -> None:
     _check_resource_labels(dict(config.resource_labels))
     _check_tags(list(config.tags))
     _check_metadata(dict(config.metadata))
+    if len(config.resource_manager_tags.tags) > _MOST_MANAGED_TAGS:  # the comment on ResourceManagerTags
+        raise bad(f"A maximum of {_MOST_MANAGED_TAGS} resource manager tags can be specified.")
 
 
 def _check_labels(labels: dict[str, str]) -> None:
@@ -121,7 +124,12 @@ def _check_resource_labels(labels: dict[str, str]) -> None:
 
 
 def _check_tags(tags: list[str]) -> None:
-    """Network tags (the sentence on length: terraform-google-modules/terraform-google-kubernetes-engine#1681)."""
+    """Network tags: at most 64 (docs: vpc/docs/add-remove-network-tags), in the form of names.
+
+    The sentence on length is seen in terraform-google-modules/terraform-google-kubernetes-engine#1681.
+    """
+    if len(tags) > _MOST_TAGS:
+        raise bad(f"Network tags are limited to {_MOST_TAGS}; {len(tags)} were specified.")
     for tag in tags:
         if len(tag) > _TAG_CHARS:
             raise bad(f"Invalid tag {tag}: must be no more than {_TAG_CHARS} characters.")

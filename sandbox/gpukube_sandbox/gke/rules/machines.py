@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})
 _PERSISTENT = frozenset({"pd-standard", "pd-ssd", "pd-balanced"})
 _HYPERDISK = "hyperdisk-balanced"
-_MIN_DISK_GB = 10
+_DISK_GB = range(10, 65537)
+"""The comment on NodeConfig.disk_size_gb; docs: compute/docs/disks/persistent-disks (64 TiB)."""
 _WITHOUT_HYPERDISK = frozenset({"n1", "n2"})
 """Families that do not boot from Hyperdisk Balanced: cloudfoundry/bosh-google-cpi-release#388 (n1), and the issue of
 the sentence (n2)."""
@@ -92,8 +93,8 @@ def _check_boot_disk(config: wire.NodeConfig, machine: Machine) -> None:
         raise bad(f"Disk type {config.disk_type!r} is not supported.")
     if (config.disk_type, config.disk_size_gb) != (config.boot_disk.disk_type, config.boot_disk.size_gb):
         raise bad("Node_config.boot_disk does not match disk_type and disk_size_gb.")
-    if config.disk_size_gb < _MIN_DISK_GB:
-        raise bad(f"Disk size must be at least {_MIN_DISK_GB} GB.")
+    if config.disk_size_gb not in _DISK_GB:
+        raise bad(f"Disk size must be at least {_DISK_GB[0]} GB and at most {_DISK_GB[-1]} GB.")
     if config.disk_type == _HYPERDISK and machine.family in _WITHOUT_HYPERDISK:
         raise bad(f"{_HYPERDISK} disk type cannot be used by {machine.name} machine type.")
     if config.disk_type in _PERSISTENT and machine.disk_type == _HYPERDISK:
@@ -155,8 +156,8 @@ def _check_pairing(machine: Machine, accelerator: wire.AcceleratorConfig) -> Non
             )
         return
     attached = ACCELERATORS[kind].attached
-    if machine.family != "n1" or not attached:
-        raise bad(f"Accelerator type {kind} is not supported with machine type {machine.name}.")
+    if machine.family != "n1" or not attached:  # Compute Engine's sentence: skypilot-org/skypilot#212
+        raise bad(f"[{kind}, {machine.name}] features are not compatible for creating instance.")
     if count not in attached:
         raise bad(f"Accelerator count {count} is not supported for {kind}; supported are {sorted(attached)}.")
     if machine.vcpus > attached[count]:
