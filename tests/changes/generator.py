@@ -419,7 +419,7 @@ def _extras(rng: Random, choices: Choices, machine: Machine) -> Pool:
     maybe(0.2, "upgrade", lambda: dict(rng.choice(choices.upgrades)))
     maybe(0.2, "maxPodsPerNode", lambda: rng.choice(choices.pods))
     maybe(0.1, "silence", lambda: [{"rule": "instance-status", "reason": "drawn"}])
-    if rng.random() < 0.3:
+    if rng.random() < 0.4:
         found |= rng.choice(choices.owners)
     return found
 

@@ -130,9 +130,11 @@ def _disk(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {_MOST_DISK_GIB} or less"
         )
-    choices = _PERSISTENT if target.machine.name.startswith(_NO_HYPERDISK) else _DISK_TYPES
+    choices: tuple[str, ...] = _DISK_TYPES
     if _ONLY_HYPERDISK.fullmatch(target.machine.name):
         choices = _HYPERDISK
+    elif target.machine.name.startswith(_NO_HYPERDISK):
+        choices = _PERSISTENT
     if kind is not None and kind not in choices:
         message = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
         fix = f"write {' or '.join(choices)}"
