@@ -152,6 +152,9 @@ REFUSED = {
     "things:\n  - {provider: gke, project: p, region: moon-west1, quotas: {}}\n": (
         "2:33: there is no region moon-west1; the nearest is me-west1"
     ),
+    "things:\n  - {provider: gke, project: p, reservations: [{name: r, machineType: a3-high-8g}]}\n": (
+        "2:58: there is no machineType a3-high-8g; the nearest is a3-highgpu-8g"
+    ),
     "clusters:\n  - {provider: gke, name: train}\n": "2:5: project is missing",
     "clusters:\n  - {provider: oke, name: train}\n": "2:6: provider is oke; there are aks, eks, gke",
     "things:\n  - resources: []\n": "2:5: provider is missing; there are aks, eks, gke",

@@ -16,6 +16,7 @@ from google.protobuf import json_format  # type: ignore[import-untyped] # ships 
 
 from gpukube_sandbox.gke.clusters import ClusterOptions
 from gpukube_sandbox.gke.lifecycle import seed_pool
+from gpukube_sandbox.gke.machines import all_machines, find_machine
 from gpukube_sandbox.gke.making import GkeRequest
 from gpukube_sandbox.gke.nodes import retouch_node
 from gpukube_sandbox.gke.pools import Pool, clone, count_per_zone
@@ -71,7 +72,7 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
             [{"name", "zone"?, "machineType"?, "count"?}], "region"?, "quotas"?: {`quotas.NAMES`: GPUs in the region}}`.
 
     Raises:
-        WrongEntry: An unknown or missing key, a value of the wrong type, or a zone that there is not.
+        WrongEntry: An unknown or missing key, a value of the wrong type, or a zone or machine type that there is not.
     """
     check_entry(body, _THINGS)
     _check_things(body)
@@ -112,6 +113,9 @@ def _check_things(body: Mapping[str, object]) -> None:
     for at, given in enumerate(_list(body, "reservations")):
         if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
             raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
+        machine = given.get("machineType", "")
+        if find_machine(machine) is None:
+            check_known(machine, {one.name for one in all_machines()}, "reservations", at, "machineType")
 
 
 def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]:

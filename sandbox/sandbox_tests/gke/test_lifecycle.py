@@ -25,6 +25,8 @@ from sandbox_tests.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpukube_sandbox.daemon import SandboxInfo
+
 pytestmark = pytest.mark.turns(2)  # one of the two transports
 
 POOL = f"{CLUSTER}/nodePools/p"
@@ -45,6 +47,16 @@ def test_list_clusters_when_all_locations_then_those_of_the_project(gke: Gke) ->
     assert not gke.sdk.list_clusters(parent=f"projects/{PROJECT}/locations/us-east1").clusters
     answer = gke.refused(lambda: gke.sdk.list_clusters(parent="projects/other/locations/-"))
     assert answer == ("PERMISSION_DENIED", 'Required "container.clusters.list" permission(s) for "projects/other".')
+
+
+def test_list_clusters_when_nobody_has_made_anything_then_each_project_is_empty(
+    sandbox: SandboxInfo, any_client: Gke
+) -> None:
+    assert not any_client.sdk.list_clusters(parent="projects/anyone/locations/-").clusters
+    daemon.declare(sandbox, "gke", project="declared", resources=[])
+    assert not any_client.sdk.list_clusters(parent="projects/declared/locations/-").clusters
+    answer = any_client.refused(lambda: any_client.sdk.list_clusters(parent="projects/anyone/locations/-"))
+    assert answer[0] == "PERMISSION_DENIED"
 
 
 def test_create_when_it_runs_then_provisioning_and_then_running(gke: Gke) -> None:

@@ -425,3 +425,10 @@ def test_request_when_the_service_refuses_it_then_refused_in_its_words(
     error = answer.json().get("error", {})
     assert (answer.status_code, error.get("status")) == (row.status, row.code), answer.text
     assert row.words in error["message"]
+
+
+def test_refusal_when_gke_has_read_the_request_then_it_names_it(answers: dict[str, httpx.Response]) -> None:
+    (info,) = answers["a name of capitals"].json()["error"]["details"]  # seen in pulumi/pulumi-gcp#1510
+    assert info["@type"] == "type.googleapis.com/google.rpc.RequestInfo"
+    assert info["requestId"].startswith("0x")
+    assert answers["a label of GKE"].json()["error"]["details"] != [info]
