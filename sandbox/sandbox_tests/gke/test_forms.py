@@ -70,6 +70,44 @@ ACCEPTED: dict[str, Json] = {
     "an AI zone": t4() | {"locations": ["us-central1-ai1a"]},
     "a label with a prefix and one without a value": t4(labels={"example.com/a_b.c": "D-e", "x": ""}),
     "a taint with a prefix and no value": taint("example.com/a"),
+    "64 resource labels, one of letters of Greece": t4(
+        resource_labels={**{f"k{at}": "" for at in range(63)}, "λ": "1-_ß"}
+    ),
+    "64 network tags, one of 63": t4(tags=["t" * 63, *(f"t{at}" for at in range(63))]),
+    "metadata of 32 KB": t4(metadata={"k" * 127: "x" * 32 * 1024}),
+    "settings of kubelet at their limits": t4(
+        kubelet_config={
+            "cpu_manager_policy": "static",
+            "topology_manager": {"policy": "single-numa-node", "scope": "pod"},
+            "memory_manager": {"policy": "Static"},
+            "cpu_cfs_quota_period": "1s",
+            "pod_pids_limit": 1024,
+            "image_gc_low_threshold_percent": 10,
+            "image_gc_high_threshold_percent": 85,
+            "image_minimum_gc_age": "2m0s",
+            "image_maximum_gc_age": "1.5h",
+            "container_log_max_size": "500Mi",
+            "container_log_max_files": 10,
+            "allowed_unsafe_sysctls": ["kernel.msg*", "net.ipv4.route.min_pmtu"],
+            "max_parallel_image_pulls": 5,
+        }
+    ),
+    "a graceful shutdown of Spot nodes": t4(
+        spot=True,
+        kubelet_config={"shutdown_grace_period_seconds": 120, "shutdown_grace_period_critical_pods_seconds": 120},
+    ),
+    "sysctls and huge pages": t4(
+        linux_node_config={"sysctls": {"vm.max_map_count": "262144"}, "hugepages": {"hugepage_size2m": 1024}}
+    ),
+    "the largest disk": t4(disk_size_gb=65536),
+    "a CPU platform": t4(min_cpu_platform="Intel Skylake"),
+    "a batch of all": t4()
+    | {
+        "upgrade_settings": {
+            "strategy": "BLUE_GREEN",
+            "blue_green_settings": {"standard_rollout_policy": {"batch_percentage": 1.0}},
+        }
+    },
     "eight pods": pods(8),
     "256 pods": pods(256),
     "24 local SSDs": t4(local_ssd_count=24),

@@ -103,12 +103,13 @@ def _check_taints(taints: list[wire.NodeTaint]) -> None:
 
 
 def _check_resource_labels(labels: dict[str, str]) -> None:
-    """Labels of machines: at most 64, in the form of all labels of Google Cloud.
+    """Labels of machines: at most 64 beside the service's own, in the form of all labels of Google Cloud.
 
     The sentence on characters is seen in kyma-project/kyma#4307, of a cluster's; the field's name in it is by analogy.
     """
-    if len(labels) > _MOST_RESOURCE_LABELS:
-        raise bad(f"Resource labels are limited to {_MOST_RESOURCE_LABELS}; {len(labels)} were specified.")
+    count = sum(not key.startswith("goog-gke-") for key in labels)
+    if count > _MOST_RESOURCE_LABELS:
+        raise bad(f"Resource labels are limited to {_MOST_RESOURCE_LABELS}; {count} were specified.")
     for key, value in labels.items():
         for part, text in (("key", key), ("value", value)):
             field = f"Invalid field 'node_pool.config.resource_labels.{part}': \"{text}\"."
