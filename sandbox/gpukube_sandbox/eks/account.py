@@ -7,6 +7,7 @@ Lives here: who one is, which roles there are, what the groups' instances do. Mu
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.references import CONTROL_PLANE
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _SESSION_S = 3600
 _MOST_TAGS = 25
+_ROLE_NAME = re.compile(r"[\w+=,.@-]+", re.ASCII)
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _CLUSTER_POLICIES = ("AmazonEKSClusterPolicy",)
 
@@ -90,6 +92,11 @@ def _list_roles(service: EksService, caller: Caller, params: Mapping[str, str]) 
 
 def _require_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Role:
     name = params.get("RoleName", "")
+    if not _ROLE_NAME.fullmatch(name):  # kubecost/docs#36, shashankprasanna/torchserve-examples#7
+        message = (
+            "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the "
+        )
+        raise Refusal("ValidationError", f"{message}following: +=,.@_-")
     found = service.roles(caller.account).get(name)
     if found is None:
         raise Refusal("NoSuchEntity", f"The role with name {name} cannot be found.", status=404)

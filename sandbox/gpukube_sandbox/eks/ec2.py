@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from gpukube_sandbox.eks.filters import filtered, tag_set
 from gpukube_sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType
+from gpukube_sandbox.eks.regions import STANDARD
 from gpukube_sandbox.eks.reservations import reservation_json
 from gpukube_sandbox.eks.templatedata import TAG_SPECIFICATIONS, TEMPLATE_DATA
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
@@ -53,10 +55,8 @@ def _describe_templates(service: EksService, caller: Caller, params: Mapping[str
     found = [store.require(identity, "") for identity in ids] + [store.require("", name) for name in names]
     if not ids and not names:
         found = sorted(store.templates.values(), key=lambda entry: entry.name)
-    for name, values in _filters(params):
-        found = [entry for entry in found if _template_fits(entry, name, values)]
-    page, more = _page(found, params, 200)
-    return {"launchTemplates": {"item": [_template(entry) for entry in page]}, "nextToken": more}
+    page, more = _page(filtered(params, [_template(entry) for entry in found], _TEMPLATE_FILTERS), params, 200)
+    return {"launchTemplates": {"item": list(page)}, "nextToken": more}
 
 
 def _describe_versions(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -66,6 +66,32 @@ def _describe_versions(service: EksService, caller: Caller, params: Mapping[str,
     found = [_require_version(template, version) for version in asked] or list(reversed(template.versions))
     page, more = _page(found, params, 200)
     return {"launchTemplateVersionSet": {"item": [_version(template, entry) for entry in page]}, "nextToken": more}
+
+
+def _delete_versions(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """Delete versions but the default one; what cannot be deleted is told beside what was.
+
+    Source:
+        docs: API_DeleteLaunchTemplateVersions; botocore LaunchTemplateErrorCode. Sentences unconfirmed.
+    """
+    store = service.templates(caller.account, caller.region)
+    template = store.require(params.get("LaunchTemplateId", ""), params.get("LaunchTemplateName", ""))
+    gone: list[Json] = []
+    kept: list[Json] = []
+    for asked in numbered(params, "LaunchTemplateVersion"):
+        entry: Json = {"launchTemplateId": template.id, "launchTemplateName": template.name, "versionNumber": asked}
+        found = template.find(asked)
+        if found is not None and found.number != template.default:
+            template.versions.remove(found)
+            gone.append(entry)
+            continue
+        code = "launchTemplateVersionDoesNotExist" if found is None else "unexpectedError"
+        text = "does not exist" if found is None else "is the default version and cannot be deleted"
+        kept.append({**entry, "responseError": {"code": code, "message": f"Version {asked} {text}."}})
+    return {
+        "successfullyDeletedLaunchTemplateVersionSet": {"item": gone},
+        "unsuccessfullyDeletedLaunchTemplateVersionSet": {"item": kept},
+    }
 
 
 def _delete_template(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -104,9 +130,7 @@ def _describe_subnets(service: EksService, caller: Caller, params: Mapping[str, 
         raise Refusal("InvalidSubnetID.NotFound", f"The subnet ID '{unknown[0]}' does not exist")
     if ids:
         found = [entry for entry in found if entry["subnetId"] in ids]
-    for name, values in _filters(params):
-        found = [entry for entry in found if _subnet_fits(entry, name, values)]
-    page, more = _page(found, params, 1000)
+    page, more = _page(filtered(params, found, _SUBNET_FILTERS), params, 1000)
     return {"subnetSet": {"item": list(page)}, "nextToken": more}
 
 
@@ -116,9 +140,8 @@ def _describe_keys(service: EksService, caller: Caller, params: Mapping[str, str
     unknown = [name for name in asked if name not in known]
     if unknown:  # awslabs/eks-perf-tests#473
         raise Refusal("InvalidKeyPair.NotFound", f"The key pair '{unknown[0]}' does not exist")
-    for name, _ in _filters(params):
-        raise _no_filter(name)
-    return {"keySet": {"item": [{"keyName": name, "keyType": "rsa"} for name in asked or known]}}
+    keys: list[Json] = [{"keyName": name, "keyType": "rsa"} for name in asked or known]
+    return {"keySet": {"item": filtered(params, keys, {"key-name": "keyName"})}}
 
 
 def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -131,12 +154,8 @@ def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str
         zones = [f"{caller.region}{letter}" for letter in entry.zones]
         places = zones if kind == "availability-zone" else [caller.region]
         entries += [{"instanceType": entry.name, "locationType": kind, "location": place} for place in places]
-    for name, values in _filters(params):
-        key = {"instance-type": "instanceType", "location": "location"}.get(name)
-        if key is None:
-            raise _no_filter(name)
-        entries = [entry for entry in entries if _matches(str(entry[key]), values)]
-    page, more = _page(entries, params, 1000)
+    known = {"instance-type": "instanceType", "location": "location"}
+    page, more = _page(filtered(params, entries, known), params, 1000)
     return {"instanceTypeOfferingSet": {"item": list(page)}, "nextToken": more}
 
 
@@ -149,17 +168,13 @@ def _describe_types(service: EksService, caller: Caller, params: Mapping[str, st
     if unknown:
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
         raise Refusal("InvalidInstanceType", message)
-    found = [TYPES[name] for name in asked or TYPES]
-    for name, values in _filters(params):
-        if name != "instance-type":
-            raise _no_filter(name)
-        found = [entry for entry in found if _matches(entry.name, values)]
+    found = filtered(params, [_type(TYPES[name]) for name in asked or TYPES], _TYPE_FILTERS)
     page, more = _page(found, params, 100)
-    return {"instanceTypeSet": {"item": [_type(entry) for entry in page]}, "nextToken": more}
+    return {"instanceTypeSet": {"item": list(page)}, "nextToken": more}
 
 
 def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    del service, params
+    del service
     zones: list[Json] = [
         {
             "zoneName": f"{caller.region}{letter}",
@@ -171,7 +186,58 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
         }
         for at, letter in enumerate(ZONES, 1)
     ]
-    return {"availabilityZoneInfo": {"item": zones}}
+    named = numbered(params, "ZoneName")
+    if unknown := [name for name in named if name not in {zone["zoneName"] for zone in zones}]:
+        raise Refusal("InvalidParameterValue", f"Invalid availability zone: [{unknown[0]}]")  # sentence unconfirmed
+    zones = [zone for zone in zones if not named or zone["zoneName"] in named]
+    return {"availabilityZoneInfo": {"item": filtered(params, zones, _ZONE_FILTERS)}}
+
+
+def _describe_regions(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """The regions of the standard partition; all of them are enabled."""
+    del service, caller
+    named = numbered(params, "RegionName")
+    if unknown := [name for name in named if name not in STANDARD]:
+        raise Refusal("InvalidParameterValue", f"Invalid region names: [{unknown[0]}]")  # sentence unconfirmed
+    regions: list[Json] = [
+        {"regionName": name, "regionEndpoint": f"ec2.{name}.amazonaws.com", "optInStatus": "opt-in-not-required"}
+        for name in sorted(named or STANDARD)
+    ]
+    known = {"region-name": "regionName", "endpoint": "regionEndpoint", "opt-in-status": "optInStatus"}
+    return {"regionInfo": {"item": filtered(params, regions, known)}}
+
+
+def _describe_groups(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
+    """Security groups: those that were declared, and the one that EKS makes for each cluster; without their rules."""
+    clusters = service.in_region(caller.account, caller.region)
+    vpc = clusters[0].vpc if clusters else ""
+    found: dict[str, Json] = {
+        name: _group(caller, name, name, vpc) for name in service.known(caller.account, caller.region).groups
+    }
+    for cluster in clusters:
+        name = f"eks-cluster-sg-{cluster.name}"
+        own = {"aws:eks:cluster-name": cluster.name, f"kubernetes.io/cluster/{cluster.name}": "owned"}
+        found[cluster.security_group] = _group(caller, cluster.security_group, name, cluster.vpc, own)
+    asked = numbered(params, "GroupId")
+    for name in asked:
+        if not name.startswith("sg-"):  # aws/aws-cdk#20800
+            raise Refusal("InvalidGroupId.Malformed", f'Invalid id: "{name}" (expecting "sg-...")')
+        if name not in found:  # boto/boto3#701
+            raise Refusal("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
+    entries = [found[name] for name in asked or sorted(found)]
+    page, more = _page(filtered(params, entries, _GROUP_FILTERS), params, 1000)
+    return {"securityGroupInfo": {"item": list(page)}, "nextToken": more}
+
+
+def _group(caller: Caller, identity: str, name: str, vpc: str, tags: Mapping[str, str] | None = None) -> Json:
+    return {
+        "groupId": identity,
+        "groupName": name,
+        "groupDescription": name,
+        "ownerId": caller.account,
+        "vpcId": vpc,
+        "tagSet": tag_set(tags or {}),
+    }
 
 
 def _describe_reservations(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -183,46 +249,84 @@ def _describe_reservations(service: EksService, caller: Caller, params: Mapping[
         raise Refusal("InvalidCapacityReservationId.NotFound", message)
     if ids:
         found = [entry for entry in found if entry["capacityReservationId"] in ids]
-    page, more = _page(found, params, 1000)
+    page, more = _page(filtered(params, found, _RESERVATION_FILTERS), params, 1000)
     return {"capacityReservationSet": {"item": list(page)}, "nextToken": more}
 
 
 def _describe_instances(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     """The machines of node groups; reservations (of a launch) have one machine each."""
     found = [
-        _instance(group, node)
+        _instance(cluster, group, node)
         for cluster in service.in_region(caller.account, caller.region)
         for group in cluster.groups.values()
         for node in group.nodes
     ]
-    for name, values in _filters(params):
-        if name not in _INSTANCE_FILTERS:
-            raise _no_filter(name)
-        found = [entry for entry in found if _matches(_INSTANCE_FILTERS[name](entry), values)]
-    page, more = _page(found, params, 1000)
+    asked = numbered(params, "InstanceId")
+    for name in asked:
+        if not name.startswith("i-"):  # the form is that of aws/aws-cdk#20800
+            raise Refusal("InvalidInstanceID.Malformed", f'Invalid id: "{name}" (expecting "i-...")')
+        if name not in {str(entry["instanceId"]) for entry in found}:
+            raise Refusal("InvalidInstanceID.NotFound", f"The instance ID '{name}' does not exist")
+    found = [entry for entry in found if not asked or entry["instanceId"] in asked]
+    page, more = _page(filtered(params, found, _INSTANCE_FILTERS), params, 1000)
     sets = [{"reservationId": f"r-{entry['instanceId']}", "instancesSet": {"item": [entry]}} for entry in page]
     return {"reservationSet": {"item": sets}, "nextToken": more}
 
 
-def _instance(group: NodeGroup, node: str) -> Json:
+def _instance(cluster: EksCluster, group: NodeGroup, node: str) -> Json:
+    """A machine, with the tags that people filter for; which others it has is unconfirmed."""
     machine, kind = group.instances[node], TYPES[group.instances[node].type]
     lifecycle = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}.get(str(group.members["capacityType"]))
+    tags = {
+        "eks:cluster-name": cluster.name,
+        "eks:nodegroup-name": group.name,
+        f"kubernetes.io/cluster/{cluster.name}": "owned",
+        "aws:autoscaling:groupName": group.asg,
+    }
     return {
         "instanceId": machine.id,
         "instanceType": machine.type,
         "instanceState": {"code": 16, "name": "running"},
         "privateDnsName": node,
         "placement": {"availabilityZone": machine.zone},
+        "vpcId": cluster.vpc,
         "cpuOptions": {"coreCount": kind.vcpus, "threadsPerCore": 1},
         "instanceLifecycle": lifecycle,
+        "tagSet": tag_set(tags),
     }
 
 
-_INSTANCE_FILTERS: dict[str, Callable[[Json], str]] = {
-    "instance-state-name": lambda _: "running",
-    "instance-type": lambda entry: str(entry["instanceType"]),
-    "instance-lifecycle": lambda entry: str(entry["instanceLifecycle"]),
-}
+_TEMPLATE_FILTERS = {"launch-template-name": "launchTemplateName", "create-time": "createTime"}
+_SUBNET_FILTERS = {
+    "vpc-id": "vpcId", "subnet-id": "subnetId", "subnet-arn": "subnetArn", "availability-zone": "availabilityZone",
+    "availability-zone-id": "availabilityZoneId", "map-public-ip-on-launch": "mapPublicIpOnLaunch", "state": "state",
+    "cidr-block": "cidrBlock", "owner-id": "ownerId", "default-for-az": "defaultForAz",
+    "available-ip-address-count": "availableIpAddressCount",
+}  # fmt: skip
+_TYPE_FILTERS = {
+    "instance-type": "instanceType", "bare-metal": "bareMetal", "current-generation": "currentGeneration",
+    "free-tier-eligible": "freeTierEligible", "vcpu-info.default-vcpus": "vCpuInfo.defaultVCpus",
+    "memory-info.size-in-mib": "memoryInfo.sizeInMiB", "network-info.efa-supported": "networkInfo.efaSupported",
+    "network-info.efa-info.maximum-efa-interfaces": "networkInfo.efaInfo.maximumEfaInterfaces",
+}  # fmt: skip
+_ZONE_FILTERS = {
+    "zone-name": "zoneName", "zone-id": "zoneId", "state": "zoneState", "region-name": "regionName",
+    "zone-type": "zoneType", "opt-in-status": "optInStatus",
+}  # fmt: skip
+_GROUP_FILTERS = {
+    "group-id": "groupId", "group-name": "groupName", "description": "groupDescription", "owner-id": "ownerId",
+    "vpc-id": "vpcId",
+}  # fmt: skip
+_RESERVATION_FILTERS = {
+    "instance-type": "instanceType", "state": "state", "availability-zone": "availabilityZone", "owner-id": "ownerId",
+    "instance-platform": "instancePlatform", "tenancy": "tenancy", "end-date-type": "endDateType",
+    "instance-match-criteria": "instanceMatchCriteria",
+}  # fmt: skip
+_INSTANCE_FILTERS = {
+    "instance-state-name": "instanceState.name", "instance-state-code": "instanceState.code", "vpc-id": "vpcId",
+    "instance-type": "instanceType", "instance-lifecycle": "instanceLifecycle", "instance-id": "instanceId",
+    "private-dns-name": "privateDnsName", "availability-zone": "placement.availabilityZone",
+}  # fmt: skip
 
 
 ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
@@ -232,12 +336,15 @@ ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "DescribeLaunchTemplateVersions": _describe_versions,
     "ModifyLaunchTemplate": _modify_template,
     "DeleteLaunchTemplate": _delete_template,
+    "DeleteLaunchTemplateVersions": _delete_versions,
     "DeleteTags": _delete_tags,
     "DescribeSubnets": _describe_subnets,
     "DescribeKeyPairs": _describe_keys,
     "DescribeInstanceTypeOfferings": _describe_offerings,
     "DescribeInstanceTypes": _describe_types,
     "DescribeAvailabilityZones": _describe_zones,
+    "DescribeRegions": _describe_regions,
+    "DescribeSecurityGroups": _describe_groups,
     "DescribeCapacityReservations": _describe_reservations,
     "DescribeInstances": _describe_instances,
 }
@@ -251,7 +358,7 @@ def _template(template: LaunchTemplate) -> Json:
         "createdBy": template.created_by,
         "defaultVersionNumber": template.default,
         "latestVersionNumber": template.latest,
-        "tagSet": _tag_set(template.tags),
+        "tagSet": tag_set(template.tags),
     }
 
 
@@ -276,16 +383,6 @@ def _require_version(template: LaunchTemplate, asked: str) -> TemplateVersion:
     return found
 
 
-def _template_fits(template: LaunchTemplate, name: str, values: Sequence[str]) -> bool:
-    if name == "launch-template-name":
-        return _matches(template.name, values)
-    if name.startswith("tag:"):
-        return _matches(template.tags.get(name.removeprefix("tag:")), values)
-    if name == "tag-key":
-        return any(_matches(key, values) for key in template.tags)
-    raise _no_filter(name)
-
-
 def _subnet(cluster: EksCluster, subnet: Subnet) -> Json:
     role = "kubernetes.io/role/elb" if subnet.public else "kubernetes.io/role/internal-elb"
     kind = "public" if subnet.public else "private"
@@ -303,26 +400,8 @@ def _subnet(cluster: EksCluster, subnet: Subnet) -> Json:
         "defaultForAz": False,
         "mapPublicIpOnLaunch": subnet.public,
         "assignIpv6AddressOnCreation": False,
-        "tagSet": _tag_set(tags),
+        "tagSet": tag_set(tags),
     }
-
-
-_SUBNET_FILTERS = {
-    "vpc-id": "vpcId",
-    "subnet-id": "subnetId",
-    "availability-zone": "availabilityZone",
-    "map-public-ip-on-launch": "mapPublicIpOnLaunch",
-}
-
-
-def _subnet_fits(subnet: Json, name: str, values: Sequence[str]) -> bool:
-    if name.startswith("tag:"):
-        tags = subnet["tagSet"]
-        entries = objects_in(tags.get("item")) if isinstance(tags, dict) else []
-        return any(tag["key"] == name.removeprefix("tag:") and _matches(str(tag["value"]), values) for tag in entries)
-    if name not in _SUBNET_FILTERS:
-        raise _no_filter(name)
-    return _matches(str(subnet[_SUBNET_FILTERS[name]]).removeprefix(" "), [*values, *(v.title() for v in values)])
 
 
 def _type(entry: InstanceType) -> Json:
@@ -373,29 +452,10 @@ def _tags(params: Mapping[str, str], kind: str) -> dict[str, str]:
     return found
 
 
-def _tag_set(tags: Mapping[str, str]) -> Json | None:
-    return {"item": [{"key": key, "value": value} for key, value in tags.items()]} if tags else None
-
-
-def _filters(params: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    return [(params.get(f"{at}Name", ""), numbered(params, f"{at}Value")) for at in structures(params, "Filter")]
-
-
-def _matches(value: str | None, patterns: Sequence[str]) -> bool:
-    """Whether any pattern fits; * stands for any text."""
-    if value is None:
-        return False
-    return any(value == one or ("*" in one and value.startswith(one.partition("*")[0])) for one in patterns)
-
-
-def _no_filter(name: str) -> Refusal:
-    return Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
-
-
 def _page(found: Sequence[_T], params: Mapping[str, str], usual: int) -> tuple[Sequence[_T], str | None]:
-    """One page of results and the token of the next."""
+    """One page of results and the token of the next; `usual` is the largest page too (botocore, as far as it says)."""
     asked = params.get("MaxResults", "")
-    if asked and (not asked.isdigit() or int(asked) < 1):
+    if asked and (not asked.isdigit() or not 1 <= int(asked) <= usual):
         raise Refusal("InvalidParameterValue", f"Value ({asked}) for parameter maxResults is invalid.")
     try:
         page, following = cut(params.get("Action", ""), found, params.get("NextToken", ""), int(asked or usual))

@@ -1,31 +1,44 @@
 """Public parameters of Systems Manager: the newest releases of EKS's images.
 
-Lives here: GetParameter for those. Must not live here: HTTP (`routes`), which images there are (`images`).
+Lives here: GetParameter and GetParameters for those. Must not live here: HTTP (`routes`), which images there are
+(`images`).
 
-Source: docs: eks/retrieve-ami-id, eks/retrieve-ami-id-bottlerocket; botocore ssm/2014-11-06.
+Source: docs: eks/retrieve-ami-id, eks/retrieve-ami-id-bottlerocket; botocore ssm/2014-11-06; awslabs/amazon-eks-ami#531
+(the value of `recommended`, and a refusal without a text), #423.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.images import AL_DATE, IMAGES, release_version
-from gpukube_sandbox.eks.wire.answers import Refusal
+from gpukube_sandbox.eks.images import AL_DATE, IMAGES, image_id, release_version
+from gpukube_sandbox.eks.wire.answers import Refusal, strings_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.images import Image
     from gpukube_sandbox.eks.service import EksService
     from gpukube_sandbox.eks.wire.answers import Json
     from gpukube_sandbox.eks.wire.identity import Caller
 
 TARGET = "AmazonSSM."
 """What stands before the operation in X-Amz-Target."""
-_AL2023 = r"/aws/service/eks/optimized-ami/(1\.\d+)/amazon-linux-2023/(x86_64|arm64)/nvidia"
-_FORMS = {
-    "AL2023": rf"{_AL2023}/recommended/release_version",
-    "BOTTLEROCKET": r"/aws/service/bottlerocket/aws-k8s-(1\.\d+)-nvidia/(x86_64|arm64)/latest/image_version",
-}
+_FORMS = (
+    re.compile(
+        r"/aws/service/eks/optimized-ami/(?P<minor>1\.\d+)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
+        r"(?P<variant>standard|nvidia|neuron)/recommended(?:/(?P<key>image_id|image_name|release_version))?"
+    ),
+    re.compile(
+        r"/aws/service/bottlerocket/aws-k8s-(?P<minor>1\.\d+)(?P<variant>-nvidia)?/(?P<arch>x86_64|arm64)/latest/"
+        r"(?P<key>image_id|image_version)"
+    ),
+)
+_VARIANTS = {"standard": "_STANDARD", "nvidia": "_NVIDIA", "neuron": "_NEURON", "-nvidia": "_NVIDIA", None: ""}
+_MOST = 10
 _LATEST_PATCH = 5
 """Of every minor version but those that clusters have; which patches there are is no rule of the service."""
 
@@ -34,20 +47,66 @@ def get_parameter(service: EksService, caller: Caller, body: object) -> Json:
     """One parameter.
 
     Raises:
-        Refusal: 400 ParameterNotFound.
+        Refusal: 400 ParameterNotFound, with no text, as the service has none.
     """
     name = str(body.get("Name", "")) if isinstance(body, dict) else ""
-    for system, form in _FORMS.items():
-        if found := re.fullmatch(form, name):
-            image = IMAGES[f"{system}_{'ARM_64' if found[2] == 'arm64' else 'x86_64'}_NVIDIA"]
-            clusters = service.in_region(caller.account, caller.region)
-            same = next((one for one in clusters if one.version == found[1]), None)
-            patch = same.kubernetes_version if same else f"{found[1]}.{_LATEST_PATCH}"
-            date = max((one.image_date for one in clusters), default=AL_DATE)
-            return {"Parameter": {"Name": name, "Type": "String", "Value": release_version(image, patch, date)}}
-    raise Refusal("ParameterNotFound", "")
+    found = _parameter(service, caller, name)
+    if found is None:
+        raise Refusal("ParameterNotFound", "")
+    return {"Parameter": found}
+
+
+def get_parameters(service: EksService, caller: Caller, body: object) -> Json:
+    """Up to ten parameters; the names of those that there are not are told apart.
+
+    Raises:
+        Refusal: 400 for more (botocore ssm ParameterNameList; the form of the sentence is the service's own).
+    """
+    names = strings_in(body.get("Names")) if isinstance(body, dict) else []
+    if not 1 <= len(names) <= _MOST:
+        bound = f"less than or equal to {_MOST}" if names else "greater than or equal to 1"
+        text = f"1 validation error detected: Value '[{', '.join(names)}]' at 'names' failed to satisfy constraint: "
+        raise Refusal("ValidationException", f"{text}Member must have length {bound}")
+    found = {name: _parameter(service, caller, name) for name in names}
+    return {
+        "Parameters": [one for one in found.values() if one],
+        "InvalidParameters": [name for name, one in found.items() if not one],
+    }
+
+
+def _parameter(service: EksService, caller: Caller, name: str) -> Json | None:
+    for form in _FORMS:
+        if asked := form.fullmatch(name):
+            system = "AL2023" if "optimized-ami" in name else "BOTTLEROCKET"
+            arch = "ARM_64" if asked["arch"] == "arm64" else "x86_64"
+            image = IMAGES.get(f"{system}_{arch}{_VARIANTS[asked['variant']]}")
+            return _value(service, caller, name, asked, image) if image else None
+    return None
+
+
+def _value(service: EksService, caller: Caller, name: str, asked: re.Match[str], image: Image) -> Json:
+    clusters = service.in_region(caller.account, caller.region)
+    same = next((one for one in clusters if one.version == asked["minor"]), None)
+    patch = same.kubernetes_version if same else f"{asked['minor']}.{_LATEST_PATCH}"
+    release = release_version(image, patch, max((one.image_date for one in clusters), default=AL_DATE))
+    known = {
+        "image_id": image_id(image, release),
+        "image_name": f"amazon-eks-node-al2023-{asked['arch']}-{asked['variant']}-{asked['minor']}-v{release[-8:]}",
+        "release_version": release,
+        "image_version": release,
+    }
+    shown = {key: known[key] for key in ("image_id", "image_name", "release_version")}
+    value = known[asked["key"]] if asked["key"] else json.dumps({"schema_version": "2", **shown})
+    arn = f"arn:aws:ssm:{caller.region}::parameter{name}"
+    return {"Name": name, "Type": "String", "Value": value, "Version": 1, "ARN": arn, "DataType": "text"}
 
 
 def patched(cluster: EksCluster, version: str) -> str:
     """A minor version with its patch."""
     return cluster.kubernetes_version if version == cluster.version else f"{version}.{_LATEST_PATCH}"
+
+
+OPERATIONS: dict[str, Callable[[EksService, Caller, object], Json]] = {
+    "GetParameter": get_parameter,
+    "GetParameters": get_parameters,
+}

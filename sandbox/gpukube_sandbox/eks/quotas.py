@@ -110,13 +110,22 @@ def _missing() -> Refusal:
     return Refusal("NoSuchResourceException", "The request failed because the specified resource doesn't exist.")
 
 
+def _applied(known: Known, quota: Quota) -> float | None:
+    """The value that an account has: of EC2 always one, of other quotas only where it was set.
+
+    Source:
+        docs: API_GetServiceQuota ("if the applied quota value is not available ..."); aws/aws-cli#6629: such a quota is
+        neither got nor listed.
+    """
+    return known.quotas.get(quota.code, quota.default if quota.service == "ec2" else None)
+
+
 def _quota(service: EksService, caller: Caller, body: Json) -> Json:
-    """The quota as it was set for the account; one that was not is not there (docs: GetAWSDefaultServiceQuota)."""
     quota = _asked(body)
-    known = service.known(caller.account, caller.region)
-    if quota.code not in known.quotas:
+    value = _applied(service.known(caller.account, caller.region), quota)
+    if value is None:
         raise _missing()
-    return {"Quota": _shown(caller, quota, known.quotas[quota.code])}
+    return {"Quota": _shown(caller, quota, value)}
 
 
 def _default(service: EksService, caller: Caller, body: Json) -> Json:
@@ -130,7 +139,7 @@ def _listed(service: EksService, caller: Caller, body: Json) -> Json:
     if not own:
         raise _missing()
     known = service.known(caller.account, caller.region)
-    found = [_shown(caller, quota, limit_of(known, quota)) for quota in own]
+    found = [_shown(caller, quota, value) for quota in own if (value := _applied(known, quota)) is not None]
     try:
         size = int(str(body.get("MaxResults") or 100))
         page, following = cut("ListServiceQuotas", found, str(body.get("NextToken") or ""), size)

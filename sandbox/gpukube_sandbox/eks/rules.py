@@ -26,6 +26,16 @@ _NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]{0,62}")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/[\w+=,.@/-]+")
 _MOST_TYPES = 20
 _AL_SNAPSHOT_GIB = 20
+_NOT_WITH_AN_IMAGE = {
+    # pulumi/pulumi-eks#1463, rancher/eks-operator#161
+    "amiType": "You cannot specify an AMI Type other than CUSTOM, when specifying an image id in your launch template.",
+    # terraform-aws-modules/terraform-aws-eks#3459
+    "version": (
+        "You cannot specify a kubernetes version to use when specifying an image id to use within the launch template."
+    ),
+    # unconfirmed
+    "releaseVersion": "You cannot specify releaseVersion when the launch template specifies an image id.",
+}
 _FORBIDDEN_IN_TEMPLATE = {
     "IamInstanceProfile": "IAM instance profile",
     "HibernationOptions": "hibernation options",
@@ -150,6 +160,8 @@ def _check_template(body: Json, data: Json | None) -> None:
         terraform-aws-modules/terraform-aws-eks#1386 (instance types); other sentences unconfirmed.
     """
     if data is None:
+        if body.get("amiType") == "CUSTOM":
+            raise bad_parameter("amiType CUSTOM needs a launch template that specifies an image id.")
         return
     if "diskSize" in body:
         raise bad_parameter("Disk size must be specified within the launch template.")
@@ -158,10 +170,9 @@ def _check_template(body: Json, data: Json | None) -> None:
     if body.get("instanceTypes") and data.get("InstanceType"):
         raise bad_request("Cannot specify instance types in launch template and API request")
     if data.get("ImageId"):
-        for key in ("amiType", "version", "releaseVersion"):
+        for key, text in _NOT_WITH_AN_IMAGE.items():
             if key in body and body[key] != "CUSTOM":
-                message = f"You cannot specify {key} when the launch template specifies an image id."
-                raise bad_parameter(message)
+                raise bad_parameter(text)
     elif body.get("amiType") == "CUSTOM":
         raise bad_parameter("amiType CUSTOM needs a launch template that specifies an image id.")
     found = [text for key, text in _FORBIDDEN_IN_TEMPLATE.items() if data.get(key)]

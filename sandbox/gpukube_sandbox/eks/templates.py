@@ -48,6 +48,7 @@ class LaunchTemplate:
     Attributes:
         default: Number of the default version.
         token: ClientToken of the call that made it.
+        made: Number of the last version that was made; one that is deleted leaves its number unused.
     """
 
     id: str
@@ -58,6 +59,7 @@ class LaunchTemplate:
     default: int = 1
     tags: dict[str, str] = field(default_factory=dict)
     token: str = ""
+    made: int = 1
     tokens: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -93,9 +95,9 @@ class TemplateStore:
                 used with other parameters IdempotentParameterMismatch.
         """
         if not _NAME.fullmatch(name):
-            message = (
-                f"A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and "
-                f"the following characters: - ( ) . / _. The name {name!r} does not."
+            message = (  # github-aws-runners/terraform-aws-github-runner#932
+                "A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and "
+                "the following characters: - ( ) . / _."
             )
             raise Refusal("InvalidLaunchTemplateName.MalformedException", message)
         known = next((found for found in self.templates.values() if token and found.token == token), None)
@@ -121,7 +123,8 @@ class TemplateStore:
             if found is not None:
                 return found
         _check_data(data)
-        version = TemplateVersion(template.latest + 1, description, data, self._clock.now())
+        template.made += 1
+        version = TemplateVersion(template.made, description, data, self._clock.now())
         template.versions.append(version)
         if token:
             template.tokens[token] = version.number
@@ -131,9 +134,11 @@ class TemplateStore:
         """Find a template by id or name; exactly one of them is given.
 
         Raises:
-            Refusal: 400 InvalidLaunchTemplateId.NotFound, InvalidLaunchTemplateName.NotFoundException, or the two of
-                giving none or both.
+            Refusal: 400 InvalidLaunchTemplateId.Malformed or .NotFound, InvalidLaunchTemplateName.NotFoundException, or
+                the two of giving none or both.
         """
+        if identity and not identity.startswith("lt-"):  # errors-overview; the sentence as EC2's of other ids
+            raise Refusal("InvalidLaunchTemplateId.Malformed", f'Invalid id: "{identity}" (expecting "lt-...")')
         if identity and name:
             message = "Launch template ID and launch template name cannot both be specified."
             raise Refusal("InvalidParameterCombination", message)
@@ -166,7 +171,9 @@ def _check_data(data: Json) -> None:
         Refusal: 400.
     """
     if not data:
-        raise Refusal("MissingParameter", "The request must contain the parameter LaunchTemplateData")
+        # awsdocs/aws-cloudformation-user-guide#453
+        message = "No launch template data was provided. Launch template data is required to create a launch template."
+        raise Refusal("MissingParameter", message)
     _check_user_data(str(data.get("UserData", "")))
     for mapping in _objects(data.get("BlockDeviceMappings")):
         _check_volume(mapping)

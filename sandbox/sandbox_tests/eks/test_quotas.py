@@ -25,10 +25,15 @@ def sized(count: int) -> dict[str, int]:
     return {"minSize": 0, "maxSize": 9, "desiredSize": count}
 
 
-def test_quota_when_nobody_set_it_then_only_its_default_is_there(sandbox: SandboxInfo, aws: Aws) -> None:
-    client = aws.client("service-quotas")
+def test_quota_when_nobody_set_it_then_of_ec2_alone_it_applies_and_both_calls_say_the_same(
+    sandbox: SandboxInfo, aws: Aws
+) -> None:
+    client, groups = aws.client("service-quotas"), "L-6D54EA21"
+    assert client.get_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 100000
     with pytest.raises(client.exceptions.NoSuchResourceException):
-        client.get_service_quota(ServiceCode="ec2", QuotaCode=G)
+        client.get_service_quota(ServiceCode="eks", QuotaCode=groups)
+    assert client.list_service_quotas(ServiceCode="eks")["Quotas"] == []
+    assert client.get_aws_default_service_quota(ServiceCode="eks", QuotaCode=groups)["Quota"]["Value"] == 30
     default = client.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]
     assert (default["QuotaName"], default["Value"]) == ("Running On-Demand G and VT instances", 100000.0)
     assert allow(sandbox, L_DB2E81BA=8) == ["quota L-DB2E81BA of 8"]

@@ -132,7 +132,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "template unknown": ({"launchTemplate": {"name": "nobody"}}, REQUEST, "could not be found"),
     "capacity block without template": ({"capacityType": "CAPACITY_BLOCK"}, PARAMETER, "capacity-block"),
-    "image of one's own without template": ({"amiType": "CUSTOM", "diskSize": 5}, REQUEST, "snapshot"),
+    "image of one's own without template": ({"amiType": "CUSTOM"}, PARAMETER, "needs a launch template"),
 }
 
 
@@ -164,12 +164,12 @@ TEMPLATES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         REQUEST,
         "Cannot specify instance types in launch template",
     ),
-    "image and amiType": ({"ImageId": "ami-1"}, {}, PARAMETER, "cannot specify amiType"),
+    "image and amiType": ({"ImageId": "ami-1"}, {}, PARAMETER, "an AMI Type other than CUSTOM"),
     "image and version": (
         {"ImageId": "ami-1"},
         {"amiType": None, "version": "1.34"},
         PARAMETER,
-        "cannot specify version",
+        "cannot specify a kubernetes version",
     ),
     "CUSTOM without image": ({}, {"amiType": "CUSTOM"}, PARAMETER, "needs a launch template that specifies an image"),
     "instance profile": ({"IamInstanceProfile": {"Name": "x"}}, {}, PARAMETER, "IAM instance profile"),

@@ -50,6 +50,28 @@ LISTS: dict[str, list[Row]] = {
         ("aws ec2 describe-instances --query Reservations[].Instances[].InstanceType", "m5.large"),
         ("aws service-quotas list-service-quotas --service-code ec2 --query Quotas[0].[QuotaCode,Value]", "L-417A185B"),
     ],
+    "queries": [
+        (
+            "aws ec2 describe-regions --region-names us-east-1 eu-west-1 --query Regions[].RegionName",
+            "eu-west-1 us-east-1",
+        ),
+        ("aws ec2 describe-security-groups --query SecurityGroups[].GroupName", "eks-cluster-sg-train"),
+        (
+            (
+                "aws ec2 describe-instances --filters Name=tag:eks:nodegroup-name,Values=sys*"
+                " --query Reservations[].Instances[].InstanceType"
+            ),
+            "m5.large",
+        ),
+        ("aws service-quotas get-service-quota $quota --query Quota.Value", "100000.0"),
+        (
+            (
+                "aws ssm get-parameter --query Parameter.Value"
+                " --name /aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/nvidia/recommended/image_id"
+            ),
+            "ami-",
+        ),
+    ],
     "launch templates": [
         (
             "aws ec2 create-launch-template $template --launch-template-data InstanceType=g4dn.xlarge --query $made",
@@ -122,7 +144,7 @@ LISTS: dict[str, list[Row]] = {
 }
 
 
-@pytest.mark.turns(6)
+@pytest.mark.turns(7)
 @pytest.mark.parametrize("name", LISTS)
 def test_aws_when_it_asks_then_answered_as_by_amazon(referee: Referee, name: str) -> None:
     place = Aws(referee.info).place()
@@ -133,6 +155,7 @@ def test_aws_when_it_asks_then_answered_as_by_amazon(referee: Referee, name: str
         "group": group,
         "updated": "--name train --nodegroup-name t4",
         "template": "--launch-template-name gpu",
+        "quota": "--service-code ec2 --quota-code L-DB2E81BA",
         "subnets": " ".join(place["subnets"]),
         "role": place["nodeRole"],
         "gpus": "InstanceTypes[].GpuInfo.Gpus[].[Name,Count]",

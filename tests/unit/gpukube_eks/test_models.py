@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import botocore
@@ -23,6 +25,13 @@ def newest(pattern: str) -> str:
     return str(found).partition(".json")[0]
 
 
+def as_shipped(path: str) -> object:
+    """Read a file as it is on disk: botocore fills in what its loaders gave before, in place."""
+    packed = Path(f"{path}.json.gz")
+    text = gzip.decompress(packed.read_bytes()) if packed.exists() else Path(f"{path}.json").read_bytes()
+    return json.loads(text)
+
+
 def whole(value: object) -> object:
     """Look up everything."""
     if isinstance(value, dict):
@@ -33,7 +42,7 @@ def whole(value: object) -> object:
 @pytest.mark.parametrize("pattern", FILES)
 def test_model_when_all_of_it_is_looked_up_then_as_botocore_reads_it(pattern: str) -> None:
     path = newest(pattern)
-    assert whole(Models().load_file(path)) == JSONFileLoader().load_file(path)
+    assert whole(Models().load_file(path)) == as_shipped(path)
 
 
 def test_model_when_gone_through_then_nothing_undecoded_comes_out() -> None:

@@ -123,8 +123,8 @@ class AwsApp:
         operation = request.headers.get("x-amz-target", "").removeprefix(_TARGETS[service])
         if service == _PRICING and operation == "GetProducts":
             return market.get_products(call.caller, call.body)
-        if service == _SSM and operation == "GetParameter":
-            return parameters.get_parameter(self._service, call.caller, call.body)
+        if service == _SSM and operation in parameters.OPERATIONS:
+            return parameters.OPERATIONS[operation](self._service, call.caller, call.body)
         handler = quotas.OPERATIONS.get(operation) if service == _QUOTAS else None
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {operation}."
