@@ -36,8 +36,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "gvnic": ("gvnic",),
     "fast_socket": ("fast_socket",),
     "logging_config": ("logging_config",),
-    "kubelet_config": ("kubelet_config",),
-    "linux_node_config": ("linux_node_config",),
+    "system": ("kubelet_config", "linux_node_config"),  # both come from gcloud's one --system-config-from-file
     "taint_config": ("taint_config",),
     "queued_provisioning": ("queued_provisioning",),
     "max_run_duration": ("max_run_duration",),
@@ -56,9 +55,9 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 }
 ROLLING = frozenset(
     {
-        "machine", "image", "accelerators", "resource_labels", "gvnic", "fast_socket", "kubelet_config",
-        "linux_node_config", "workload_metadata_config", "node_network_config", "gcfs_config", "confidential_nodes",
-        "containerd_config", "storage_pools",
+        "machine", "image", "accelerators", "resource_labels", "gvnic", "fast_socket", "system",
+        "workload_metadata_config", "node_network_config", "gcfs_config", "confidential_nodes", "containerd_config",
+        "storage_pools",
     }
 )  # fmt: skip
 """Groups whose change replaces every machine.
@@ -165,6 +164,12 @@ def _change_accelerators(pool: wire.NodePool, request: wire.UpdateNodePoolReques
     pool.config.accelerators = [wanted]
 
 
+def _change_system(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    for name in _GROUPS["system"]:
+        if name in request:
+            setattr(pool.config, name, getattr(request, name))
+
+
 def _change_machine(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
     config = pool.config
     config.machine_type = request.machine_type or config.machine_type
@@ -181,6 +186,7 @@ _CHANGES: dict[str, Callable[[wire.NodePool, wire.UpdateNodePoolRequest], None]]
     "tags": _change_tags,
     "resource_labels": _change_resource_labels,
     "accelerators": _change_accelerators,
+    "system": _change_system,
     "machine": _change_machine,
     "locations": _change_locations,
     "upgrade_settings": _change_upgrade,

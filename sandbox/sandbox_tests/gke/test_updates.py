@@ -52,6 +52,21 @@ def test_update_when_it_breaks_a_rule_then_400_and_nothing_changes(gke: Gke) -> 
     assert gke.pool("p") == before
 
 
+def test_update_when_a_system_config_is_sent_then_kubelet_and_linux_change_together(gke: Gke) -> None:
+    gke.create(l4_pool())
+    old = names(gke)
+    after = gke.update(
+        "p",
+        kubelet_config={"cpu_manager_policy": "static"},
+        linux_node_config={"sysctls": {"net.core.somaxconn": "2048"}},
+    )
+    assert after.config.kubelet_config.cpu_manager_policy == "static"
+    assert dict(after.config.linux_node_config.sysctls) == {"net.core.somaxconn": "2048"}
+    assert not set(old) & set(names(gke))
+    code, _ = gke.refused(lambda: gke.update("p", kubelet_config={"pod_pids_limit": 1}))
+    assert code == "INVALID_ARGUMENT"
+
+
 def test_update_when_the_pool_is_unknown_then_404(gke: Gke) -> None:
     code, _ = gke.refused(lambda: gke.update("p", labels={"labels": {}}))
     assert code == "NOT_FOUND"
