@@ -103,10 +103,6 @@ INVALID: dict[str, tuple[Json, str]] = {
         gpu_pool("p", "n1-standard-4", "nvidia-tesla-t4", 3),
         "Accelerator count 3 is not supported for nvidia-tesla-t4; supported are [1, 2, 4].",
     ),
-    "too many vCPUs for one V100": (
-        gpu_pool("p", "n1-standard-16", "nvidia-tesla-v100", 1),
-        "Machine type n1-standard-16 has more vCPUs than the 12 that 1 x nvidia-tesla-v100 allow.",
-    ),
     "two accelerators": (
         pool_of("p", "n1-standard-4", config={"accelerators": [{"accelerator_type": "nvidia-tesla-t4"}] * 2}),
         "At most one accelerator configuration is supported.",

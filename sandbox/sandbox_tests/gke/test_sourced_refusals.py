@@ -189,6 +189,21 @@ MACHINES = {
     "a disk of 65,537 GB": t4(
         "at most 65536 GB", "https://cloud.google.com/compute/docs/disks/persistent-disks", disk_size_gb=65537
     ),
+    "an image with Docker": t4(
+        "Creation of node pools using node images based on Docker container runtimes is not supported in GKE v1.24+",
+        f"{GITHUB}NVIDIA/ais-k8s/pull/3",
+        image_type="COS",
+    ),
+    "an image of Windows with Docker": t4(
+        "Dockershim has been removed in Kubernetes v1.24.",
+        f"{GITHUB}rancher/gke-operator/issues/120",
+        image_type="WINDOWS_LTSC",
+    ),
+    "too many vCPUs for one V100": made(
+        gpu_pool("p", "n1-standard-16", "nvidia-tesla-v100", 1),
+        "'1'. At most 12 vCPUs can be used along with 1 accelerator cards in an instance.",
+        f"{GITHUB}google/deepvariant/issues/70",
+    ),
     "an A100 on N1": made(
         gpu_pool("p", "n1-highmem-8", "nvidia-tesla-a100", 1),
         "[nvidia-tesla-a100, n1-highmem-8] features are not compatible for creating instance.",

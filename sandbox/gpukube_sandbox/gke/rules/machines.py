@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.rules.facts import ClusterFacts
 
 _IMAGES = frozenset({"COS_CONTAINERD", "UBUNTU_CONTAINERD"})
+_DOCKER_IMAGES = frozenset({"COS", "UBUNTU", "WINDOWS_LTSC", "WINDOWS_SAC"})
 _PERSISTENT = frozenset({"pd-standard", "pd-ssd", "pd-balanced"})
 _HYPERDISK = "hyperdisk-balanced"
 _DISK_GB = range(10, 65537)
@@ -72,6 +73,11 @@ def _machine(name: str) -> Machine:
 
 
 def _check_image(config: wire.NodeConfig) -> None:
+    if config.image_type in _DOCKER_IMAGES:  # rancher/gke-operator#120
+        raise bad(
+            "Creation of node pools using node images based on Docker container runtimes is not supported in GKE v1.24+ "
+            "clusters as Dockershim has been removed in Kubernetes v1.24."
+        )
     if config.image_type not in _IMAGES:
         raise bad(f"Image type {config.image_type!r} is not supported.")
     if config.spot and config.preemptible:
@@ -160,8 +166,11 @@ def _check_pairing(machine: Machine, accelerator: wire.AcceleratorConfig) -> Non
         raise bad(f"[{kind}, {machine.name}] features are not compatible for creating instance.")
     if count not in attached:
         raise bad(f"Accelerator count {count} is not supported for {kind}; supported are {sorted(attached)}.")
-    if machine.vcpus > attached[count]:
-        raise bad(f"Machine type {machine.name} has more vCPUs than the {attached[count]} that {count} x {kind} allow.")
+    if machine.vcpus > attached[count]:  # Compute Engine's sentence: google/deepvariant#70
+        raise bad(
+            f"Invalid value for field 'resource.guestAccelerators[0].acceleratorCount': '{count}'. At most "
+            f"{attached[count]} vCPUs can be used along with {count} accelerator cards in an instance."
+        )
 
 
 def _check_floor(kind: str, version: str) -> None:
