@@ -75,8 +75,8 @@ def _machine(name: str) -> Machine:
 def _check_image(config: wire.NodeConfig) -> None:
     if config.image_type in _DOCKER_IMAGES:  # rancher/gke-operator#120
         raise bad(
-            "Creation of node pools using node images based on Docker container runtimes is not supported in GKE v1.24+ "
-            "clusters as Dockershim has been removed in Kubernetes v1.24."
+            "Creation of node pools using node images based on Docker container runtimes is not supported in GKE "
+            "v1.24+ clusters as Dockershim has been removed in Kubernetes v1.24."
         )
     if config.image_type not in _IMAGES:
         raise bad(f"Image type {config.image_type!r} is not supported.")
