@@ -320,3 +320,5 @@ def test_old_fields_when_used_then_as_good_as_names(gke: Gke) -> None:
         pytest.skip("the client writes names into its paths")
     request = {"project_id": PROJECT, "zone": ZONE, "cluster_id": NAME, "node_pool_id": "default-pool"}
     assert gke.sdk.get_node_pool(request=request).name == "default-pool"
+    answer = gke.refused(lambda: gke.sdk.get_node_pool(request=request | {"project_id": "other"}))
+    assert answer == ("PERMISSION_DENIED", 'Required "container.clusters.get" permission(s) for "projects/other".')

@@ -26,7 +26,7 @@ def answer_call(call: Call, service: GkeService, request: object) -> object:
         Refusal: The service's; 403 for a project that does not exist; INTERNAL for a mistake of the sandbox itself.
     """
     try:
-        _check_project(call, service, str(getattr(request, call.field)))
+        _check_project(call, service, request)
         service.admit(request)
         return call.answer(service, request)
     except Refusal:
@@ -36,14 +36,16 @@ def answer_call(call: Call, service: GkeService, request: object) -> object:
         raise Refusal("INTERNAL", "Internal error encountered.") from error
 
 
-def _check_project(call: Call, service: GkeService, name: str) -> None:
+def _check_project(call: Call, service: GkeService, request: object) -> None:
     """A project that does not exist is one that the caller may not see: nobody is told which it is.
 
     The sentences: jenkinsci/google-kubernetes-engine-plugin#95, and FairwindsOps/rbac-lookup#14 for calls whose
     permission is not in the reference.
     """
-    if not name or service.has_project(parse_name(name).project):
+    name = str(getattr(request, call.field))
+    project = parse_name(name).project if name else str(getattr(request, "project_id", ""))
+    if not project or service.has_project(project):
         return
-    for need in needs_of_call(call.name, name, ""):
+    for need in needs_of_call(call.name, name or f"projects/{project}", ""):
         raise refusal(need)
     raise Refusal("PERMISSION_DENIED", "The caller does not have permission")
