@@ -28,10 +28,14 @@ _POOLS = f"{_CONTAINERS}/managedClusters/agentPools"
 
 _OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
     ("GET", ""): "Microsoft.Resources/subscriptions/read",
+    ("GET", "locations"): "Microsoft.Resources/subscriptions/locations/read",
     ("GET", "resourcegroups"): "Microsoft.Resources/subscriptions/resourceGroups/read",
     ("GET", "resourcegroups/*"): "Microsoft.Resources/subscriptions/resourceGroups/read",
     ("GET", "providers/microsoft.compute/skus"): f"{_COMPUTE}/skus/read",
     ("GET", "providers/microsoft.compute/locations/*/usages"): f"{_COMPUTE}/locations/usages/read",
+    ("GET", "providers/microsoft.containerservice/locations/*/kubernetesversions"): (
+        f"{_CONTAINERS}/locations/kubernetesVersions/read"
+    ),
     ("GET", "providers/microsoft.containerservice/managedclusters"): f"{_CONTAINERS}/managedClusters/read",
     (
         "GET",
@@ -44,6 +48,7 @@ _OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
 """Method and path below a subscription, names as `*`, to the action."""
 _OF_CLUSTERS: dict[tuple[str, str], str] = {
     ("GET", ""): f"{_CONTAINERS}/managedClusters/read",
+    ("GET", "upgradeprofiles/*"): f"{_CONTAINERS}/managedClusters/upgradeProfiles/read",
     ("GET", "agentpools"): f"{_POOLS}/read",
     ("GET", "agentpools/*"): f"{_POOLS}/read",
     ("PUT", "agentpools/*"): f"{_POOLS}/write",

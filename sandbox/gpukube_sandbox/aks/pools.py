@@ -107,7 +107,7 @@ def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
         pool.setdefault(key, value)
     if pool["osDiskSizeGB"] == 0:
         pool["osDiskSizeGB"] = _DEFAULTS["osDiskSizeGB"]
-    _fill(pool, "upgradeSettings", _UPGRADE_DEFAULTS)
+    _fill(pool, "upgradeSettings", {} if pool["scaleSetPriority"] == "Spot" else _UPGRADE_DEFAULTS)
     _fill(pool, "securityProfile", _SECURITY_DEFAULTS)
     pool["powerState"] = {"code": "Running"}
     pool.setdefault("osDiskType", _disk_type(pool))

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from gpukube_sandbox.aks.answers import Refusal, front_door
 from gpukube_sandbox.aks.identity import check_authorization
 from gpukube_sandbox.aks.market import resource_skus, retail_prices
+from gpukube_sandbox.aks.offers import locations, require_location, upgrade_profile, versions
 from gpukube_sandbox.aks.preconditions import Preconditions
 from gpukube_sandbox.aks.service import Answer
 from gpukube_sandbox.aks.versions import require_api_version
@@ -154,6 +155,10 @@ def _dispatch(service: AksService, call: Call) -> Answer:
             _require_any_version(call)
             service.require_subscription(_checked(call.parts[1]))
             return Answer(200, _subscription(call.parts[1]))
+        case ["subscriptions", _, "locations"] if call.method == "GET":
+            _require_any_version(call)
+            service.require_subscription(_checked(call.parts[1]))
+            return Answer(200, locations(call.parts[1]))
         case ["subscriptions", _, "resourcegroups"] if call.method == "GET":
             _require_any_version(call)
             service.require_subscription(_checked(call.parts[1]))
@@ -181,8 +186,14 @@ def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer
             return Answer(200, resource_skus(call.query))
         case ["microsoft.compute", "locations", location, "usages"], "GET":
             _require_any_version(call)
+            require_location(location, call.api_version, "locations/usages")
             service.require_subscription(subscription)
             return Answer(200, service.quotas.usages(subscription, location))
+        case ["microsoft.containerservice", "locations", location, "kubernetesversions"], "GET":
+            resource_type = "locations/kubernetesVersions"
+            require_api_version(call.api_version, resource_type, location)
+            require_location(location, call.api_version, resource_type)
+            return Answer(200, versions(service.in_group(subscription)))
         case ["microsoft.containerservice", "managedclusters"], "GET":
             require_api_version(call.api_version, "managedClusters", _LOCATION)
             service.throttle.take("list-clusters", subscription.lower())
@@ -239,6 +250,9 @@ def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
 
 _CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
     ("GET", ""): lambda service, cluster, _: Answer(200, cluster.wire(service.clock.now())),
+    ("GET", "upgradeprofiles/*"): lambda service, cluster, _: Answer(
+        200, upgrade_profile(cluster, service.in_group(cluster.subscription))
+    ),
     ("GET", "agentpools"): _list_pools,
     ("GET", "agentpools/*"): lambda service, cluster, call: service.get_pool(cluster, call.parts[9]),
     ("PUT", "agentpools/*"): _put_pool,

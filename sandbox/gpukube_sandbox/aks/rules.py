@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.aks.answers import Json, bad_parameter, refuse
 from gpukube_sandbox.aks.keys import check_labels, check_taints
 from gpukube_sandbox.aks.machines import IMAGE_DATE
+from gpukube_sandbox.aks.nodeconfig import check_node_config
 from gpukube_sandbox.aks.reservations import check_reservation
 from gpukube_sandbox.aks.schema import immutable_fields
 from gpukube_sandbox.aks.sizes import find_size, mig_layout
@@ -32,6 +33,7 @@ _MAX_DISK_GB = 2048
 _WINDOWS_NAME = 6
 _TAGS = 50
 _TAG_NAME, _TAG_VALUE = 512, 256
+_NOT_IN_TAGS = "<>%&\\?/"
 _PRICE_DECIMALS = 5
 _GIB = 1024**3
 
@@ -321,8 +323,8 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
     if disk is None:
         return
     if not _MIN_DISK_GB <= disk <= _MAX_DISK_GB:  # Azure/bicep-types-az, microsoft.containerservice types.md (2048)
-        message = (
-            f"agentPoolProfile.osDiskSizeGB was {disk}. It must be 0, or between {_MIN_DISK_GB} and {_MAX_DISK_GB}."
+        message = (  # pulumi/pulumi-azure-native#663
+            f"The OSDiskSize for Agent pool cannot be less than {_MIN_DISK_GB}GB or larger than {_MAX_DISK_GB}GB."
         )
         raise bad_parameter(message, "agentPoolProfile.osDiskSizeGB")
     size = find_size(str(pool["vmSize"]))
@@ -380,9 +382,21 @@ def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
         message = f"The agent pool has {len(tags)} tags. A resource can have at most {_TAGS} tags."
         raise refuse("BadRequest", message, target="agentPoolProfile.tags")
     for name, value in tags.items():
+        if wrong := [sign for sign in _NOT_IN_TAGS if sign in name]:  # docs; MicrosoftDocs/azure-docs#5647
+            message = (
+                f"Tag name '{name[:40]}' contains {' '.join(wrong)}. It must not contain {' '.join(_NOT_IN_TAGS)}."
+            )
+            raise refuse("InvalidTagNameCharacters", message, target="agentPoolProfile.tags")
         if not 1 <= len(name) <= _TAG_NAME or len(str(value)) > _TAG_VALUE:
             message = f"Tag '{name[:40]}' is too long. Names have at most {_TAG_NAME} characters, values {_TAG_VALUE}."
             raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+
+
+def _check_os_sku(pool: Json, _: ClusterFacts) -> None:
+    """An OS SKU is of the pool's operating system (Azure/azure-cli#24966 for a Windows one on Linux)."""
+    sku = pool.get("osSKU")
+    if sku is not None and str(sku).startswith("Windows") != (pool["osType"] == "Windows"):
+        raise refuse("InvalidOSSKU", f"OSSKU='{sku}' is invalid, details: Unrecognized OSSKU")
 
 
 _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
@@ -395,6 +409,8 @@ _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
     _check_pods_and_disk,
     _check_kubernetes_version,
     _check_tag_limits,
+    _check_os_sku,
+    lambda pool, _: check_node_config(pool),
     lambda pool, _: check_settings(pool),
     lambda pool, cluster: check_reservation(pool, cluster.identity),
     lambda pool, _: check_labels(pool),

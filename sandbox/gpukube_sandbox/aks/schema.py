@@ -214,6 +214,8 @@ def _check_value(value: object, field: Field, path: str, api_version: str, store
     if not _has_kind(value, field.kind):
         raise _wrong_type(f"properties.{path}", value, field.kind)
     if field.choices and value not in field.choices:
+        if path == "osSKU":  # Azure/azure-cli#24966
+            raise refuse("InvalidOSSKU", f"OSSKU='{value}' is invalid, details: Unrecognized OSSKU")
         choices = ", ".join(field.choices)
         # unconfirmed: the sentence; code and target as cluster-api-provider-azure#5947 shows them for count
         message = f"The value of parameter agentPoolProfile.{path} is invalid: '{value}'. Allowed values: {choices}."

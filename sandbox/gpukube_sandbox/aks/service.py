@@ -22,7 +22,7 @@ from gpukube_sandbox.aks.quotas import Quotas
 from gpukube_sandbox.aks.references import check_references
 from gpukube_sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
 from gpukube_sandbox.aks.schema import check_shape
-from gpukube_sandbox.aks.upgrades import check_upgrade
+from gpukube_sandbox.aks.upgrades import check_one_of_both, check_upgrade
 from gpukube_sandbox.faults import no_lag
 from gpukube_sandbox.pages import cut
 
@@ -121,7 +121,7 @@ class AksService:
     def require_group(self, subscription: str, group: str) -> None:
         """Refuse a resource group that has no cluster here."""
         self.require_subscription(subscription)
-        if not self._in_group(subscription, group):
+        if not self.in_group(subscription, group):
             raise front_door(404, "ResourceGroupNotFound", f"Resource group '{group}' could not be found.")
 
     def require_cluster(self, subscription: str, group: str, name: str) -> Cluster:
@@ -143,9 +143,10 @@ class AksService:
         else:
             self.require_subscription(subscription)
         now = self.clock.now()
-        return Answer(200, {"value": [cluster.wire(now) for cluster in self._in_group(subscription, group)]})
+        return Answer(200, {"value": [cluster.wire(now) for cluster in self.in_group(subscription, group)]})
 
-    def _in_group(self, subscription: str, group: str) -> list[Cluster]:
+    def in_group(self, subscription: str, group: str = "") -> list[Cluster]:
+        """Clusters of a resource group, or of all groups of a subscription."""
         wanted = (subscription.lower(), group.lower())
         return [
             cluster
@@ -178,7 +179,10 @@ class AksService:
         stored = cluster.pools.get(name)
         check_preconditions(given, stored.etag if stored else None)
         sent = check_shape(body, api_version, stored.properties if stored else {})
-        return self._update(cluster, stored, sent) if stored else self._create(cluster, name, sent)
+        if stored is not None:
+            return self._update(cluster, stored, sent)
+        check_one_of_both(sent)
+        return self._create(cluster, name, sent)
 
     def _create(self, cluster: Cluster, name: str, sent: Json) -> Answer:
         properties = with_defaults(sent, cluster.facts)

@@ -53,11 +53,6 @@ MISSING: dict[str, tuple[str, int, str]] = {
     ),
     "unknown-path": ("/something", 404, "InvalidResourceType"),
     "not-emulated": (f"{CLUSTER_PATH}/runCommand", 501, "NotEmulated"),
-    "versions-of-a-location": (
-        f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.ContainerService/locations/eastus/kubernetesVersions",
-        501,
-        "NotEmulated",
-    ),
     "another-provider": (
         f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Network/virtualNetworks",
         501,

@@ -22,7 +22,7 @@ def tagged(tags: dict[str, str]) -> Json:
 
 
 REFUSED: dict[str, tuple[Json, str, str, str]] = {
-    "a disk above the API's maximum": ({**T4, "osDiskSizeGB": 2049}, "InvalidParameter", "was 2049", DISK),
+    "a disk above the API's maximum": ({**T4, "osDiskSizeGB": 2049}, "InvalidParameter", "larger than 2048GB", DISK),
     "an ephemeral disk beyond the machine's": (
         {**T4, "osDiskSizeGB": 1000, "osDiskType": "Ephemeral"}, "VMCacheSizeTooSmall", TOO_SMALL, "",
     ),

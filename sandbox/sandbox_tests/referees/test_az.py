@@ -30,6 +30,11 @@ LISTS: dict[str, list[Row]] = {
         ("az vm list-skus -l eastus --size Standard_NC4as --query [].name", "Standard_NC4as_T4_v3"),
         ("az vm list-skus -l eastus --size Standard_NC4as -o table", "Zones Restrictions ... 1,2,3 None"),
         ("az vm list-usage -l eastus --query [0].[name.value,limit]", "cores 100000"),
+        ("az vm list-usage -l moonbase", "(NoRegisteredProviderFound) No registered resource provider found", 1),
+        ("az aks get-versions -l eastus --query values[].version", "1.34"),
+        ("az aks get-versions -l moonbase", "(NoRegisteredProviderFound) No registered resource provider found", 1),
+        ("az aks get-upgrades -g ml -n train --query controlPlaneProfile.kubernetesVersion", "1.34.2"),
+        ("az account list-locations --query [0].name", "australiacentral"),
     ],
     "the life of a pool": [
         (
@@ -66,7 +71,6 @@ LISTS: dict[str, list[Row]] = {
         ("az aks maintenanceconfiguration list $cluster", _NOT_EMULATED, 1),
         ("az aks nodepool delete-machines $cluster -n nodepool1 --machine-names a", _NOT_EMULATED, 1),
         ("az aks machine list $cluster --nodepool-name nodepool1", _NOT_EMULATED, 1),
-        ("az aks get-versions -l eastus", _NOT_EMULATED, 1),
         ("az disk list -g ml", _NOT_EMULATED, 1),
     ],
 }
