@@ -30,7 +30,7 @@ from gpukube_sandbox.aks.routes import ArmApp
 from gpukube_sandbox.control import control_routes
 from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.eks.permissions import AwsPermissions
-from gpukube_sandbox.eks.wire.routes import AwsApp, worded_fault
+from gpukube_sandbox.eks.routes import AwsApp, worded_fault
 from gpukube_sandbox.gateway import KubeGateway
 from gpukube_sandbox.gateway import worded_fault as worded_kube
 from gpukube_sandbox.gke import permissions as of_google

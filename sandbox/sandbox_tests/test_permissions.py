@@ -19,7 +19,7 @@ from gpukube_sandbox.aks import permissions as of_azure
 from gpukube_sandbox.aks import routes
 from gpukube_sandbox.clock import ManualClock
 from gpukube_sandbox.daemon import SandboxError
-from gpukube_sandbox.eks import account, ec2, market, quotas
+from gpukube_sandbox.eks import account, ec2, market, parameters, servicequotas
 from gpukube_sandbox.eks import permissions as of_aws
 from gpukube_sandbox.gke import permissions as of_google
 from gpukube_sandbox.kube.store.escalation import check_grant, grant_of
@@ -48,7 +48,8 @@ RBAC = "rbac.authorization.k8s.io"
 def test_map_when_the_clouds_answer_a_call_then_it_has_a_row() -> None:
     queries = {"ec2": {**ec2.ACTIONS, **market.ACTIONS}, "iam": account.IAM, "autoscaling": account.AUTOSCALING}
     named = {f"{service}:{name}" for service, names in queries.items() for name in names}
-    named |= {f"servicequotas:{name}" for name in quotas.OPERATIONS}
+    named |= {f"servicequotas:{name}" for name in servicequotas.OPERATIONS}
+    named |= {f"ssm:{name}" for name in parameters.OPERATIONS}
 
     assert named <= of_aws.KNOWN
     for method, below in routes._CALLS:

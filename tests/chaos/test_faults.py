@@ -26,7 +26,7 @@ FAULTS: dict[str, dict[str, object]] = {
 KINDS = tuple(FAULTS)
 HELM_FAULTS = {
     "dry run": "503",
-    "first custom resource definition": "drop-before",
+    "install begins": "drop-before",
     "release record": "drop-after",
     "first object": "429",
     "config": "500",

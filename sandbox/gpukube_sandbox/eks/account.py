@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.references import CONTROL_PLANE
+from gpukube_sandbox.eks.things import CONTROL_PLANE
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube_sandbox.eks.wire.identity import SESSION, access_key
 from gpukube_sandbox.eks.wire.query import numbered, structures, when
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.groups import NodeGroup
-    from gpukube_sandbox.eks.references import Role
     from gpukube_sandbox.eks.service import EksService
+    from gpukube_sandbox.eks.things import Role
     from gpukube_sandbox.eks.wire.identity import Caller
 
 _SESSION_S = 3600

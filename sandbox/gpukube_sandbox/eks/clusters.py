@@ -1,6 +1,6 @@
-"""One EKS cluster: its network, its options, its node groups, its wire form.
+"""One EKS cluster: its network, its options, its node groups, its wire form; and what else is in its account.
 
-Lives here: the state of a cluster. Must not live here: HTTP, life cycles (`lifecycle`).
+Lives here: the state of a cluster and of an account in a region. Must not live here: HTTP, life cycles (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.images import AL_DATE
 from gpukube_sandbox.eks.instances import ZONES
-from gpukube_sandbox.eks.references import Known
 
 if TYPE_CHECKING:
     from gpukube_sandbox.eks.groups import NodeGroup
+    from gpukube_sandbox.eks.things import Reservation, Role
     from gpukube_sandbox.eks.wire.answers import Json
     from gpukube_sandbox.kube.cluster import KubeCluster
 
 _KEPT_ADDRESSES = 5
+LATEST_PATCH = 5
+"""Of every minor version but those that clusters have; which patches there are is no rule of the service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,36 @@ class ClusterOptions:
 
 
 @dataclass(slots=True)
+class Known:
+    """What exists in an account, seen from one region.
+
+    Attributes:
+        roles: By name; the same object in all regions of the account.
+        keys: Names of key pairs, of this region alone, as all that follows.
+        groups: Ids of security groups.
+        reservations: Capacity reservations and Capacity Blocks by id.
+        clusters: Clusters, whose nodes fill reservations and quotas.
+        quotas: Code of a quota -> vCPUs, where it was set.
+    """
+
+    roles: dict[str, Role] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    clusters: list[EksCluster] = field(default_factory=list)
+    quotas: dict[str, float] = field(default_factory=dict)
+
+    def add_role(self, role: Role) -> bool:
+        """Add a role unless there is one of that name; whether it was added."""
+        return self.roles.setdefault(role.name, role) is role
+
+    def has_role(self, arn: str) -> bool:
+        """Whether a role has this ARN, its path included."""
+        found = self.roles.get(arn.rpartition("/")[2])
+        return found is not None and found.arn == arn
+
+
+@dataclass(slots=True)
 class EksCluster:
     """One cluster.
 
@@ -125,6 +157,10 @@ class EksCluster:
     def version(self) -> str:
         """Major and minor, as the EKS API writes it: "1.34"."""
         return ".".join(self.kubernetes_version.split(".")[:2])
+
+    def patched(self, version: str) -> str:
+        """A minor version with its patch."""
+        return self.kubernetes_version if version == self.version else f"{version}.{LATEST_PATCH}"
 
     @property
     def vpc(self) -> str:

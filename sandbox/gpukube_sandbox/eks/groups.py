@@ -9,22 +9,19 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from gpukube_sandbox.eks.images import IMAGES, Image, image_id, release_version
+from gpukube_sandbox.eks.images import IMAGES, Image, image_id
 from gpukube_sandbox.eks.instances import TYPES, InstanceType
 from gpukube_sandbox.eks.wire.answers import strings_in, whole
 
 if TYPE_CHECKING:
     import asyncio
 
-    from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.wire.answers import Json
 
 Status = Literal["CREATING", "ACTIVE", "UPDATING", "DELETING", "CREATE_FAILED", "DELETE_FAILED", "DEGRADED"]
 UpdateStatus = Literal["InProgress", "Failed", "Cancelled", "Successful"]
 
 DEFAULT_TYPE = "t3.medium"
-_PLAIN = {"x86_64": "AL2023_x86_64_STANDARD", "arm64": "AL2023_ARM_64_STANDARD"}
-_SCALING = {"minSize": 1, "maxSize": 2, "desiredSize": 2}  # unconfirmed: what a group without scalingConfig gets
 
 
 @dataclass(slots=True)
@@ -151,59 +148,7 @@ def type_names(members: Json, data: Json | None) -> list[str]:
     return given or ([inside] if inside else [DEFAULT_TYPE])
 
 
-def with_defaults(sent: Json, data: Json | None, template: Json | None, cluster: EksCluster) -> Json:
-    """Fill in what EKS fills in.
-
-    Args:
-        sent: Checked members of the request.
-        data: Data of the launch template's version; None without a template.
-        template: The template as it reads back: id, name and number.
-        cluster: Where the group goes.
-
-    Source:
-        botocore eks (defaults in the documentation of CreateNodegroupRequest), docs: eks/launch-templates (what is null
-        with a template); scaling without a scalingConfig is unconfirmed.
-    """
-    custom = bool((data or {}).get("ImageId"))
-    names = type_names(sent, data)
-    arch = TYPES[names[0]].arch if names[0] in TYPES else "x86_64"
-    kind = "CUSTOM" if custom else str(sent.get("amiType") or _PLAIN[arch])
-    image = IMAGES[kind]
-    plain: Json = {key: value for key, value in sent.items() if key not in _NOT_KEPT}
-    found: Json = {
-        "capacityType": "ON_DEMAND",
-        "labels": {},
-        "taints": [],
-        "scalingConfig": dict(_SCALING),
-        **plain,
-        "amiType": kind,
-        "version": cluster.version,
-        "updateConfig": {"maxUnavailable": 1, "updateStrategy": "DEFAULT", **_given(sent, "updateConfig")},
-        "nodeRepairConfig": {"enabled": False, **_given(sent, "nodeRepairConfig")},
-    }
-    if "maxUnavailablePercentage" in _given(sent, "updateConfig"):
-        found["updateConfig"] = {"updateStrategy": "DEFAULT", **_given(sent, "updateConfig")}
-    release = release_version(image, cluster.kubernetes_version, cluster.image_date)
-    found["releaseVersion"] = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or release)
-    if template is None:
-        found["instanceTypes"] = names
-        found["diskSize"] = sent.get("diskSize") or image.disk_gib
-    else:
-        found["launchTemplate"] = template
-        if "instanceTypes" not in sent and not (data or {}).get("InstanceType"):
-            found["instanceTypes"] = names
-    return found
-
-
-_NOT_KEPT = frozenset({"nodegroupName", "tags", "clientRequestToken", "launchTemplate"})
-
-
 def image_of(group: NodeGroup) -> str:
     """AMI id of the group's nodes."""
     release = str(group.members["releaseVersion"])
     return release if group.image.system == "custom" else image_id(group.image, release)
-
-
-def _given(sent: Json, key: str) -> Json:
-    value = sent.get(key)
-    return value if isinstance(value, dict) else {}

@@ -14,7 +14,6 @@ from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded
 from gpukube_sandbox.eks.groups import Instance, image_of
 from gpukube_sandbox.eks.instances import POD_ADDRESSES
 from gpukube_sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
-from gpukube_sandbox.eks.parameters import patched
 from gpukube_sandbox.eks.wire.answers import objects_in
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec
@@ -130,7 +129,7 @@ def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
 def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:
     """Version of the kubelet: a release of AL2023 begins with it."""
     version, release = str(group.members["version"]), str(group.members["releaseVersion"])
-    return release.partition("-")[0] if release.startswith(f"{version}.") else patched(cluster, version)
+    return release.partition("-")[0] if release.startswith(f"{version}.") else cluster.patched(version)
 
 
 def _system(group: NodeGroup) -> str:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.eks.addons import SYSTEM, apply_static_plugin
 from gpukube_sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube_sandbox.eks.lifecycle import Job, seed
-from gpukube_sandbox.eks.references import CONTROL_PLANE, Role
 from gpukube_sandbox.eks.reservations import read_reservations
 from gpukube_sandbox.eks.rules import check_group, template_asked
+from gpukube_sandbox.eks.schema import CREATE, check_shape
 from gpukube_sandbox.eks.service import EksService, eks_key, make_group
+from gpukube_sandbox.eks.things import CONTROL_PLANE, Role
 from gpukube_sandbox.eks.wire.answers import Json, objects_in
-from gpukube_sandbox.eks.wire.schema import CREATE, check_shape
 from gpukube_sandbox.kube.cluster import KubeCluster
 from gpukube_sandbox.kube.systempods import apply_system_pods
 

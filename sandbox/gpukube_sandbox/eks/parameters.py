@@ -13,13 +13,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from gpukube_sandbox.eks.clusters import LATEST_PATCH
 from gpukube_sandbox.eks.images import AL_DATE, IMAGES, image_id, release_version
 from gpukube_sandbox.eks.wire.answers import Refusal, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.images import Image
     from gpukube_sandbox.eks.service import EksService
     from gpukube_sandbox.eks.wire.answers import Json
@@ -39,8 +39,6 @@ _FORMS = (
 )
 _VARIANTS = {"standard": "_STANDARD", "nvidia": "_NVIDIA", "neuron": "_NEURON", "-nvidia": "_NVIDIA", None: ""}
 _MOST = 10
-_LATEST_PATCH = 5
-"""Of every minor version but those that clusters have; which patches there are is no rule of the service."""
 
 
 def get_parameter(service: EksService, caller: Caller, body: object) -> Json:
@@ -87,7 +85,7 @@ def _parameter(service: EksService, caller: Caller, name: str) -> Json | None:
 def _value(service: EksService, caller: Caller, name: str, asked: re.Match[str], image: Image) -> Json:
     clusters = service.in_region(caller.account, caller.region)
     same = next((one for one in clusters if one.version == asked["minor"]), None)
-    patch = same.kubernetes_version if same else f"{asked['minor']}.{_LATEST_PATCH}"
+    patch = same.kubernetes_version if same else f"{asked['minor']}.{LATEST_PATCH}"
     release = release_version(image, patch, max((one.image_date for one in clusters), default=AL_DATE))
     known = {
         "image_id": image_id(image, release),
@@ -99,11 +97,6 @@ def _value(service: EksService, caller: Caller, name: str, asked: re.Match[str],
     value = known[asked["key"]] if asked["key"] else json.dumps({"schema_version": "2", **shown})
     arn = f"arn:aws:ssm:{caller.region}::parameter{name}"
     return {"Name": name, "Type": "String", "Value": value, "Version": 1, "ARN": arn, "DataType": "text"}
-
-
-def patched(cluster: EksCluster, version: str) -> str:
-    """A minor version with its patch."""
-    return cluster.kubernetes_version if version == cluster.version else f"{version}.{_LATEST_PATCH}"
 
 
 OPERATIONS: dict[str, Callable[[EksService, Caller, object], Json]] = {

@@ -19,9 +19,9 @@ from urllib.parse import parse_qsl, unquote
 
 from starlette.requests import Request
 
+from gpukube_sandbox.eks.routes import refused
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube_sandbox.eks.wire.identity import Caller, read_caller
-from gpukube_sandbox.eks.wire.routes import refused
 from gpukube_sandbox.permits import Need
 
 if TYPE_CHECKING:
@@ -52,17 +52,18 @@ _EKS: dict[tuple[str, str], str] = {
 """Method and path, names as `*`, to the call (botocore eks/2017-11-01)."""
 _NAMED: dict[str, tuple[str, ...]] = {
     "ec2": (
-        "CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "DeleteTags",
-        "DescribeAvailabilityZones", "DescribeCapacityReservations", "DescribeInstanceTypeOfferings",
+        "CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "DeleteLaunchTemplateVersions",
+        "DeleteTags", "DescribeAvailabilityZones", "DescribeCapacityReservations", "DescribeInstanceTypeOfferings",
         "DescribeInstanceTypes", "DescribeInstances", "DescribeKeyPairs", "DescribeLaunchTemplateVersions",
-        "DescribeLaunchTemplates", "DescribeSpotPriceHistory", "DescribeSubnets", "ModifyLaunchTemplate",
+        "DescribeLaunchTemplates", "DescribeRegions", "DescribeSecurityGroups", "DescribeSpotPriceHistory",
+        "DescribeSubnets", "ModifyLaunchTemplate",
     ),
     "iam": ("GetRole", "ListAttachedRolePolicies", "ListRoles"),
     "sts": ("AssumeRole",),
     "autoscaling": ("CreateOrUpdateTags", "DescribeAutoScalingGroups", "DescribeScalingActivities", "DescribeTags"),
     "servicequotas": ("GetAWSDefaultServiceQuota", "GetServiceQuota", "ListServiceQuotas"),
     "pricing": ("GetProducts",),
-    "ssm": ("GetParameter",),
+    "ssm": ("GetParameter", "GetParameters"),
 }  # fmt: skip
 """Service -> its calls that need the permission of their own name. GetCallerIdentity needs none (docs:
 STS/latest/APIReference/API_GetCallerIdentity)."""

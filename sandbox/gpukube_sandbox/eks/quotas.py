@@ -1,9 +1,9 @@
 """Quotas of an account: how many vCPUs it may run in a region, and how many it runs; node groups of a cluster.
 
-Lives here: the quotas that limit GPU instances, the sums, and the calls of Service Quotas. Must not live here: HTTP
-(`routes`), when instances are launched (`lifecycle`).
+Lives here: the quotas that limit GPU instances, and the sums. Must not live here: the calls of Service Quotas
+(`servicequotas`), when instances are launched (`lifecycle`).
 
-Sources: botocore service-quotas/2019-06-24; codes and names: gruntwork-io/terraform-aws-utilities, service quotas
+Source: codes and names: gruntwork-io/terraform-aws-utilities, service quotas
 generated 2026-01-14. Which quota limits P6 on the spot market is not known: none does here.
 """
 
@@ -14,28 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.instances import TYPES
-from gpukube_sandbox.eks.wire.answers import Json, Refusal
-from gpukube_sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from gpukube_sandbox.eks.clusters import Known
     from gpukube_sandbox.eks.groups import NodeGroup
     from gpukube_sandbox.eks.instances import InstanceType
-    from gpukube_sandbox.eks.references import Known
-    from gpukube_sandbox.eks.service import EksService
-    from gpukube_sandbox.eks.wire.identity import Caller
 
-TARGET = "ServiceQuotasV20190624."
-"""What stands before the operation in X-Amz-Target."""
 DEFAULT = 100_000.0
 """Of every quota that nobody has set: more than any test needs. Real accounts often begin with 0."""
-
-
-_SERVICES = {
-    "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
-    "eks": "Amazon Elastic Kubernetes Service (Amazon EKS)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,73 +83,3 @@ def _vcpus(group: NodeGroup, quota: Quota) -> int:
     market = str(group.members["capacityType"])
     kinds = [TYPES[group.instances[node].type] for node in group.nodes] + [group.types[0]] * group.coming
     return sum(kind.vcpus for kind in kinds if quota_of(kind, market) is quota)
-
-
-def _asked(body: Json) -> Quota:
-    found = QUOTAS.get(str(body.get("QuotaCode")))
-    if found is None or found.service != body.get("ServiceCode"):
-        raise _missing()
-    return found
-
-
-def _missing() -> Refusal:
-    return Refusal("NoSuchResourceException", "The request failed because the specified resource doesn't exist.")
-
-
-def _applied(known: Known, quota: Quota) -> float | None:
-    """The value that an account has: of EC2 always one, of other quotas only where it was set.
-
-    Source:
-        docs: API_GetServiceQuota ("if the applied quota value is not available ..."); aws/aws-cli#6629: such a quota is
-        neither got nor listed.
-    """
-    return known.quotas.get(quota.code, quota.default if quota.service == "ec2" else None)
-
-
-def _quota(service: EksService, caller: Caller, body: Json) -> Json:
-    quota = _asked(body)
-    value = _applied(service.known(caller.account, caller.region), quota)
-    if value is None:
-        raise _missing()
-    return {"Quota": _shown(caller, quota, value)}
-
-
-def _default(service: EksService, caller: Caller, body: Json) -> Json:
-    del service
-    quota = _asked(body)
-    return {"Quota": _shown(caller, quota, quota.default)}
-
-
-def _listed(service: EksService, caller: Caller, body: Json) -> Json:
-    own = [quota for quota in QUOTAS.values() if quota.service == body.get("ServiceCode")]
-    if not own:
-        raise _missing()
-    known = service.known(caller.account, caller.region)
-    found = [_shown(caller, quota, value) for quota in own if (value := _applied(known, quota)) is not None]
-    try:
-        size = int(str(body.get("MaxResults") or 100))
-        page, following = cut("ListServiceQuotas", found, str(body.get("NextToken") or ""), size)
-    except WrongToken as error:
-        raise Refusal("InvalidPaginationTokenException", "Invalid token.") from error
-    return {"Quotas": list(page), **({"NextToken": following} if following else {})}
-
-
-def _shown(caller: Caller, quota: Quota, value: float) -> Json:
-    return {
-        "ServiceCode": quota.service,
-        "ServiceName": _SERVICES[quota.service],
-        "QuotaArn": f"arn:aws:servicequotas:{caller.region}:{caller.account}:{quota.service}/{quota.code}",
-        "QuotaCode": quota.code,
-        "QuotaName": quota.name,
-        "Value": value,
-        "Unit": "None",
-        "Adjustable": True,
-        "GlobalQuota": False,
-    }
-
-
-OPERATIONS: dict[str, Callable[[EksService, Caller, Json], Json]] = {
-    "GetServiceQuota": _quota,
-    "GetAWSDefaultServiceQuota": _default,
-    "ListServiceQuotas": _listed,
-}

@@ -1,76 +1,27 @@
 """What a node group and its launch template name and somebody else has made. Only what was declared exists.
 
-Lives here: what exists in an account, and the refusal of what does not. Must not live here: other rules (`rules`), how
-things are declared (`steering`), what a reservation allows (`reservations`).
+Lives here: the refusal of what does not exist. Must not live here: what exists (`things`, `clusters`), other rules
+(`rules`), how things are declared (`steering`), what a reservation allows (`reservations`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpukube_sandbox.eks.instances import TYPES, ZONES
 from gpukube_sandbox.eks.reservations import is_block, reservation_asked
+from gpukube_sandbox.eks.things import NODES
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube_sandbox.eks.clusters import EksCluster
-    from gpukube_sandbox.eks.reservations import Reservation
 
-NODES, CONTROL_PLANE = "ec2.amazonaws.com", "eks.amazonaws.com"
 Kind = Literal["roles", "keyPairs", "securityGroups", "subnets"]
 """As `steering.declare` calls them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """One IAM role.
-
-    Attributes:
-        services: Principals that its trust policy lets assume it.
-    """
-
-    arn: str
-    created: float
-    services: tuple[str, ...] = (NODES,)
-
-    @property
-    def name(self) -> str:
-        """Its name, which no other role of the account has, whatever its path."""
-        return self.arn.rpartition("/")[2]
-
-
-@dataclass(slots=True)
-class Known:
-    """What exists in an account, seen from one region.
-
-    Attributes:
-        roles: By name; the same object in all regions of the account.
-        keys: Names of key pairs, of this region alone, as all that follows.
-        groups: Ids of security groups.
-        reservations: Capacity reservations and Capacity Blocks by id.
-        clusters: Clusters, whose nodes fill reservations and quotas.
-        quotas: Code of a quota -> vCPUs, where it was set.
-    """
-
-    roles: dict[str, Role] = field(default_factory=dict)
-    keys: set[str] = field(default_factory=set)
-    groups: set[str] = field(default_factory=set)
-    reservations: dict[str, Reservation] = field(default_factory=dict)
-    clusters: list[EksCluster] = field(default_factory=list)
-    quotas: dict[str, float] = field(default_factory=dict)
-
-    def add_role(self, role: Role) -> bool:
-        """Add a role unless there is one of that name; whether it was added."""
-        return self.roles.setdefault(role.name, role) is role
-
-    def has_role(self, arn: str) -> bool:
-        """Whether a role has this ARN, its path included."""
-        found = self.roles.get(arn.rpartition("/")[2])
-        return found is not None and found.arn == arn
 
 
 @dataclass(frozen=True, slots=True)

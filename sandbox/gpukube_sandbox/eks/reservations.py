@@ -1,7 +1,7 @@
 """Capacity reservations and Capacity Blocks: machines that were set aside, and whether a launch may take them.
 
-Lives here: their state, their rules, their wire form. Must not live here: the XML itself (`query`), when groups launch
-(`lifecycle`), which there are (`references`).
+Lives here: their rules, their wire form. Must not live here: the XML itself (`query`), when groups launch
+(`lifecycle`), what one is (`things`).
 
 Sources: botocore ec2/2016-11-15 CapacityReservation; docs: eks/capacity-blocks-mng, AWSEC2 capacity-reservations-using.
 A sentence without a source is unconfirmed.
@@ -9,43 +9,20 @@ A sentence without a source is unconfirmed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.failures import Failure, launch_failure
+from gpukube_sandbox.eks.things import Reservation
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube_sandbox.eks.clusters import EksCluster
+    from gpukube_sandbox.eks.clusters import EksCluster, Known
     from gpukube_sandbox.eks.groups import NodeGroup
-    from gpukube_sandbox.eks.references import Known
 
 _BLOCK = "capacity-block"
 _KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups"})
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """One reservation.
-
-    Attributes:
-        type: Instance type.
-        zone: Letter of its Availability Zone.
-        count: Machines that it holds; None for as many as are asked for.
-        block: It is a Capacity Block.
-        state: As EC2 calls it: active, scheduled, expired ...
-        groups: ARNs of resource groups that it is in.
-    """
-
-    id: str
-    type: str
-    zone: str
-    count: int | None = None
-    block: bool = False
-    state: str = "active"
-    groups: tuple[str, ...] = ()
 
 
 def read_reservations(option: object) -> list[Reservation]:

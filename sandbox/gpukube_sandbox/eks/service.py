@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.credentials import new_secret
+from gpukube_sandbox.eks.clusters import Known
+from gpukube_sandbox.eks.defaults import with_defaults
 from gpukube_sandbox.eks.failures import planned_failure
-from gpukube_sandbox.eks.groups import NodeGroup, Update, type_names, with_defaults
+from gpukube_sandbox.eks.groups import NodeGroup, Update, type_names
 from gpukube_sandbox.eks.images import check_release, release_version
 from gpukube_sandbox.eks.keys import check_tags, check_taints
 from gpukube_sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
-from gpukube_sandbox.eks.parameters import patched
 from gpukube_sandbox.eks.quotas import QUOTAS, limit_of
-from gpukube_sandbox.eks.references import Known, Role, check_references
+from gpukube_sandbox.eks.references import check_references
 from gpukube_sandbox.eks.rules import (
     check_group,
     check_labels_update,
@@ -31,11 +32,11 @@ from gpukube_sandbox.eks.rules import (
     check_settings_update,
     template_asked,
 )
+from gpukube_sandbox.eks.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
 from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
 from gpukube_sandbox.eks.throttle import LIMITS
 from gpukube_sandbox.eks.updates import apply_config, config_params
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
-from gpukube_sandbox.eks.wire.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
 from gpukube_sandbox.faults import no_lag
 from gpukube_sandbox.pages import WrongToken, cut
 from gpukube_sandbox.throttle import Buckets
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.failures import Failure
+    from gpukube_sandbox.eks.things import Role
     from gpukube_sandbox.faults import Fault
 
 _LOG = logging.getLogger(__name__)
@@ -265,7 +267,7 @@ class EksService:
         if group.members["capacityType"] == "CAPACITY_BLOCK" and group.desired:  # docs: eks/capacity-blocks-mng
             raise bad_request("Set the desired size to 0 before updating a node group with a Capacity Block.")
         check_release(str(group.members["releaseVersion"]), str(sent.get("releaseVersion") or ""), version, group.image)
-        latest = release_version(group.image, patched(cluster, version), cluster.image_date)
+        latest = release_version(group.image, cluster.patched(version), cluster.image_date)
         release = str((data or {}).get("ImageId")) if custom else str(sent.get("releaseVersion") or latest)
         members |= {"version": version, "releaseVersion": release}
         params += [("Version", version), ("ReleaseVersion", release)]

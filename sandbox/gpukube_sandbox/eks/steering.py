@@ -16,10 +16,11 @@ from gpukube_sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube_sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.quotas import QUOTAS
-from gpukube_sandbox.eks.references import NODES, Role, things_of
+from gpukube_sandbox.eks.references import things_of
 from gpukube_sandbox.eks.regions import REGIONS
 from gpukube_sandbox.eks.reservations import read_reservations
 from gpukube_sandbox.eks.service import EksService, eks_key
+from gpukube_sandbox.eks.things import NODES, Role
 from gpukube_sandbox.eks.wire.answers import objects_in, strings_in
 from gpukube_sandbox.shapes import Keys, WrongEntry, check_cluster, check_entry, check_known
 

@@ -16,10 +16,10 @@ from botocore.validate import ParamValidator
 
 from gpukube_sandbox.eks.images import IMAGES
 from gpukube_sandbox.eks.keys import EFFECTS
+from gpukube_sandbox.eks.schema import CREATE, UPDATE_CONFIG, UPDATE_VERSION, Field
 from gpukube_sandbox.eks.templatedata import TEMPLATE_DATA
 from gpukube_sandbox.eks.wire.answers import EKS_STATUS
 from gpukube_sandbox.eks.wire.identity import access_key
-from gpukube_sandbox.eks.wire.schema import CREATE, UPDATE_CONFIG, UPDATE_VERSION, Field
 from sandbox_tests.eks.aws import ACCOUNT, NAME, REGION, Aws
 from sandbox_tests.waiting import PATIENCE_S
 

@@ -10,8 +10,8 @@ import pytest
 from gpukube_sandbox.eks.account import IAM
 from gpukube_sandbox.eks.ec2 import ACTIONS as EC2
 from gpukube_sandbox.eks.making import EksRequest
-from gpukube_sandbox.eks.references import CONTROL_PLANE
 from gpukube_sandbox.eks.steering import declare, declare_for
+from gpukube_sandbox.eks.things import CONTROL_PLANE
 from gpukube_sandbox.eks.wire.answers import Refusal
 from gpukube_sandbox.shapes import WrongEntry
 from gpukube_sandbox.world import World

@@ -150,7 +150,7 @@ AKS: dict[str, tuple[Callable[[Arm], object], int, str, str]] = {
         pool(capacityReservationGroupID=f"{IDS}/Microsoft.Compute/capacityReservationGroups/t4"),
         400, "ResourceNotFound", "capacityReservationGroups/t4' under resource group 'ml' was not found",
     ),
-    "a disk of 5000 GB": (pool(osDiskSizeGB=5000), 400, "InvalidParameter", "5000"),
+    "a disk of 5000 GB": (pool(osDiskSizeGB=5000), 400, "InvalidParameter", "larger than 2048GB"),
     "an ephemeral disk without room": (
         pool(osDiskSizeGB=1000, osDiskType="Ephemeral"), 400, "VMCacheSizeTooSmall", "disable ephemeral OS",
     ),

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpukube_sandbox.eks import account, ec2, market, parameters, quotas
+from gpukube_sandbox.eks import account, ec2, market, parameters, servicequotas
 from gpukube_sandbox.eks.throttle import take_token
 from gpukube_sandbox.eks.wire.answers import Json, Refusal
 from gpukube_sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
@@ -43,7 +43,7 @@ _WRONG_SIGNATURE = {"ec2": "AuthFailure"}
 """The query services say SignatureDoesNotMatch, but for EC2, and the JSON ones InvalidSignatureException."""
 _REST = "application/json"
 _PRICING, _QUOTAS, _SSM = "pricing", "servicequotas", "ssm"
-_TARGETS = {_PRICING: market.PRICE_LIST, _QUOTAS: quotas.TARGET, _SSM: parameters.TARGET}
+_TARGETS = {_PRICING: market.PRICE_LIST, _QUOTAS: servicequotas.TARGET, _SSM: parameters.TARGET}
 """Services whose operation is in a header, and what stands before it there."""
 
 
@@ -125,7 +125,7 @@ class AwsApp:
             return market.get_products(call.caller, call.body)
         if service == _SSM and operation in parameters.OPERATIONS:
             return parameters.OPERATIONS[operation](self._service, call.caller, call.body)
-        handler = quotas.OPERATIONS.get(operation) if service == _QUOTAS else None
+        handler = servicequotas.OPERATIONS.get(operation) if service == _QUOTAS else None
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {operation}."
             raise Refusal("UnknownOperationException", message, status=501)
