@@ -1,13 +1,15 @@
 """Write docs/diagnostics from the tables of codes and the cases; `python -m tools.codes_docs` runs it too.
 
 A page per family of rules, and an index. Every rule that validate or workload lint can report: number, name, sentence,
-the difference between a wrong spec or manifest and a right one, and the message. A test compares: the pages cannot rot.
+and one example: the message, the wrong lines and the right ones. A test compares: the pages cannot rot.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "docs" / "diagnostics"
 LONGEST: Final = 160
+SHORT: Final = 10
+"""Lines of a difference that is shown whole."""
+LONG: Final = 12
+"""Lines that are shown of a part of one."""
 
 FAMILIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "spec": ("The spec", SPEC_CODES),
@@ -53,8 +59,8 @@ NOTE: Final = """
 """
 
 ABOUT: Final = """
-How to read a message, how to silence one, and the other families: [README.md](README.md). In the examples, lines with
-`-` are wrong and lines with `+` are what to write instead.
+How to read a message, how to silence one, and the list of all rules: [README.md](README.md). Each example has the
+message, the wrong lines (`-`) and the right ones (`+`).
 """
 
 HEAD: Final = (
@@ -109,10 +115,9 @@ def diagnostics_pages() -> dict[str, str]:
         numbers = [rule_id(code) for code in table]
         note = NOTE.replace("messages", "workloads") if table is codes.WORKLOADS else NOTE
         heading = f"{title} (GPK{numbers[0][3]}xx)"
-        index.append(f"## [{heading}]({family}.md)\n\n{_table(table, f'{family}.md')}")
+        index.append(f"## [{heading}]({family}.md)\n\n{_table(table, family)}")
         parts = [
             f"# {heading}\n{note}{ABOUT}",
-            _table(table),
             *("\n".join(_section(code, meaning)) for code, meaning in table.items()),
         ]
         pages[f"{family}.md"] = "\n".join(parts).rstrip() + "\n"
@@ -129,52 +134,65 @@ def write_diagnostics() -> None:
         (FOLDER / name).write_text(text, "utf-8")
 
 
-def _table(table: Mapping[str, str], page: str = "") -> str:
+def _table(table: Mapping[str, str], family: str) -> str:
     rows = (
-        f"| [{rule_id(code)}]({page}#{rule_id(code).lower()}) | `{code}` | {text} |" for code, text in table.items()
+        f"| [{rule_id(code)}]({family}.md#{rule_id(code).lower()}) | `{code}` | {text} |"
+        for code, text in table.items()
     )
     return "\n".join(["| Number | Name | Meaning |", "| --- | --- | --- |", *rows, ""])
 
 
 def _section(code: str, meaning: str) -> Iterator[str]:
-    yield f'<a id="{rule_id(code).lower()}"></a>\n\n## {rule_label(code)}\n\n{meaning}\n'
+    yield f'<a id="{rule_id(code).lower()}"></a>\n\n## {rule_label(code)}\n'
     if code in SHADOWED:
-        yield f"No spec leads here: {SHADOWED[code]}.\n"
+        meaning += f" No spec leads here: {SHADOWED[code]}."
+    message: list[str] = []
+    case = next((case for case in (*message_cases(), *message_cases(WORKLOADS)) if case.code == code), None)
+    if case:
+        message = _first_message(case.said.splitlines(), code)
     if rule := RULES.get(code):
-        yield f"Why: {rule.why}. Source: <{rule.source}>\n"
-    for case in (*message_cases(), *message_cases(WORKLOADS)):
-        if case.code == code:
-            yield from _example(case)
+        why = "" if any(rule.why in line for line in message) else f" Why: {rule.why}."
+        meaning += f"{why} [Source]({rule.source})"
+    yield f"{meaning}\n"
+    if case:
+        yield _fenced([*message, *_change(case, message[0])])
 
 
-def _example(case: Case) -> Iterator[str]:
-    if {"bad.yaml", "good.yaml"} <= case.files.keys():
-        yield _fenced("diff", _differences(case.text("bad.yaml"), case.text("good.yaml")))
-    else:
-        yield _fenced("diff", [f"- {_command(case.arguments('bad'))}", f"+ {_command(case.arguments('good'))}"])
-    yield _fenced("text", [*_about(case.said.splitlines(), case.code)])
-
-
-def _about(said: list[str], code: str) -> Iterator[str]:
-    """Keep what is said of this rule, with its reasons and remedies."""
+def _first_message(said: list[str], code: str) -> list[str]:
+    """The first finding of the rule, with its reason and remedy."""
     heads = tuple(f"{severity}[{rule_label(code)}]: " for severity in SEVERITIES)
-    meant = False
-    for line in said:
-        if not line.startswith("    "):
-            meant = any(head in line for head in heads)
-        if meant:
-            yield line
+    first = next(index for index, line in enumerate(said) if any(head in line for head in heads))
+    return [said[first], *takewhile(lambda line: line.startswith("    "), said[first + 1 :])]
 
 
-def _differences(before: list[str], after: list[str]) -> Iterator[str]:
-    for line in list(difflib.unified_diff(before, after, n=2, lineterm=""))[2:]:
-        yield "..." if line.startswith("@@") else line
+def _change(case: Case, head: str) -> list[str]:
+    """What to write instead: a short difference is shown whole, of a long one the part nearest to the message."""
+    if not {"bad.yaml", "good.yaml"} <= case.files.keys():
+        return [f"- {_command(case.arguments('bad'))}", f"+ {_command(case.arguments('good'))}"]
+    before, after = case.text("bad.yaml"), case.text("good.yaml")
+    groups = list(difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(1))
+    parts = [[*_lines(group, before, after)] for group in groups]
+    if sum(map(len, parts)) <= SHORT:
+        return [line for part in parts for line in ("...", *part)][1:]
+    place = re.match(r"bad\.yaml:(\d+)", head)
+    line = int(place[1]) - 1 if place else 0
+    distances = [max(group[0][1] - line, line - group[-1][2] + 1, 0) for group in groups]
+    return parts[distances.index(min(distances))][:LONG]
 
 
-def _fenced(kind: str, lines: Iterator[str] | list[str]) -> str:
+def _lines(group: list[tuple[str, int, int, int, int]], before: list[str], after: list[str]) -> Iterator[str]:
+    for tag, first, last, new_first, new_last in group:
+        if tag == "equal":
+            yield from (f" {line}" for line in before[first:last])
+        else:
+            yield from (f"-{line}" for line in before[first:last])
+            yield from (f"+{line}" for line in after[new_first:new_last])
+
+
+def _fenced(lines: list[str]) -> str:
     """Write a block; a line of an example that shows how long is too long is cut."""
     cut = (line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..." for line in lines)
-    return "\n".join([f"```{kind}", *(line.rstrip() for line in cut), "```", ""])
+    return "\n".join(["```diff", *(line.rstrip() for line in cut), "```", ""])
 
 
 def _command(given: Arguments) -> str:
