@@ -6,7 +6,7 @@ Lives here: the values, and choosing rows of a table. Must not live here: any cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -41,29 +41,30 @@ def permission_fix(text: str, form: re.Pattern[str]) -> str:
     return f"allow {named[-1]}; {PRINT_POLICY} prints all that is needed" if named else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Permission:
     """One permission, and the calls that need it.
 
     Attributes:
         name: As the cloud writes it: "eks:DescribeCluster".
-        calls: Operations that need it, as the cloud's API names them.
-        purpose: What gpukube does by it, in plain words.
+        purpose: What gpukube does with it, in plain words.
         source: Public source that these calls need it.
+        scope: Which resources it is granted on, in the terms of its provider.
+        calls: Operations that need it, as the cloud's API names them.
         level: "plan" for what only reads.
         when: Which specs or command lines need it; "" for all. Also by what rows are chosen.
         without: What is different without it; "" where the command fails.
-        scope: Which resources it is granted on, in the terms of its provider.
     """
 
     name: str
-    calls: tuple[str, ...]
     purpose: str
     source: str
+    scope: str = ""
+    _: KW_ONLY
+    calls: tuple[str, ...] = ()
     level: PolicyLevel = "plan"
     when: str = ""
     without: str = ""
-    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)

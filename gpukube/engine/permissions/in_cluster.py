@@ -10,7 +10,8 @@ The verbs are those of the calls of `cluster.kube`, and of Helm's own: of its st
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
@@ -33,6 +34,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _API: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/authorization, request verbs"
 _HELM: Final = "helm.sh/helm pkg/storage/driver/secrets.go"
 _CHARTS: Final = "objects of the rendered charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0"
+_EVICTION: Final = "docs: kubernetes.io/docs/concepts/scheduling-eviction/api-eviction"
 _ESCALATION: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/rbac, privilege escalation prevention"
 
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
@@ -43,7 +45,7 @@ OPERATOR: Final = "for pools with the GPU Operator"
 RELEASE: Final = "for pools with a Helm release of gpukube's"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class KubeRule:
     """One rule, and why it is needed; the attributes of Permission mean the same here.
 
@@ -54,261 +56,89 @@ class KubeRule:
 
     rule: RoleRule
     purpose: str
-    source: str
+    source: str = _API
+    _: KW_ONLY
     ours: bool = False
     level: PolicyLevel = "plan"
     when: str = ""
     without: str = ""
 
 
+_COMPARE: Final = "to compare the objects of gpukube's release with what it was installed with"
+_INSTALL: Final = "to install, change and remove the chart"
+_OWNERS: Final = "to name the workloads whose pods a drain moves, and to see that these are made again"
+_UNREAD: Final = "the plan says what it could not read"
+
+_references = partial(KubeRule, purpose="to find what names a pool that is replaced", without=_UNREAD)
+_here = partial(KubeRule, ours=True)  # in gpukube's own namespace
+_release = partial(KubeRule, source=_CHARTS, level="apply", when=RELEASE)
+_release_here = partial(_release, ours=True)
+
 RULES: Final = (
-    KubeRule(
-        rule=RoleRule("list", "nodes"),
-        purpose="to compare nodes with their pools",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "daemonsets deployments", "apps"),
-        purpose="to find drivers and device plugins, also those of others",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "pods"),
-        purpose="to find the pods of nodes that are replaced or drained, and pods that wait for GPUs",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "clusterpolicies", "nvidia.com"),
-        purpose="to find a GPU Operator",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "deviceclasses resourceslices", "resource.k8s.io"),
-        purpose="to find DRA drivers that hand out the same GPUs",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("get list", "clusterroles clusterrolebindings", _RBAC),
-        purpose="to compare the objects of gpukube's release with what it was installed with",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "poddisruptionbudgets", "policy"),
-        purpose="to say which pods cannot leave nodes that are replaced or drained",
-        source=_API,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "statefulsets", "apps"),
-        purpose="to find what names a pool that is replaced",
-        source=_API,
-        without="the plan says what it could not read",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "replicasets", "apps"),
-        purpose="to name the workloads whose pods a drain moves, and to see that these are made again",
-        source=_API,
-        without="the plan says what it could not read, and nothing is drained",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "replicationcontrollers"),
-        purpose="to name the workloads whose pods a drain moves, and to see that these are made again",
-        source=_API,
-        without="the plan says what it could not read, and their pods are not drained",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "jobs cronjobs", "batch"),
-        purpose="to find what names a pool that is replaced",
-        source=_API,
-        without="the plan says what it could not read",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "jobsets", "jobset.x-k8s.io"),
-        purpose="to find what names a pool that is replaced",
-        source=_API,
-        without="the plan says what it could not read",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "rayclusters", "ray.io"),
-        purpose="to find what names a pool that is replaced",
-        source=_API,
-        without="the plan says what it could not read",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "resourceflavors", "kueue.x-k8s.io"),
-        purpose="to find what names a pool that is replaced",
-        source=_API,
-        without="the plan says what it could not read",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "resourcequotas"),
-        purpose="to find quotas that keep GPU pods away",
-        source=_API,
-        without="the doctor skips checks of quotas",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "runtimeclasses", "node.k8s.io"),
-        purpose="to see whether what the pods of the stack name is there",
-        source=_API,
-        without="the doctor skips that check",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "events"),
-        purpose="to say why pods of a plugin are not created, or GPU pods do not start",
-        source=_API,
-        without="the doctor does not say why",
-    ),
-    KubeRule(
-        rule=RoleRule("list", "namespaces"),
-        purpose="to see which namespaces pods may select: gpukube workload fit on live clusters",
-        source=_API,
-        without="only that command fails",
-    ),
-    KubeRule(
-        rule=RoleRule("get", "namespaces"),
-        purpose="to look for gpukube's namespace and its labels",
-        source=_API,
-        ours=True,
-    ),
-    KubeRule(
-        rule=RoleRule("list", "secrets"),
-        purpose="to read the state of gpukube's release, which Helm keeps there",
-        source=_HELM,
-        ours=True,
-    ),
-    KubeRule(
-        rule=RoleRule("get list", "configmaps serviceaccounts resourcequotas pods"),
-        purpose="to compare the objects of gpukube's release with what it was installed with",
-        source=_API,
-        ours=True,
-    ),
-    KubeRule(
-        rule=RoleRule("get list", "daemonsets deployments", "apps"),
-        purpose="to compare the objects of gpukube's release with what it was installed with",
-        source=_API,
-        ours=True,
-    ),
-    KubeRule(
-        rule=RoleRule("get list", "roles rolebindings", _RBAC),
-        purpose="to compare the objects of gpukube's release with what it was installed with",
-        source=_API,
-        ours=True,
-    ),
-    KubeRule(
-        rule=RoleRule("get patch", "nodes"),
-        purpose="to restore labels that nodes have lost, and to cordon nodes",
-        source=_API,
-        level="apply",
-    ),
-    KubeRule(
-        rule=RoleRule("create", "pods/eviction"),
-        purpose="to drain nodes: pool drain, delete, --replace surge",
-        source="docs: kubernetes.io/docs/concepts/scheduling-eviction/api-eviction",
-        level="apply",
-    ),
-    KubeRule(
-        rule=RoleRule("get create update delete", "secrets"),
-        purpose="to record what was installed, which Helm keeps there",
-        source=_HELM,
-        ours=True,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("create patch delete", "configmaps serviceaccounts"),
-        purpose="to install, change and remove the chart",
-        source=_CHARTS,
-        ours=True,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("watch", "serviceaccounts"),
-        purpose="to wait for what the charts' own jobs need",
-        source=_CHARTS,
-        ours=True,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("create patch delete", "daemonsets deployments", "apps"),
-        purpose="to install, change and remove the chart, and to restart the plugin",
-        source=_CHARTS,
-        ours=True,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("create patch delete", "roles rolebindings", _RBAC),
-        purpose="to install, change and remove the chart",
-        source=_CHARTS,
-        ours=True,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("create patch delete watch", "clusterroles clusterrolebindings", _RBAC),
-        purpose="to install, change and remove the chart; they cannot allow more than these rules",
-        source=f"{_CHARTS}; {_ESCALATION}",
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
-        purpose="to install the types of node-feature-discovery and of the GPU Operator",
-        source=_CHARTS,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("get list watch create patch delete", "jobs", "batch"),
-        purpose="to run the charts' own clean-up and upgrade jobs, and to wait for them",
-        source=_CHARTS,
-        ours=True,
-        level="apply",
-        when=RELEASE,
-    ),
-    KubeRule(
-        rule=RoleRule("create patch delete", "resourcequotas"),
-        purpose="to allow the operator's critical pods in its namespace on GKE",
-        source="docs: NVIDIA/cloud-native-docs, gpu-operator/google-gke (quota)",
-        ours=True,
-        level="apply",
-        when=OPERATOR,
-    ),
-    KubeRule(
-        rule=RoleRule("get create patch delete", "clusterpolicies", "nvidia.com"),
-        purpose="to tell the GPU Operator what to run",
-        source=_CHARTS,
-        level="apply",
-        when=OPERATOR,
-    ),
-    KubeRule(
-        rule=RoleRule("list create delete", "jobs", "batch"),
-        purpose="to run a probe, and to remove it",
-        source=_API,
-        ours=True,
-        when=EXTRAS["probe"],
-    ),
-    KubeRule(
-        rule=RoleRule("get", "pods/log"),
-        purpose="to read what a probe has seen",
-        source=_API,
-        ours=True,
-        when=EXTRAS["probe"],
-    ),
-)
+    KubeRule(RoleRule("list", "nodes"), "to compare nodes with their pools"),
+    KubeRule(RoleRule("list", "daemonsets deployments", "apps"),
+        "to find drivers and device plugins, also those of others"),
+    KubeRule(RoleRule("list", "pods"),
+        "to find the pods of nodes that are replaced or drained, and pods that wait for GPUs"),
+    KubeRule(RoleRule("list", "clusterpolicies", "nvidia.com"), "to find a GPU Operator"),
+    KubeRule(RoleRule("list", "deviceclasses resourceslices", "resource.k8s.io"),
+        "to find DRA drivers that hand out the same GPUs"),
+    KubeRule(RoleRule("get list", "clusterroles clusterrolebindings", _RBAC), _COMPARE),
+    KubeRule(RoleRule("list", "poddisruptionbudgets", "policy"),
+        "to say which pods cannot leave nodes that are replaced or drained"),
+    _references(RoleRule("list", "statefulsets", "apps")),
+    KubeRule(RoleRule("list", "replicasets", "apps"), _OWNERS, without=f"{_UNREAD}, and nothing is drained"),
+    KubeRule(RoleRule("list", "replicationcontrollers"), _OWNERS, without=f"{_UNREAD}, and their pods are not drained"),
+    _references(RoleRule("list", "jobs cronjobs", "batch")),
+    _references(RoleRule("list", "jobsets", "jobset.x-k8s.io")),
+    _references(RoleRule("list", "rayclusters", "ray.io")),
+    _references(RoleRule("list", "resourceflavors", "kueue.x-k8s.io")),
+    KubeRule(RoleRule("list", "resourcequotas"), "to find quotas that keep GPU pods away",
+        without="the doctor skips checks of quotas"),
+    KubeRule(RoleRule("list", "runtimeclasses", "node.k8s.io"),
+        "to see whether what the pods of the stack name is there", without="the doctor skips that check"),
+    KubeRule(RoleRule("list", "events"), "to say why pods of a plugin are not created, or GPU pods do not start",
+        without="the doctor does not say why"),
+    KubeRule(RoleRule("list", "namespaces"),
+        "to see which namespaces pods may select: gpukube workload fit on live clusters",
+        without="only that command fails"),
+    _here(RoleRule("get", "namespaces"), "to look for gpukube's namespace and its labels"),
+    _here(RoleRule("list", "secrets"), "to read the state of gpukube's release, which Helm keeps there", source=_HELM),
+    _here(RoleRule("get list", "configmaps serviceaccounts resourcequotas pods"), _COMPARE),
+    _here(RoleRule("get list", "daemonsets deployments", "apps"), _COMPARE),
+    _here(RoleRule("get list", "roles rolebindings", _RBAC), _COMPARE),
+    KubeRule(RoleRule("get patch", "nodes"), "to restore labels that nodes have lost, and to cordon nodes",
+        level="apply"),
+    KubeRule(RoleRule("create", "pods/eviction"), "to drain nodes: pool drain, delete, --replace surge",
+        source=_EVICTION, level="apply"),
+    _release_here(RoleRule("get create update delete", "secrets"),
+        "to record what was installed, which Helm keeps there", source=_HELM),
+    _release_here(RoleRule("create patch delete", "configmaps serviceaccounts"), _INSTALL),
+    _release_here(RoleRule("watch", "serviceaccounts"), "to wait for what the charts' own jobs need"),
+    _release_here(RoleRule("create patch delete", "daemonsets deployments", "apps"),
+        "to install, change and remove the chart, and to restart the plugin"),
+    _release_here(RoleRule("create patch delete", "roles rolebindings", _RBAC), _INSTALL),
+    _release(RoleRule("create patch delete watch", "clusterroles clusterrolebindings", _RBAC),
+        "to install, change and remove the chart; they cannot allow more than these rules",
+        source=f"{_CHARTS}; {_ESCALATION}"),
+    _release(RoleRule("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
+        "to install the types of node-feature-discovery and of the GPU Operator"),
+    _release_here(RoleRule("get list watch create patch delete", "jobs", "batch"),
+        "to run the charts' own clean-up and upgrade jobs, and to wait for them"),
+    _here(RoleRule("create patch delete", "resourcequotas"),
+        "to allow the operator's critical pods in its namespace on GKE",
+        source="docs: NVIDIA/cloud-native-docs, gpu-operator/google-gke (quota)", level="apply", when=OPERATOR),
+    KubeRule(RoleRule("get create patch delete", "clusterpolicies", "nvidia.com"),
+        "to tell the GPU Operator what to run", source=_CHARTS, level="apply", when=OPERATOR),
+    _here(RoleRule("list create delete", "jobs", "batch"), "to run a probe, and to remove it", when=EXTRAS["probe"]),
+    _here(RoleRule("get", "pods/log"), "to read what a probe has seen", when=EXTRAS["probe"]),
+)  # fmt: skip
 
 
 def _chart_rows(rules: Iterable[RoleRule], title: str, when: str, *, ours: bool) -> Iterator[KubeRule]:
     for rule in rules:
-        yield KubeRule(
-            rule=rule,
-            purpose=f"the roles that {title} creates allow it",
-            source=f"{_CHARTS}; {_ESCALATION}",
-            ours=ours,
-            level="apply",
-            when=when,
-        )
+        purpose, source = f"the roles that {title} creates allow it", f"{_CHARTS}; {_ESCALATION}"
+        yield KubeRule(rule, purpose, source, ours=ours, level="apply", when=when)
 
 
 TABLE: Final = (

@@ -8,9 +8,14 @@ the calls on pools are also those of the built-in role Azure Kubernetes Service 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from gpukube.core.permissions import EXTRAS, Permission
+
+_CLUSTERS: Final = "Microsoft.ContainerService/managedClusters"
+_POOLS: Final = f"{_CLUSTERS}/agentPools"
+_WRITE: Final = ("AgentPools.begin_create_or_update",)
 
 _CONTAINERS: Final = "docs: role-based-access-control/permissions/containers"
 _COMPUTE: Final = "docs: role-based-access-control/permissions/compute"
@@ -23,113 +28,37 @@ PLACEMENT: Final = "for pools with aks.proximityPlacementGroupID"
 WITHOUT_CALLS: Final = ("GET prices.azure.com/api/retail/prices",)
 """Calls that need no permission, nor credentials (docs: rest/api/cost-management/retail-prices)."""
 
+_plan = partial(Permission, level="plan")
+_apply = partial(Permission, level="apply")
+
 PERMISSIONS: Final = (
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/read",
-        calls=("ManagedClusters.get",),
-        purpose="to find the cluster and its version",
-        source=_CONTAINERS,
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/listClusterUserCredential/action",
-        calls=("ManagedClusters.list_cluster_user_credentials",),
-        purpose="to get the cluster's kubeconfig",
-        source=f"{_CONTAINERS}; docs: aks/control-kubeconfig-access",
-        without="write clusters.*.kubeconfig",
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/agentPools/read",
-        calls=("AgentPools.list", "AgentPools.get"),
-        purpose="to compare node pools with the spec, and to wait for them",
-        source=_CONTAINERS,
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/agentPools/upgradeProfiles/read",
-        calls=("AgentPools.get_upgrade_profile",),
-        purpose="to read the newest node image",
-        source=_CONTAINERS,
-        when=EXTRAS["upgrade"],
-        without="only the Kubernetes version is followed",
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.Compute/locations/usages/read",
-        calls=("GET Microsoft.Compute/locations/usages",),
-        purpose="to compare the subscription's quotas with what the plan needs",
-        source=_COMPUTE,
-        without="these quotas are not checked",
-        scope="subscription",
-    ),
-    Permission(
-        name="Microsoft.Compute/skus/read",
-        calls=("GET Microsoft.Compute/skus",),
-        purpose="to refresh the catalog of VM sizes",
-        source=_COMPUTE,
-        when=EXTRAS["catalog"],
-        scope="subscription",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/agentPools/write",
-        calls=("AgentPools.begin_create_or_update",),
-        purpose="to create and change node pools",
-        source=_CONTAINERS,
-        level="apply",
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/agentPools/delete",
-        calls=("AgentPools.begin_delete",),
-        purpose="to delete node pools: pool delete, --replace, --prune",
-        source=_CONTAINERS,
-        level="apply",
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/managedClusters/agentPools/upgradeNodeImageVersion/action",
-        calls=("AgentPools.begin_upgrade_node_image_version",),
-        purpose="to bring nodes to the newest node image",
-        source=_CONTAINERS,
-        level="apply",
-        when=EXTRAS["upgrade"],
-        scope="group",
-    ),
-    Permission(
-        name="Microsoft.ContainerService/locations/operations/read",
-        calls=("GET Microsoft.ContainerService/locations/operations",),
-        purpose="to wait for changes, and to see why one failed",
-        source=_CONTAINERS,
-        level="apply",
-        without="the pool itself is read instead, which tells less of a failure",
-        scope="subscription",
-    ),
-    Permission(
-        name="Microsoft.Network/virtualNetworks/subnets/join/action",
-        calls=("AgentPools.begin_create_or_update",),
-        purpose="to put nodes and pods into the subnets of the spec",
-        source=_LINKED,
-        level="apply",
-        when=SUBNETS,
-        scope="linked",
-    ),
-    Permission(
-        name="Microsoft.Network/publicIPPrefixes/join/action",
-        calls=("AgentPools.begin_create_or_update",),
-        purpose="to give nodes addresses of the spec's prefix",
-        source=_LINKED,
-        level="apply",
-        when=PREFIXES,
-        scope="linked",
-    ),
-    Permission(
-        name="Microsoft.Compute/proximityPlacementGroups/write",
-        calls=("AgentPools.begin_create_or_update",),
-        purpose="to put nodes into the spec's proximity placement group",
-        source=_LINKED,
-        level="apply",
-        when=PLACEMENT,
-        scope="linked",
-    ),
-)
+    _plan(f"{_CLUSTERS}/read", "to find the cluster and its version", _CONTAINERS, "group",
+        calls=("ManagedClusters.get",)),
+    _plan(f"{_CLUSTERS}/listClusterUserCredential/action", "to get the cluster's kubeconfig",
+        f"{_CONTAINERS}; docs: aks/control-kubeconfig-access", "group",
+        calls=("ManagedClusters.list_cluster_user_credentials",), without="write clusters.*.kubeconfig"),
+    _plan(f"{_POOLS}/read", "to compare node pools with the spec, and to wait for them", _CONTAINERS, "group",
+        calls=("AgentPools.list", "AgentPools.get")),
+    _plan(f"{_POOLS}/upgradeProfiles/read", "to read the newest node image", _CONTAINERS, "group",
+        calls=("AgentPools.get_upgrade_profile",), when=EXTRAS["upgrade"],
+        without="only the Kubernetes version is followed"),
+    _plan("Microsoft.Compute/locations/usages/read", "to compare the subscription's quotas with what the plan needs",
+        _COMPUTE, "subscription", calls=("GET Microsoft.Compute/locations/usages",),
+        without="these quotas are not checked"),
+    _plan("Microsoft.Compute/skus/read", "to refresh the catalog of VM sizes", _COMPUTE, "subscription",
+        calls=("GET Microsoft.Compute/skus",), when=EXTRAS["catalog"]),
+    _apply(f"{_POOLS}/write", "to create and change node pools", _CONTAINERS, "group", calls=_WRITE),
+    _apply(f"{_POOLS}/delete", "to delete node pools: pool delete, --replace, --prune", _CONTAINERS, "group",
+        calls=("AgentPools.begin_delete",)),
+    _apply(f"{_POOLS}/upgradeNodeImageVersion/action", "to bring nodes to the newest node image", _CONTAINERS, "group",
+        calls=("AgentPools.begin_upgrade_node_image_version",), when=EXTRAS["upgrade"]),
+    _apply("Microsoft.ContainerService/locations/operations/read", "to wait for changes, and to see why one failed",
+        _CONTAINERS, "subscription", calls=("GET Microsoft.ContainerService/locations/operations",),
+        without="the pool itself is read instead, which tells less of a failure"),
+    _apply("Microsoft.Network/virtualNetworks/subnets/join/action",
+        "to put nodes and pods into the subnets of the spec", _LINKED, "linked", calls=_WRITE, when=SUBNETS),
+    _apply("Microsoft.Network/publicIPPrefixes/join/action", "to give nodes addresses of the spec's prefix", _LINKED,
+        "linked", calls=_WRITE, when=PREFIXES),
+    _apply("Microsoft.Compute/proximityPlacementGroups/write", "to put nodes into the spec's proximity placement group",
+        _LINKED, "linked", calls=_WRITE, when=PLACEMENT),
+)  # fmt: skip

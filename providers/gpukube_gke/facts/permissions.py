@@ -7,6 +7,7 @@ Each page of a method in the REST reference names the permission that it needs.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from gpukube.core.permissions import EXTRAS, Permission
@@ -23,104 +24,40 @@ OPEN_ZONES: Final = "for pools without zones in regional clusters"
 WITHOUT_CALLS: Final = ("GET cloudbilling/v1/services/skus",)
 """Calls that need no permission, only credentials (docs: billing/docs/reference/rest/v1/services.skus/list)."""
 
+_plan = partial(Permission, scope="project")
+_apply = partial(_plan, level="apply")
+
 PERMISSIONS: Final = (
-    Permission(
-        name="container.clusters.get",
-        calls=("get_cluster", "list_node_pools", "get_node_pool"),
-        purpose="to find the cluster and the address of its Kubernetes API, to compare node pools with the spec",
-        source=f"{_REST}.clusters/get; {_POOLS}/list and get",
-        scope="project",
-    ),
-    Permission(
-        name="compute.acceleratorTypes.list",
-        calls=("GET compute/v1/aggregated/acceleratorTypes",),
-        purpose="to choose a zone that has the GPU",
-        source=f"{_COMPUTE}/acceleratorTypes/aggregatedList",
-        when=OPEN_ZONES,
-        without="a zone is chosen from the cluster's own; write zones",
-        scope="project",
-    ),
-    Permission(
-        name="compute.regions.get",
-        calls=("GET compute/v1/regions",),
-        purpose="to compare the region's quotas with what the plan needs",
-        source=f"{_COMPUTE}/regions/get",
-        when=REGIONAL,
-        without="these quotas are not checked",
-        scope="project",
-    ),
-    Permission(
-        name="compute.projects.get",
-        calls=("GET compute/v1/projects",),
-        purpose="to compare the project's quota of all GPUs with what the plan needs",
-        source=f"{_COMPUTE}/projects/get",
-        when=GLOBAL,
-        without="this quota is not checked",
-        scope="project",
-    ),
-    Permission(
-        name="cloudquotas.quotas.get",
-        calls=("GET cloudquotas/v1/quotaInfos",),
-        purpose="to read the limit of a GPU family",
-        source="docs: docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/get",
-        when=FAMILY,
-        without="this quota is not checked",
-        scope="project",
-    ),
-    Permission(
-        name="monitoring.timeSeries.list",
-        calls=("GET monitoring/v3/timeSeries",),
-        purpose="to read how much of a GPU family is used",
-        source="docs: monitoring/access-control",
-        when=FAMILY,
-        without="this quota is not checked",
-        scope="project",
-    ),
-    Permission(
-        name="compute.machineTypes.list",
-        calls=("GET compute/v1/aggregated/machineTypes",),
-        purpose="to refresh the catalog of machine types",
-        source=f"{_COMPUTE}/machineTypes/aggregatedList",
-        when=EXTRAS["catalog"],
-        scope="project",
-    ),
-    Permission(
-        name="compute.acceleratorTypes.list",
-        calls=("GET compute/v1/aggregated/acceleratorTypes",),
-        purpose="to refresh the catalog of GPUs",
-        source=f"{_COMPUTE}/acceleratorTypes/aggregatedList",
-        when=EXTRAS["catalog"],
-        scope="project",
-    ),
-    Permission(
-        name="container.clusters.update",
-        calls=(
-            "create_node_pool",
-            "update_node_pool",
-            "set_node_pool_size",
-            "set_node_pool_autoscaling",
-            "set_node_pool_management",
-            "delete_node_pool",
-        ),
-        purpose="to create, change and delete node pools: Google has one permission for all of these",
-        source=f"{_POOLS}/create, update, setSize, setAutoscaling, setManagement and delete",
-        level="apply",
-        scope="project",
-    ),
-    Permission(
-        name="container.operations.get",
-        calls=("get_operation",),
-        purpose="to wait for changes, and to see why one failed",
-        source=f"{_REST}.operations/get",
-        level="apply",
-        scope="project",
-    ),
-    Permission(
-        name="iam.serviceAccounts.actAs",
-        calls=("create_node_pool",),
-        purpose="to give the nodes their service account",
-        source="docs: kubernetes-engine/docs/how-to/iam, Service Account User on the account",
-        level="apply",
-        scope="nodes",
-    ),
-)
+    _plan("container.clusters.get",
+        "to find the cluster and the address of its Kubernetes API, to compare node pools with the spec",
+        f"{_REST}.clusters/get; {_POOLS}/list and get", calls=("get_cluster", "list_node_pools", "get_node_pool")),
+    _plan("compute.acceleratorTypes.list", "to choose a zone that has the GPU",
+        f"{_COMPUTE}/acceleratorTypes/aggregatedList", calls=("GET compute/v1/aggregated/acceleratorTypes",),
+        when=OPEN_ZONES, without="a zone is chosen from the cluster's own; write zones"),
+    _plan("compute.regions.get", "to compare the region's quotas with what the plan needs", f"{_COMPUTE}/regions/get",
+        calls=("GET compute/v1/regions",), when=REGIONAL, without="these quotas are not checked"),
+    _plan("compute.projects.get", "to compare the project's quota of all GPUs with what the plan needs",
+        f"{_COMPUTE}/projects/get", calls=("GET compute/v1/projects",), when=GLOBAL,
+        without="this quota is not checked"),
+    _plan("cloudquotas.quotas.get", "to read the limit of a GPU family",
+        "docs: docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos/get",
+        calls=("GET cloudquotas/v1/quotaInfos",), when=FAMILY, without="this quota is not checked"),
+    _plan("monitoring.timeSeries.list", "to read how much of a GPU family is used", "docs: monitoring/access-control",
+        calls=("GET monitoring/v3/timeSeries",), when=FAMILY, without="this quota is not checked"),
+    _plan("compute.machineTypes.list", "to refresh the catalog of machine types",
+        f"{_COMPUTE}/machineTypes/aggregatedList", calls=("GET compute/v1/aggregated/machineTypes",),
+        when=EXTRAS["catalog"]),
+    _plan("compute.acceleratorTypes.list", "to refresh the catalog of GPUs",
+        f"{_COMPUTE}/acceleratorTypes/aggregatedList", calls=("GET compute/v1/aggregated/acceleratorTypes",),
+        when=EXTRAS["catalog"]),
+    _apply("container.clusters.update",
+        "to create, change and delete node pools: Google has one permission for all of these",
+        f"{_POOLS}/create, update, setSize, setAutoscaling, setManagement and delete",
+        calls=("create_node_pool", "update_node_pool", "set_node_pool_size", "set_node_pool_autoscaling",
+            "set_node_pool_management", "delete_node_pool")),
+    _apply("container.operations.get", "to wait for changes, and to see why one failed", f"{_REST}.operations/get",
+        calls=("get_operation",)),
+    _apply("iam.serviceAccounts.actAs", "to give the nodes their service account",
+        "docs: kubernetes-engine/docs/how-to/iam, Service Account User on the account", scope="nodes",
+        calls=("create_node_pool",)),
+)  # fmt: skip
