@@ -259,7 +259,7 @@ class Provider(Protocol):
         Sent before the pool is emptied: an autoscaler would give it new nodes for the pods that have to leave.
         """
 
-    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
         """Find why a live pool and the one that replaces it cannot exist at the same time; empty when they can.
 
         Errors are reasons why not, warnings what cannot be known before it is tried. Names are judged by `check`.
@@ -359,7 +359,7 @@ class Cloud(Protocol):
             asked: As `Provider.quotas` named them; never called where that is None.
         """
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """Find what a pool beside those of the cluster would lack: addresses, or the pools that a cluster may have.
 
         What cannot be read is a warning; raises nothing. Empty where nothing is known against it.

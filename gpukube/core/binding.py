@@ -50,12 +50,12 @@ class Effect:
     call: str = ""
 
 
-Made = TypeVar("Made", bound=Draft)
+DraftT = TypeVar("DraftT", bound=Draft)
 Live = TypeVar("Live")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binding(Generic[Made, Live]):
+class Binding(Generic[DraftT, Live]):
     """One field on one cloud.
 
     Attributes:
@@ -64,8 +64,7 @@ class Binding(Generic[Made, Live]):
         effect: What a change does to a live pool.
         wire: Its place in the body of a pool, a number for the one item of a list; () where `write` gives more than one
             member, or none has it.
-        get: The comparable value that a spec asks for, None for the cloud's choice; the plain field of the spec when
-            not given.
+        get: The comparable value that a spec declares, None for the cloud's choice.
         write: The value at `wire`, where it is another than the comparable one; None is not sent. Without `wire`, a
             tree that is merged into the body.
         read: The comparable value of a live pool; what is at `wire` when not given.
@@ -81,8 +80,8 @@ class Binding(Generic[Made, Live]):
     path: FieldPath
     effect: Effect
     wire: tuple[str | int, ...] = ()
-    get: Callable[[Made], object] | None = None
-    write: Callable[[Made], object] | None = None
+    get: Callable[[DraftT], object] | None = None
+    write: Callable[[DraftT], object] | None = None
     read: Callable[[Live], object] | None = None
     members: tuple[str, ...] | None = None
     spec: str = ""
@@ -92,25 +91,17 @@ class Binding(Generic[Made, Live]):
     words: frozenset[str] = frozenset()
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is a plain field of the spec, which goes to its place on the wire as it is written."""
-        return self.get is None and bool(self.wire)
-
-    @property
     def row(self) -> UpdateRow:
         """The row of updatability."""
         return UpdateRow(self.path, self.effect.kind, self.effect.sentence, self.effect.call, self.effect.source)
 
-    def wanted(self, made: Made) -> object:
-        """Return the comparable value that a spec asks for."""
-        return self.get(made) if self.get else made.target.plain.get(self.path)
 
-
-def body(bindings: Iterable[Binding[Made, Live]], made: Made) -> dict[str, object]:
+def body(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[str, object]:
     """Make the body of a pool, in the order of the rows."""
     found: dict[str, object] = {}
     for binding in bindings:
-        value = binding.write(made) if binding.write else binding.wanted(made) if binding.wire else None
+        make = binding.write or (binding.get if binding.wire else None)
+        value = make(draft) if make else None
         if value is not None:
             for step in reversed(binding.wire):
                 value = [value] if isinstance(step, int) else {step: value}
@@ -118,13 +109,13 @@ def body(bindings: Iterable[Binding[Made, Live]], made: Made) -> dict[str, objec
     return found
 
 
-def desired_fields(bindings: Iterable[Binding[Made, Live]], made: Made) -> dict[FieldPath, object]:
+def desired_fields(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[FieldPath, object]:
     """Return the comparable fields of a declared pool."""
-    return _fields((b.path, b.wanted(made)) for b in bindings if b.get or b.wire)
+    return _fields((b.path, b.get(draft)) for b in bindings if b.get)
 
 
 def observed_fields(
-    bindings: Iterable[Binding[Made, Live]], live: Live, native: Mapping[str, object]
+    bindings: Iterable[Binding[DraftT, Live]], live: Live, native: Mapping[str, object]
 ) -> dict[FieldPath, object]:
     """Return the comparable fields of a live pool.
 
@@ -158,7 +149,7 @@ def find_row(
     return replace(row, field=path) if row else None
 
 
-def adjusted(bindings: Iterable[Binding[Made, Live]], change: Change, row: UpdateRow) -> UpdateRow:
+def adjusted(bindings: Iterable[Binding[DraftT, Live]], change: Change, row: UpdateRow) -> UpdateRow:
     """Return the row of a change as its old and new value make it."""
     binding = next((b for b in bindings if b.path == row.field), None)
     known = binding.words if binding else frozenset()
@@ -183,7 +174,7 @@ def unknown_word(live: object, row: UpdateRow) -> UpdateRow:
     return replace(row, kind="refused", sentence=sentence, call="")
 
 
-def managed_members(bindings: Iterable[Binding[Made, Live]]) -> dict[str, str]:
+def managed_members(bindings: Iterable[Binding[DraftT, Live]]) -> dict[str, str]:
     """Return the wire members that the rows set -> the field of the spec to write instead."""
     found: dict[str, str] = {}
     for binding in bindings:
@@ -194,6 +185,6 @@ def managed_members(bindings: Iterable[Binding[Made, Live]]) -> dict[str, str]:
     return found
 
 
-def abilities(bindings: Iterable[Binding[Made, Live]]) -> dict[str, Ability]:
+def abilities(bindings: Iterable[Binding[DraftT, Live]]) -> dict[str, Ability]:
     """Return how faithful the cloud is, by feature."""
     return {b.feature or str(b.path): b.ability for b in bindings if b.ability is not None}

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import FieldPath
 from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Finding
@@ -18,7 +17,6 @@ from gpukube.gpu.capacity import node_capacity
 from gpukube.gpu.catalog import CatalogError, machines, parse_model, require_machine, resolve_machine, warn_reason
 from gpukube.gpu.mig import known_to_none
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
-from gpukube.spec.plain import plain_values
 from gpukube.spec.source.positions import is_unknown
 from gpukube.visible import told_apart
 
@@ -299,7 +297,6 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         driver_version=pool.driver.version or "",
         chart_version=pool.device_plugin.version or "",
         chart_values=pool.device_plugin.values,
-        plain={FieldPath(*path): value for path, value in plain_values(pool)},
     )
 
 

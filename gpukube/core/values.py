@@ -194,7 +194,6 @@ class Target:
         kubernetes_version: Of the nodes, "1.34" or more exact; "" for the cluster's.
         max_pods: Most pods of a node; None for the cloud's default.
         driver_version: Where the cloud lets one choose; "" for its choice.
-        plain: The plain fields of the spec (`gpukube.spec.plain`) that are written.
         chart_version: Of the plugin's chart; "" for the tested one.
         chart_values: Further values for that chart.
     """
@@ -225,7 +224,6 @@ class Target:
     driver_version: str = ""
     chart_version: str = ""
     chart_values: Mapping[str, object] = field(default_factory=dict)
-    plain: Mapping[FieldPath, object] = field(default_factory=dict)
 
     @property
     def where(self) -> Where:

@@ -270,7 +270,7 @@ class FakeProvider:
             return None
         return _update(cluster, observed, {LEAST: None, MOST: None, COUNT: observed.nodes})
 
-    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
         """There is always room here."""
         del successor, observed
         return []
@@ -363,7 +363,7 @@ class FakeCloud:
         del asked
         return {}
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """There is always room here."""
         del successor, pools
         return []

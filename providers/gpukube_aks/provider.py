@@ -273,7 +273,7 @@ class AksProvider:
 
         return translate_freeze(cluster, observed)
 
-    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
         """Nothing that AKS refuses by itself: machines of a reservation group are found out by creating."""
         del successor, observed
         return []

@@ -266,11 +266,11 @@ class EksProvider:
 
         return translate_freeze(cluster, observed)
 
-    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
         """Judge a Capacity Block that both would draw on."""
-        from gpukube_eks.rules.beside import check_beside
+        from gpukube_eks.rules.coexistence import check_coexistence
 
-        return check_beside(successor, observed)
+        return check_coexistence(successor, observed)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.

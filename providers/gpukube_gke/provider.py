@@ -276,11 +276,11 @@ class GkeProvider:
 
         return autoscale_request(cluster, observed, None) if is_autoscaled(observed) else None
 
-    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
         """Judge compact placement: nodes close together, with room for so many."""
-        from gpukube_gke.rules.beside import check_beside
+        from gpukube_gke.rules.coexistence import check_coexistence
 
-        return check_beside(successor, observed)
+        return check_coexistence(successor, observed)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.

@@ -105,7 +105,7 @@ class NimbusCloud:
         del asked
         return {}
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """Nimbus limits neither addresses nor pools."""
         del successor, pools
         return []

@@ -214,7 +214,7 @@ class NimbusProvider:
 
         return freeze_pool(cluster, observed)
 
-    def check_beside(self, successor: Desired, observed: Observed) -> list[Finding]:
+    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
         """Nimbus sells no reservations: nothing speaks against two pools."""
         del successor, observed
         return []

@@ -70,8 +70,6 @@ _BY_OPERATOR: Final[Mapping[str, Ability]] = {
     "sharing.mps": Ability("emulated", "the device plugin's sharing.mps"),
 }
 """What is the same on every cloud once driver and plugin are the GPU Operator's."""
-_NO_ROW: Final = Ability("missing", reason="the provider has no row for it")
-"""Of a plain field that a provider does not know."""
 _OF_PLUGIN: Final = frozenset(name for name in _BY_OPERATOR if name.startswith("sharing."))
 """Of these, what is the operator's where the plugin alone is."""
 
@@ -87,7 +85,7 @@ def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
 
 def used_features(target: Target) -> tuple[str, ...]:
     """List the features a pool asks for."""
-    return (*(feature for feature, _, uses in _USES if uses(target)), *map(str, target.plain))
+    return tuple(feature for feature, _, uses in _USES if uses(target))
 
 
 def features_at(field: str) -> tuple[str, ...]:
@@ -99,7 +97,8 @@ def features_at(field: str) -> tuple[str, ...]:
 
 def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Ability]:
     """Find the features a pool asks for that its cloud does otherwise, or not at all."""
-    found = {feature: abilities.get(feature, _NO_ROW) for feature in used_features(target)}
+    unset = Ability("missing", reason=f"gpukube does not set this field on {target.cluster.provider} yet")
+    found = {feature: abilities.get(feature, unset) for feature in used_features(target)}
     return {feature: ability for feature, ability in found.items() if ability.fidelity != "exact"}
 
 

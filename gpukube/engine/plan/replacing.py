@@ -102,7 +102,7 @@ def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -
             found = _sized(found, successor, pool.observed, session)
         judged += [*_of_the_name(successor, pool, plan, provider), *_of_room(successor, pool, provider)]
         if plan.seen is not None:  # a plan of the pool APIs alone makes no further call
-            judged += session.cloud.room(found.successor or successor, len(plan.live))
+            judged += session.cloud.check_limits(found.successor or successor, len(plan.live))
         judged += _of_quota(found.successor or successor, pool, plan, session)
     found = replace(
         found,
@@ -177,7 +177,7 @@ def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator
     old: Observed | None = pool.observed
     if old is None:
         return
-    judged = provider.check_beside(successor, old)
+    judged = provider.check_coexistence(successor, old)
     yield from judged
     reservation = successor.target.capacity.reservation
     shared = [

@@ -264,9 +264,9 @@ class BoundedCloud:
         """See Cloud."""
         return self._calls(self._cluster, "reading quotas", lambda: self._cloud.quotas(asked))
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """See Cloud."""
-        return self._calls(self._cluster, "reading subnets", lambda: self._cloud.room(successor, pools))
+        return self._calls(self._cluster, "reading subnets", lambda: self._cloud.check_limits(successor, pools))
 
     def close(self) -> None:
         """See Cloud."""

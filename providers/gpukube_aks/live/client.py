@@ -315,7 +315,7 @@ class AksCloud:
         """Read quotas of the subscription in the region; what cannot be read says why."""
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """Nothing is read: no API of AKS has free addresses, and the number of pools has no confirmed limit."""
         del successor, pools
         return []

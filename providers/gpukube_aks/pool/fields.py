@@ -60,20 +60,20 @@ def cut_by_operator(target: Target) -> bool:
     return target.driver_owner == "operator" and target.plugin_owner != "cloud"
 
 
-def _price(made: Draft) -> float | None:
+def _price(draft: Draft) -> float | None:
     """-1 is AKS's word for the market price, which is the default."""
-    capacity = made.target.capacity
+    capacity = draft.target.capacity
     return None if capacity.type != "spot" or capacity.max_price == -1 else capacity.max_price
 
 
-def _cut_of(made: Draft) -> str | None:
+def _cut_of(draft: Draft) -> str | None:
     """The profile that AKS makes; where the operator cuts, the node label says how."""
-    target = made.target
+    target = draft.target
     return target.sharing.mig.profile if target.sharing.mig and not cut_by_operator(target) else None
 
 
-def _cut_on_wire(made: Draft) -> str | None:
-    return cut_value(str(made.target.machine.model), cut) if (cut := _cut_of(made)) is not None else None
+def _cut_on_wire(draft: Draft) -> str | None:
+    return cut_value(str(draft.target.machine.model), cut) if (cut := _cut_of(draft)) is not None else None
 
 
 # What a live pool says
@@ -191,8 +191,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.COUNT,
         wire=("count",),
-        get=lambda made: None if made.target.nodes.autoscaled else made.target.nodes.count,
-        write=lambda made: made.target.nodes.count,
+        get=lambda draft: None if draft.target.nodes.autoscaled else draft.target.nodes.count,
+        write=lambda draft: draft.target.nodes.count,
         read=lambda live: None if live.get("enableAutoScaling") else live.get("count"),
         effect=Effect("in-place", "AKS adds nodes", "docs: aks/scale-node-pools", PUT),
         ability=_EXACT,
@@ -201,7 +201,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.INSTANCE_TYPE,
         wire=("vmSize",),
-        get=lambda made: made.target.machine.name,
+        get=lambda draft: draft.target.machine.name,
         read=_size,
         effect=Effect(
             "replace",
@@ -212,22 +212,22 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.LEAST,
         wire=("minCount",),
-        get=lambda made: made.target.nodes.minimum if made.target.nodes.autoscaled else None,
+        get=lambda draft: draft.target.nodes.minimum if draft.target.nodes.autoscaled else None,
         read=lambda live: live.get("minCount") if live.get("enableAutoScaling") else None,
         effect=_BOUND,
     ),
     Binding(
         path=paths.MOST,
         wire=("maxCount",),
-        get=lambda made: made.target.nodes.maximum if made.target.nodes.autoscaled else None,
+        get=lambda draft: draft.target.nodes.maximum if draft.target.nodes.autoscaled else None,
         read=lambda live: live.get("maxCount") if live.get("enableAutoScaling") else None,
         effect=_BOUND,
     ),
     Binding(
         path=paths.CAPACITY_TYPE,
         wire=("scaleSetPriority",),
-        get=lambda made: made.target.capacity.type,
-        write=lambda made: "Spot" if made.target.capacity.type == "spot" else None,
+        get=lambda draft: draft.target.capacity.type,
+        write=lambda draft: "Spot" if draft.target.capacity.type == "spot" else None,
         read=_capacity,
         words=frozenset({"on-demand", "reserved", "spot"}),
         effect=Effect("replace", "the purchase option is set at creation only", "docs: aks/spot-node-pool, azurerm"),
@@ -244,8 +244,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=RESERVATION_FIELD,
         wire=("capacityReservationGroupID",),
-        get=lambda made: reservation_of(made.target).lower() or None,
-        write=lambda made: reservation_of(made.target) or None,
+        get=lambda draft: reservation_of(draft.target).lower() or None,
+        write=lambda draft: reservation_of(draft.target) or None,
         read=lambda live: text(live, "capacityReservationGroupID").lower() or None,
         effect=Effect(
             "replace",
@@ -271,8 +271,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.PLUGIN,
         wire=("gpuProfile", "nvidia", "managementMode"),
         spec="devicePlugin.owner",
-        get=lambda made: "cloud" if made.target.plugin_owner == "cloud" else None,
-        write=lambda made: "Managed" if made.target.plugin_owner == "cloud" else None,
+        get=lambda draft: "cloud" if draft.target.plugin_owner == "cloud" else None,
+        write=lambda draft: "Managed" if draft.target.plugin_owner == "cloud" else None,
         read=_live_plugin,
         words=frozenset({"cloud"}),
         effect=Effect(
@@ -285,8 +285,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.DRIVER,
         wire=("gpuProfile", "driver"),
         spec="driver.owner",
-        get=lambda made: "none" if leaves_driver_out(made.target) else "cloud",
-        write=lambda made: "None" if leaves_driver_out(made.target) else None,
+        get=lambda draft: "none" if leaves_driver_out(draft.target) else "cloud",
+        write=lambda draft: "None" if leaves_driver_out(draft.target) else None,
         read=_live_driver,
         words=frozenset({"cloud", "none"}),
         effect=Effect(
@@ -298,8 +298,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.ZONES,
         wire=("availabilityZones",),
-        get=lambda made: tuple(sorted(made.target.zones)) or None,
-        write=lambda made: sorted(made.target.zones) or None,
+        get=lambda draft: tuple(sorted(draft.target.zones)) or None,
+        write=lambda draft: sorted(draft.target.zones) or None,
         read=lambda live: tuple(sorted(strings(live, "availabilityZones"))) or None,
         effect=Effect("replace", "zones are set at creation only", "azurerm"),
         ability=_EXACT,
@@ -307,7 +307,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.DISK_SIZE,
         wire=("osDiskSizeGB",),
-        get=lambda made: made.target.disk.size_gib,
+        get=lambda draft: draft.target.disk.size_gib,
         effect=_NODE_DISK,
         ability=_EXACT,
         feature="disk.size",
@@ -315,14 +315,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.DISK_TYPE,
         wire=("osDiskType",),
-        get=lambda made: made.target.disk.type,
+        get=lambda draft: draft.target.disk.type,
         effect=_NODE_DISK,
         ability=_EXACT,
     ),
     Binding(
         path=paths.IMAGE,
         wire=("osSKU",),
-        get=lambda made: made.target.image or None,
+        get=lambda draft: draft.target.image or None,
         effect=Effect(
             "disruptive",
             "AKS recreates the nodes with the other system, one surge at a time, draining each",
@@ -335,7 +335,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.KUBERNETES_VERSION,
         wire=("orchestratorVersion",),
-        get=lambda made: made.target.kubernetes_version or None,
+        get=lambda draft: draft.target.kubernetes_version or None,
         read=lambda live: live.get("currentOrchestratorVersion") or live.get("orchestratorVersion"),
         effect=Effect(
             "disruptive",
@@ -349,29 +349,29 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.MAX_PODS,
         wire=("maxPods",),
-        get=lambda made: made.target.max_pods,
+        get=lambda draft: draft.target.max_pods,
         effect=Effect("replace", "the number of pods of a node is set at creation only", "docs: aks/create-node-pools"),
         ability=_EXACT,
     ),
     Binding(
         path=paths.MAX_SURGE,
         wire=("upgradeSettings", "maxSurge"),
-        get=lambda made: made.target.upgrade.max_surge,
+        get=lambda draft: draft.target.upgrade.max_surge,
         effect=_NEXT_UPGRADE,
         ability=_EXACT,
     ),
     Binding(
         path=paths.MAX_UNAVAILABLE,
         wire=("upgradeSettings", "maxUnavailable"),
-        get=lambda made: made.target.upgrade.max_unavailable,
+        get=lambda draft: draft.target.upgrade.max_unavailable,
         effect=_NEXT_UPGRADE,
         ability=_EXACT,
     ),
     Binding(
         path=label("*"),
         wire=("nodeLabels",),
-        get=lambda made: {key: value for key, value in made.labels.items() if key != PROTECT_LABEL},
-        write=lambda made: dict(sorted(made.labels.items())),
+        get=lambda draft: {key: value for key, value in draft.labels.items() if key != PROTECT_LABEL},
+        write=lambda draft: dict(sorted(draft.labels.items())),
         read=lambda live: {key: value for key, value in texts(live, "nodeLabels").items() if not _is_system(key)},
         effect=Effect("in-place", "AKS relabels the nodes", "docs: aks/use-labels", PUT),
         ability=_EXACT,
@@ -408,8 +408,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.TAINTS,
         wire=("nodeTaints",),
-        get=lambda made: tuple(sorted(map(str, made.target.taints))),
-        write=lambda made: sorted(map(str, made.target.taints)) or None,
+        get=lambda draft: tuple(sorted(map(str, draft.target.taints))),
+        write=lambda draft: sorted(map(str, draft.target.taints)) or None,
         read=lambda live: tuple(sorted(one for one in strings(live, "nodeTaints") if not one.startswith(_SYSTEM))),
         effect=Effect("in-place", "AKS changes the taints of the nodes", "docs: aks/use-node-taints", PUT),
         ability=_EXACT,
@@ -418,8 +418,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=tag("*"),
         wire=("tags",),
-        get=lambda made: made.target.tags,
-        write=lambda made: dict(sorted({**made.target.tags, **copy_tags(made.target)}.items())),
+        get=lambda draft: draft.target.tags,
+        write=lambda draft: dict(sorted({**draft.target.tags, **copy_tags(draft.target)}.items())),
         read=lambda live: {key: value for key, value in tree(live, "tags").items() if not FORM.is_own(key)},
         effect=Effect("in-place", "AKS changes the tags of the scale set", "docs: aks/use-tags", PUT),
         ability=_EXACT,
@@ -427,7 +427,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     ),
     Binding(
         path=paths.PROTECTION,
-        get=lambda made: made.target.protect,
+        get=lambda draft: draft.target.protect,
         read=lambda live: text(live, "nodeLabels", PROTECT_LABEL) == "true",
         effect=Effect("in-place", "a label of the pool", "docs: aks/use-labels", PUT),
         ability=Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),

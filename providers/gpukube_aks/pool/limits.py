@@ -22,13 +22,13 @@ class Limit:
     """What one property takes.
 
     Attributes:
-        wanted: For people, after "write".
+        expected: For people, after "write".
         allows: Whether a value of the right type is one of them.
         example: One of them.
         source: Where it is documented.
     """
 
-    wanted: str
+    expected: str
     allows: Callable[[object], bool]
     example: object
     source: str

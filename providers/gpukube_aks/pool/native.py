@@ -189,7 +189,7 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
         yield Finding("aks-native-value", locator.at(path), message, fix=_rewrite(value, shape))
     elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
         message = f"{path} is {_shown(value)}, which AKS does not accept"
-        yield Finding("aks-native-value", locator.at(path), message, fix=f"write {limit.wanted}", why=limit.source)
+        yield Finding("aks-native-value", locator.at(path), message, fix=f"write {limit.expected}", why=limit.source)
 
 
 def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Finding]:

@@ -41,19 +41,19 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     sent = _without_spot_marks(target)
     labels = {**sent.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
-    made = Draft(sent, labels)
-    scaled = {"enableAutoScaling": True} if made.target.nodes.autoscaled else {}
+    draft = Draft(sent, labels)
+    scaled = {"enableAutoScaling": True} if draft.target.nodes.autoscaled else {}
     always = {"mode": "User", "osType": "Linux", "type": "VirtualMachineScaleSets"}
     params = {
         **pool_path(target.cluster, target.name),
-        "body": {"properties": merged({**always, **scaled, **body(BINDINGS, made)}, made.target.native)},
+        "body": {"properties": merged({**always, **scaled, **body(BINDINGS, draft)}, draft.target.native)},
         "match_condition": "if-missing",
     }
     return Desired(
         target=target,
         ownership=ownership,
         promise=promise,
-        fields=known({**desired_fields(BINDINGS, made), **flatten_native(sent.native)}),
+        fields=known({**desired_fields(BINDINGS, draft), **flatten_native(sent.native)}),
         labels=labels,
         effective_taints=(*sent.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
         create=Request("aks", CREATE, params),

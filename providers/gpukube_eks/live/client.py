@@ -204,7 +204,7 @@ class EksCloud:
         """Read quotas of the account in the region; what cannot be read says why."""
         return read_quotas(self._aws, asked, self._cluster.key)
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """Read free addresses of the subnets, and how many node groups a cluster of the account may have."""
         return read_room(self._aws, self._cluster, successor, pools)
 

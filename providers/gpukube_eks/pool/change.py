@@ -29,7 +29,6 @@ from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Nodes, Request
 from gpukube.errors import SpecError
 from gpukube_eks.facts.meanings import busy
 from gpukube_eks.pool.fields import (
-    BINDINGS,
     RESOURCE_FIELD,
     RESOURCE_TAG,
     TAG,
@@ -59,8 +58,6 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "nodeRepairConfig": ("eks", "nodeRepairConfig"),
 }
 """Structure that is sent as a whole -> the path above the fields that it holds."""
-_PLAIN: Final = tuple(row for row in BINDINGS if row.is_plain and row.effect.call == UPDATE_CONFIG)
-"""Fields that are one member of the configuration."""
 _CUSTOM: Final = "CUSTOM"
 
 Json = Mapping[str, object]
@@ -228,18 +225,11 @@ def _config_requests(desired: Desired, observed: Observed, changes: Sequence[Cha
         sizes = _scaling(desired.target.nodes, live)
         parts.append(({"scalingConfig": sizes}, {"scalingConfig": _sizes_read(sizes, live)}) if sizes else ({}, {}))
     parts += [_structure(name, desired, observed) for name, above in _PARTS.items() if _has(fields, above)]
-    parts += [
-        _member(str(row.wire[0]), change, observed) for row in _PLAIN for change in changes if change.field == row.path
-    ]
     for members, read in parts:
         body |= members
         expects |= read
     if body:
         yield _config(desired.target.cluster, observed, body, expects)
-
-
-def _member(name: str, change: Change, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
-    return {name: change.new}, {name: observed.native.get(name)}
 
 
 def _config(cluster: ClusterRef, observed: Observed, body: Json, expects: Json) -> Request:

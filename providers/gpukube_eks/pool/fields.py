@@ -238,8 +238,8 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=paths.COUNT,
         wire=("scalingConfig",),
         spec="nodes",
-        get=lambda made: _size(_sizes(made.target), paths.COUNT),
-        write=lambda made: _sizes(made.target),
+        get=lambda draft: _size(_sizes(draft.target), paths.COUNT),
+        write=lambda draft: _sizes(draft.target),
         read=lambda live: _size(tree(live.group, "scalingConfig"), paths.COUNT),
         effect=Effect("in-place", "EKS adds nodes", _SDK, UPDATE_CONFIG),
         ability=_EXACT,
@@ -247,20 +247,20 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=paths.LEAST,
-        get=lambda made: _size(_sizes(made.target), paths.LEAST),
+        get=lambda draft: _size(_sizes(draft.target), paths.LEAST),
         read=lambda live: _size(tree(live.group, "scalingConfig"), paths.LEAST),
         effect=_BOUND,
     ),
     Binding(
         path=paths.MOST,
-        get=lambda made: _size(_sizes(made.target), paths.MOST),
+        get=lambda draft: _size(_sizes(draft.target), paths.MOST),
         read=lambda live: _size(tree(live.group, "scalingConfig"), paths.MOST),
         effect=_BOUND,
         adjust=_most,
     ),
     Binding(
         path=FieldPath(*RESOURCE_FIELD, "*"),
-        get=lambda made: _devices(made.tags),
+        get=lambda draft: _devices(draft.tags),
         read=lambda live: _devices(_live_tags(live)),
         effect=Effect(
             "in-place",
@@ -272,16 +272,16 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=paths.INSTANCE_TYPE,
         wire=("instanceTypes",),
-        get=lambda made: made.target.machine.name,
+        get=lambda draft: draft.target.machine.name,
         # Of a block EKS takes it in the launch template only (docs: eks/capacity-blocks-mng).
-        write=lambda made: None if is_block(made.target.capacity) else [made.target.machine.name],
+        write=lambda draft: None if is_block(draft.target.capacity) else [draft.target.machine.name],
         read=lambda live: instance_type_of(live.group, live.data) or None,
         effect=Effect("replace", "the instance type is set at creation only", _TERRAFORM),
     ),
     Binding(
         path=paths.IMAGE,
         wire=("amiType",),
-        get=lambda made: made.ami_type,
+        get=lambda draft: draft.ami_type,
         read=lambda live: text(live.group, "amiType") or None,
         effect=Effect("replace", "amiType is set at creation only", _TERRAFORM),
         ability=_EXACT,
@@ -289,8 +289,8 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=paths.CAPACITY_TYPE,
         wire=("capacityType",),
-        get=lambda made: made.target.capacity.type,
-        write=lambda made: capacity_type(made.target.capacity),
+        get=lambda draft: draft.target.capacity.type,
+        write=lambda draft: capacity_type(draft.target.capacity),
         read=partial(_bought, path=paths.CAPACITY_TYPE),
         words=frozenset({"on-demand", "reserved", "spot"}),
         effect=Effect("replace", "Spot, on-demand or a Capacity Block is set at creation only", _TERRAFORM),
@@ -299,7 +299,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=BLOCK_FIELD,
-        get=lambda made: capacity_fields(made.target.capacity).get(BLOCK_FIELD),
+        get=lambda draft: capacity_fields(draft.target.capacity).get(BLOCK_FIELD),
         read=partial(_bought, path=BLOCK_FIELD),
         effect=Effect(
             "replace", "a node group is for one Capacity Block, in its zone", "docs: eks/capacity-blocks-mng"
@@ -307,7 +307,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=RESERVATION_FIELD,
-        get=lambda made: capacity_fields(made.target.capacity).get(RESERVATION_FIELD),
+        get=lambda draft: capacity_fields(draft.target.capacity).get(RESERVATION_FIELD),
         read=partial(_bought, path=RESERVATION_FIELD),
         effect=Effect("disruptive", _ROLL, f"{_TEMPLATES}; EC2 CapacityReservationSpecification", UPDATE_VERSION),
         ability=Ability(
@@ -317,7 +317,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=paths.ZONES,
-        get=lambda made: tuple(sorted(made.target.zones)) or None,
+        get=lambda draft: tuple(sorted(draft.target.zones)) or None,
         read=_live_zones,
         effect=Effect("replace", "the subnets are set at creation only", _TERRAFORM),
         ability=Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
@@ -325,7 +325,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=paths.DISK_SIZE,
         members=("diskSize",),
-        get=lambda made: made.target.disk.size_gib,
+        get=lambda draft: draft.target.disk.size_gib,
         read=_disk_size,
         effect=_NEW_DISK,
         ability=Ability("emulated", _BY_TEMPLATE, "EKS takes the disk from the launch template only"),
@@ -333,7 +333,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=paths.DISK_TYPE,
-        get=lambda made: made.target.disk.type,
+        get=lambda draft: draft.target.disk.type,
         read=lambda live: live.template.get(paths.DISK_TYPE),
         effect=_NEW_DISK,
         ability=Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
@@ -344,7 +344,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=paths.MAX_PODS,
-        get=lambda made: made.target.max_pods,
+        get=lambda draft: draft.target.max_pods,
         read=lambda live: live.template.get(paths.MAX_PODS),
         effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION),
         ability=Ability("emulated", "the launch template's user data", _NO_FIELD),
@@ -352,8 +352,8 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=label("*"),
         wire=("labels",),
-        get=lambda made: {key: value for key, value in made.labels.items() if key != PROTECT_LABEL},
-        write=lambda made: dict(sorted(made.labels.items())),
+        get=lambda draft: {key: value for key, value in draft.labels.items() if key != PROTECT_LABEL},
+        write=lambda draft: dict(sorted(draft.labels.items())),
         read=_live_labels,
         effect=Effect(
             "in-place", "EKS relabels the nodes", "botocore eks/2017-11-01 UpdateLabelsPayload", UPDATE_CONFIG
@@ -393,8 +393,8 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=paths.MAX_SURGE,
         wire=("updateConfig",),
         members=(),
-        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_SURGE),
-        write=lambda made: update_config(made.target),
+        get=lambda draft: upgrade_fields(upgrade_members(draft.target)).get(paths.MAX_SURGE),
+        write=lambda draft: update_config(draft.target),
         read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_SURGE),
         words=frozenset({SURGE, NO_SURGE}),
         effect=_NEXT_UPDATE,
@@ -404,7 +404,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=paths.MAX_UNAVAILABLE,
-        get=lambda made: upgrade_fields(upgrade_members(made.target)).get(paths.MAX_UNAVAILABLE),
+        get=lambda draft: upgrade_fields(upgrade_members(draft.target)).get(paths.MAX_UNAVAILABLE),
         read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_UNAVAILABLE),
         effect=_NEXT_UPDATE,
         ability=_EXACT,
@@ -412,7 +412,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=paths.KUBERNETES_VERSION,
         wire=("version",),
-        get=lambda made: made.target.kubernetes_version or None,
+        get=lambda draft: draft.target.kubernetes_version or None,
         effect=Effect(
             "disruptive",
             f"EKS replaces every node with one of the newer version, {STOPS_FIRST}",
@@ -425,8 +425,8 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=paths.TAINTS,
         wire=("taints",),
-        get=lambda made: tuple(sorted(map(str, made.target.taints))),
-        write=lambda made: [native_taint(taint) for taint in sorted(made.target.taints)] or None,
+        get=lambda draft: tuple(sorted(map(str, draft.target.taints))),
+        write=lambda draft: [native_taint(taint) for taint in sorted(draft.target.taints)] or None,
         read=lambda live: tuple(sorted(str(read_taint(taint)) for taint in trees(live.group, "taints"))),
         effect=Effect("in-place", "EKS changes the taints of the nodes", f"{_SDK}, UpdateTaintsPayload", UPDATE_CONFIG),
         ability=_EXACT,
@@ -435,8 +435,8 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=tag("*"),
         wire=("tags",),
-        get=lambda made: _others(made.tags),
-        write=lambda made: dict(sorted({**made.tags, **copy_tags(made.target)}.items())),
+        get=lambda draft: _others(draft.tags),
+        write=lambda draft: dict(sorted({**draft.tags, **copy_tags(draft.target)}.items())),
         read=lambda live: _others(_live_tags(live)),
         effect=Effect(
             "in-place",
@@ -449,7 +449,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     ),
     Binding(
         path=paths.PROTECTION,
-        get=lambda made: made.target.protect,
+        get=lambda draft: draft.target.protect,
         read=lambda live: text(live.group, "labels", PROTECT_LABEL) == "true",
         effect=Effect("in-place", "a label of the node group", _SDK, UPDATE_CONFIG),
         ability=Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),

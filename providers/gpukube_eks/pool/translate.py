@@ -66,16 +66,16 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}
     tags = {**target.tags, **resource_tags(target, promise)}
     image = require_image(target.image, target.machine)
-    made = GroupDraft(target, labels, tags, image.name)
-    sharing = sharing_fields(made.target.sharing) if is_bottlerocket(made.ami_type) else {}
+    draft = GroupDraft(target, labels, tags, image.name)
+    sharing = sharing_fields(draft.target.sharing) if is_bottlerocket(draft.ami_type) else {}
     return Desired(
         target=target,
         ownership=ownership,
         promise=promise,
-        fields=known({**desired_fields(BINDINGS, made), **sharing, **flatten_native(made.target.native)}),
+        fields=known({**desired_fields(BINDINGS, draft), **sharing, **flatten_native(draft.target.native)}),
         labels=labels,
         effective_taints=target.taints,
-        create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": _body(made)}),
+        create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": _body(draft)}),
         copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
     )
 
@@ -119,12 +119,12 @@ def resource_tags(target: Target, promise: Promise) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _body(made: GroupDraft) -> dict[str, object]:
-    target = made.target
+def _body(draft: GroupDraft) -> dict[str, object]:
+    target = draft.target
     template = {"name": template_name(target.cluster.name, target.name), "version": _FIRST_VERSION}
     names = {"clusterName": target.cluster.name, "nodegroupName": target.name, "launchTemplate": template}
     return {
         **names,
-        **body(BINDINGS, made),
+        **body(BINDINGS, draft),
         **target.native,
     }  # a structure that is written takes the place of a default

@@ -309,7 +309,7 @@ class GkeCloud:
         except GpukubeError as error:
             return dict.fromkeys(asked, QuotaReading(unknown=str(error)))
 
-    def room(self, successor: Desired, pools: int) -> list[Finding]:
+    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """Nothing is read: pod ranges do not tell how many of their addresses are taken."""
         del successor, pools
         return []

@@ -14,7 +14,7 @@ are counted per zone; sizes last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -35,7 +35,7 @@ from gpukube.core.jsontree import merged, texts, tree
 from gpukube.core.marks import recorded_tags, released_labels
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
 from gpukube_gke.facts.places import pool_name
-from gpukube_gke.pool.fields import BINDINGS, LATEST, UPDATE, zones_of
+from gpukube_gke.pool.fields import LATEST, UPDATE, zones_of
 from gpukube_gke.pool.marks import recorded
 from gpukube_gke.pool.native import native_path
 from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
@@ -101,15 +101,7 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
         SpecError: The live zones do not divide the size that is declared; the spec left the zones open.
     """
     edit = _Edit(desired, observed, {change.field: change for change in changes})
-    made = [request for groups, build in _CALLS if edit.has(*groups) for request in build(edit)]
-    return (*_plain_updates(edit), *made)
-
-
-def _plain_updates(edit: _Edit) -> Iterator[Request]:
-    """A plain field is a member of UpdateNodePool by its own name on the wire."""
-    for row in BINDINGS:
-        if row.is_plain and row.path in edit.changes:
-            yield edit.update(**{str(row.wire[-1]): edit.new(row.path)})
+    return tuple(request for groups, build in _CALLS if edit.has(*groups) for request in build(edit))
 
 
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:

@@ -142,18 +142,18 @@ def _parts(target: Target) -> int:
     return max(1, len(_zones(target)))  # a zone that is left open is one zone
 
 
-def _scaling(made: Draft) -> dict[str, object] | None:
-    nodes = made.target.nodes
+def _scaling(draft: Draft) -> dict[str, object] | None:
+    nodes = draft.target.nodes
     if not nodes.autoscaled:
         return None
-    policy = {"locationPolicy": "ANY"} if is_short_lived(made.target) else {}
-    return {"enabled": True, **autoscaling_bounds(nodes, _parts(made.target)), **policy}
+    policy = {"locationPolicy": "ANY"} if is_short_lived(draft.target) else {}
+    return {"enabled": True, **autoscaling_bounds(nodes, _parts(draft.target)), **policy}
 
 
-def _pace(made: Draft) -> dict[str, object] | None:
+def _pace(draft: Draft) -> dict[str, object] | None:
     """How nodes are upgraded: gcloud's own default where the spec is silent on a part."""
-    requested = upgrade_fields(made.target)
-    if is_short_lived(made.target) and not requested:
+    requested = upgrade_fields(draft.target)
+    if is_short_lived(draft.target) and not requested:
         return None
     return {"maxSurge": 1, **{path.key: limit for path, limit in requested.items()}}
 
@@ -173,13 +173,13 @@ def _sharing(target: Target) -> Sharing:
     return Sharing() if is_operated(target) else target.sharing
 
 
-def _replicas(made: Draft, mode: str) -> int | None:
-    slicing = _sharing(made.target).slicing
+def _replicas(draft: Draft, mode: str) -> int | None:
+    slicing = _sharing(draft.target).slicing
     return slicing.replicas if slicing and slicing.mode == mode else None
 
 
-def _sliced(made: Draft, mode: str) -> dict[str, object] | None:
-    replicas = _replicas(made, mode)
+def _sliced(draft: Draft, mode: str) -> dict[str, object] | None:
+    replicas = _replicas(draft, mode)
     words: dict[str, object] = {"gpuSharingStrategy": _STRATEGIES[mode], "maxSharedClientsPerGpu": str(replicas)}
     return None if replicas is None else words
 
@@ -319,8 +319,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.COUNT,
         wire=("initialNodeCount",),
-        get=lambda made: None if made.target.nodes.autoscaled else made.target.nodes.count,
-        write=lambda made: initial_per_zone(made.target.nodes, _parts(made.target)),
+        get=lambda draft: None if draft.target.nodes.autoscaled else draft.target.nodes.count,
+        write=lambda draft: initial_per_zone(draft.target.nodes, _parts(draft.target)),
         read=lambda live: None if _is_scaled(live) else total_of(live.pool, live.pool.get("initialNodeCount")),
         effect=Effect("in-place", "GKE adds nodes", "google.container.v1 SetNodePoolSizeRequest.node_count", SET_SIZE),
         ability=_EXACT,
@@ -329,8 +329,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.ZONES,
         wire=("locations",),
-        get=lambda made: tuple(sorted(made.target.zones)) or None,
-        write=lambda made: _zones(made.target) or None,
+        get=lambda draft: tuple(sorted(draft.target.zones)) or None,
+        write=lambda draft: _zones(draft.target) or None,
         read=lambda live: tuple(sorted(zones_of(live.pool))) or None,
         effect=Effect("disruptive", "GKE removes the nodes in zones that are removed", f"{_PROTO}locations", UPDATE),
         ability=_EXACT,
@@ -339,14 +339,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.KUBERNETES_VERSION,
         wire=("version",),
-        get=lambda made: made.target.kubernetes_version or None,
+        get=lambda draft: draft.target.kubernetes_version or None,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}node_version", UPDATE),
         ability=_EXACT,
     ),
     Binding(
         path=paths.INSTANCE_TYPE,
         wire=("config", "machineType"),
-        get=lambda made: made.target.machine.name,
+        get=lambda draft: draft.target.machine.name,
         effect=Effect("replace", "another machine type has other GPUs, and a pool's GPUs are fixed", _TRIED),
         adjust=_type,
     ),
@@ -354,10 +354,10 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.GPU,
         wire=_ACCELERATOR,
         members=(),
-        get=lambda made: accelerator_of(made.target),
-        write=lambda made: {
-            "acceleratorType": made.target.machine.accelerator,
-            "acceleratorCount": str(made.target.machine.devices),
+        get=lambda draft: accelerator_of(draft.target),
+        write=lambda draft: {
+            "acceleratorType": draft.target.machine.accelerator,
+            "acceleratorCount": str(draft.target.machine.devices),
         },
         read=lambda live: (
             f"{number(live.accelerator, 'acceleratorCount')} x {live.accelerator.get('acceleratorType', 'no GPU')}"
@@ -366,7 +366,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     ),
     Binding(
         path=paths.DRIVER,
-        get=lambda made: _driver(made.target),
+        get=lambda draft: _driver(draft.target),
         read=_live_driver,
         words=frozenset({"cloud", "none"}),
         effect=Effect(
@@ -379,8 +379,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.DRIVER_VERSION,
         wire=(*_ACCELERATOR, "gpuDriverInstallationConfig", "gpuDriverVersion"),
-        get=lambda made: LATEST if _driver_version(made.target) == "LATEST" else None,
-        write=lambda made: _driver_version(made.target),
+        get=lambda draft: LATEST if _driver_version(draft.target) == "LATEST" else None,
+        write=lambda draft: _driver_version(draft.target),
         read=lambda live: LATEST if _driver_word(live) == "LATEST" else None,
         effect=Effect("disruptive", _MAYBE_RECREATED, f"{_DOCS}, {_TRIED}", UPDATE),
         ability=_EXACT,
@@ -388,7 +388,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.MIG_PROFILE,
         wire=(*_ACCELERATOR, "gpuPartitionSize"),
-        get=lambda made: cut.profile if (cut := _sharing(made.target).mig) else None,
+        get=lambda draft: cut.profile if (cut := _sharing(draft.target).mig) else None,
         read=lambda live: live.accelerator.get("gpuPartitionSize") or None,
         effect=Effect(
             "replace", "whether GKE changes the MIG layout of live nodes is not documented (unconfirmed)", _TRIED
@@ -414,8 +414,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=label("*"),
         wire=("config", "labels"),
-        get=lambda made: {key: value for key, value in made.labels.items() if key not in _ADDED_LABELS},
-        write=lambda made: dict(sorted(made.labels.items())),
+        get=lambda draft: {key: value for key, value in draft.labels.items() if key not in _ADDED_LABELS},
+        write=lambda draft: dict(sorted(draft.labels.items())),
         read=lambda live: {k: v for k, v in texts(live.config, "labels").items() if k not in _ADDED_LABELS},
         effect=Effect("in-place", "GKE relabels the nodes", f"{_PROTO}labels, {_AICR}", UPDATE),
         ability=_EXACT,
@@ -442,8 +442,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.TAINTS,
         wire=("config", "taints"),
-        get=lambda made: tuple(sorted(map(str, own_taints(made.target)))),
-        write=lambda made: [wire_taint(taint) for taint in sorted(own_taints(made.target))] or None,
+        get=lambda draft: tuple(sorted(map(str, own_taints(draft.target)))),
+        write=lambda draft: [wire_taint(taint) for taint in sorted(own_taints(draft.target))] or None,
         read=_read_taints,
         effect=Effect("in-place", "GKE changes the taints of the nodes", f"{_PROTO}taints, {_AICR}", UPDATE),
         ability=_EXACT,
@@ -452,7 +452,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.DISK_SIZE,
         wire=("config", "diskSizeGb"),
-        get=lambda made: made.target.disk.size_gib,
+        get=lambda draft: draft.target.disk.size_gib,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_size_gb", UPDATE),
         ability=_EXACT,
         feature="disk.size",
@@ -460,14 +460,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.DISK_TYPE,
         wire=("config", "diskType"),
-        get=lambda made: made.target.disk.type,
+        get=lambda draft: draft.target.disk.type,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_type", UPDATE),
         ability=_EXACT,
     ),
     Binding(
         path=paths.IMAGE,
         wire=("config", "imageType"),
-        get=lambda made: image_of(made.target) or None,
+        get=lambda draft: image_of(draft.target) or None,
         read=lambda live: text(live.config, "imageType").upper() or None,
         effect=Effect("disruptive", _RECREATED, f"{_PROTO}image_type", UPDATE),
         ability=_EXACT,
@@ -475,8 +475,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=tag("*"),
         wire=("config", "resourceLabels"),
-        get=lambda made: made.target.tags,
-        write=lambda made: dict(sorted({**made.target.tags, **copy_tags(made.target)}.items())),
+        get=lambda draft: draft.target.tags,
+        write=lambda draft: dict(sorted({**draft.target.tags, **copy_tags(draft.target)}.items())),
         read=lambda live: {
             key: value
             for key, value in tree(live.config, "resourceLabels").items()
@@ -490,7 +490,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.MAX_SURGE,
         wire=("upgradeSettings",),
         members=("upgradeSettings.maxSurge",),
-        get=lambda made: upgrade_fields(made.target).get(paths.MAX_SURGE),
+        get=lambda draft: upgrade_fields(draft.target).get(paths.MAX_SURGE),
         write=_pace,
         read=lambda live: number(live.pool, "upgradeSettings", "maxSurge"),
         effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
@@ -499,7 +499,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.MAX_UNAVAILABLE,
         members=("upgradeSettings.maxUnavailable",),
-        get=lambda made: upgrade_fields(made.target).get(paths.MAX_UNAVAILABLE),
+        get=lambda draft: upgrade_fields(draft.target).get(paths.MAX_UNAVAILABLE),
         read=lambda live: number(live.pool, "upgradeSettings", "maxUnavailable"),
         effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
         ability=_EXACT,
@@ -507,8 +507,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.MAX_PODS,
         wire=("maxPodsConstraint", "maxPodsPerNode"),
-        get=lambda made: made.target.max_pods,
-        write=lambda made: None if made.target.max_pods is None else str(made.target.max_pods),
+        get=lambda draft: draft.target.max_pods,
+        write=lambda draft: None if draft.target.max_pods is None else str(draft.target.max_pods),
         read=lambda live: number(live.pool, "maxPodsConstraint", "maxPodsPerNode") or None,
         effect=Effect("replace", _AT_BIRTH, _TERRAFORM),
         ability=_EXACT,
@@ -517,7 +517,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.LEAST,
         wire=("autoscaling",),
         members=("autoscaling.totalMinNodeCount",),
-        get=lambda made: made.target.nodes.minimum if made.target.nodes.autoscaled else None,
+        get=lambda draft: draft.target.nodes.minimum if draft.target.nodes.autoscaled else None,
         write=_scaling,
         read=partial(_bound, end="Min"),
         effect=Effect("in-place", _NEW_BOUND, _SET_AUTOSCALING, SET_SCALING),
@@ -528,14 +528,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.MOST,
         members=("autoscaling.totalMaxNodeCount",),
-        get=lambda made: made.target.nodes.maximum if made.target.nodes.autoscaled else None,
+        get=lambda draft: draft.target.nodes.maximum if draft.target.nodes.autoscaled else None,
         read=partial(_bound, end="Max"),
         effect=Effect("in-place", _NEW_BOUND, _SET_AUTOSCALING, SET_SCALING),
         adjust=_bounds,
     ),
     Binding(
         path=paths.SCOPE,
-        get=lambda made: made.target.nodes.scope if made.target.nodes.autoscaled else None,
+        get=lambda draft: draft.target.nodes.scope if draft.target.nodes.autoscaled else None,
         read=lambda live: ("pool" if _has_totals(live) else "zone") if _is_scaled(live) else None,
         effect=Effect(
             "in-place",
@@ -549,8 +549,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     Binding(
         path=paths.CAPACITY_TYPE,
         members=("config.spot",),
-        get=lambda made: buying_fields(made.target).get(paths.CAPACITY_TYPE),
-        write=lambda made: translate_buying(made.target),
+        get=lambda draft: buying_fields(draft.target).get(paths.CAPACITY_TYPE),
+        write=lambda draft: translate_buying(draft.target),
         read=lambda live: observe_buying(live.pool, live.config).get(paths.CAPACITY_TYPE),
         effect=Effect("replace", _BOUGHT, _TERRAFORM),
         ability=_EXACT,
@@ -558,7 +558,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     ),
     Binding(
         path=FORM_FIELD,
-        get=lambda made: buying_fields(made.target).get(FORM_FIELD),
+        get=lambda draft: buying_fields(draft.target).get(FORM_FIELD),
         read=lambda live: observe_buying(live.pool, live.config).get(FORM_FIELD),
         effect=Effect("replace", _BOUGHT, _TERRAFORM),
         ability=_EXACT,
@@ -566,20 +566,20 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
     ),
     Binding(
         path=RUN_FIELD,
-        get=lambda made: buying_fields(made.target).get(RUN_FIELD),
+        get=lambda draft: buying_fields(draft.target).get(RUN_FIELD),
         read=lambda live: observe_buying(live.pool, live.config).get(RUN_FIELD),
         effect=Effect("replace", _RUN_DURATION, _TERRAFORM),
     ),
     Binding(
         path=paths.PROTECTION,
-        get=lambda made: made.target.protect,
+        get=lambda draft: draft.target.protect,
         read=lambda live: text(live.config, "labels", PROTECT_LABEL) == "true",
         effect=Effect("in-place", "a label of the pool", f"{_PROTO}labels", UPDATE),
         ability=Ability("emulated", "the node label gpukube.io/protect", "GKE has no field for it"),
     ),
     Binding(
         path=paths.PLUGIN,
-        get=lambda made: "none" if runs_own_plugin(made.target) else "cloud",
+        get=lambda draft: "none" if runs_own_plugin(draft.target) else "cloud",
         read=lambda live: "none" if text(live.config, "labels", OPT_OUT_LABEL) == "true" else "cloud",
         effect=Effect("replace", "the label that disables GKE's plugin removes the devices of running pods", _AICR),
     ),

@@ -66,14 +66,14 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
-    made = Draft(target, labels)
-    params = {"parent": cluster_name(target.cluster), "nodePool": _body(made)}
+    draft = Draft(target, labels)
+    params = {"parent": cluster_name(target.cluster), "nodePool": _body(draft)}
     # Taints that GKE puts on the nodes for what they are, the GPU taint aside.
     return Desired(
         target=target,
         ownership=ownership,
         promise=promise,
-        fields=known({**desired_fields(BINDINGS, made), **flatten_native(target.native)}),
+        fields=known({**desired_fields(BINDINGS, draft), **flatten_native(target.native)}),
         labels=labels,
         effective_taints=tuple(
             dict.fromkeys(
@@ -132,11 +132,11 @@ def _pool_of(desired: Desired) -> Mapping[str, object]:
     return tree(desired.create.params, "nodePool")
 
 
-def _body(made: Draft) -> dict[str, object]:
-    target = made.target
+def _body(draft: Draft) -> dict[str, object]:
+    target = draft.target
     has_account = bool(at(target.native, "config", "serviceAccount"))
     fixed = {
         "config": {"oauthScopes": list(_SCOPES_OF_ACCOUNT if has_account else _SCOPES)},
         "management": {"autoRepair": not is_short_lived(target), "autoUpgrade": True},
     }
-    return merged(merged({"name": target.name, **body(BINDINGS, made)}, fixed), target.native)
+    return merged(merged({"name": target.name, **body(BINDINGS, draft)}, fixed), target.native)

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
 
 from gpukube.core import binding
 from gpukube.core.binding import Binding, Draft, Effect
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import DISK_SIZE, FieldPath, label
 from gpukube.core.values import Ability, Change, Disk, UpdateRow
-from gpukube.engine.plan.fidelity import check_fidelity, inexact, used_features
-from gpukube.spec.base import SpecModel
-from gpukube.spec.plain import PLAIN, plain_values
 from tests.builders import by_text, make_target
 
 Tree = Mapping[str, object]
 FLAG = FieldPath("nodes", "exampleFlag")
 EXACT = Ability("exact")
-BINDINGS: tuple[Binding[Draft, Tree], ...] = (
+
+
+@dataclass(frozen=True, slots=True)
+class FlagDraft(Draft):
+    flag: object
+
+
+BINDINGS: tuple[Binding[FlagDraft, Tree], ...] = (
     Binding(
         path=DISK_SIZE,
         wire=("config", "disks", 0, "sizeGb"),
-        get=lambda made: made.target.disk.size_gib,
-        write=lambda made: str(made.target.disk.size_gib),
+        get=lambda draft: draft.target.disk.size_gib,
+        write=lambda draft: str(draft.target.disk.size_gib),
         read=lambda _: 100,
         effect=Effect("replace", "set at creation only", "made up"),
         ability=EXACT,
@@ -37,45 +39,30 @@ BINDINGS: tuple[Binding[Draft, Tree], ...] = (
     Binding(
         path=label("*"),
         wire=("config", "labels"),
-        get=lambda made: made.labels,
+        get=lambda draft: draft.labels,
         effect=Effect("in-place", "relabels", "made up", "update"),
     ),
     Binding(path=label("odd"), effect=Effect("disruptive", "evicts", "made up", "update")),
     Binding(
         path=FLAG,
         wire=("config", "disks", 0, "flag"),
+        get=lambda draft: draft.flag,
         effect=Effect("in-place", "holds at once", "made up", "update"),
         ability=EXACT,
     ),
 )
-"""The last row is that of a plain field: a path, a place on the wire, what a change does, how faithful."""
+"""The last row is the shortest: what is declared goes to its place on the wire as it is."""
 
 
-class Nodes(SpecModel):
-    example_flag: Annotated[bool | None, PLAIN] = Field(default=None, description="made up")
-
-
-class Pool(SpecModel):
-    nodes: Nodes = Nodes()
-    plain: Annotated[int | None, PLAIN] = None
-
-
-def draft(*, flag: object = True) -> Draft:
-    plain = {} if flag is None else {FLAG: flag}
-    return Draft(replace(make_target(), disk=Disk(200, None), plain=plain), {"a.b/c": "1"})
-
-
-def test_plain_fields_when_written_then_found_by_their_paths() -> None:
-    assert dict(plain_values(Pool.model_validate({"nodes": {"exampleFlag": False}}))) == {
-        ("nodes", "exampleFlag"): False
-    }
+def draft(*, flag: object = True) -> FlagDraft:
+    return FlagDraft(replace(make_target(), disk=Disk(200, None)), {"a.b/c": "1"}, flag)
 
 
 def test_row_when_in_the_table_then_body_fields_and_observation_have_the_field() -> None:
-    made = draft()
-    body = binding.body(BINDINGS, made)
+    sent = draft()
+    body = binding.body(BINDINGS, sent)
     assert body == {"config": {"disks": [{"sizeGb": "200", "flag": True}], "labels": {"a.b/c": "1"}}}
-    desired, observed = binding.desired_fields(BINDINGS, made), binding.observed_fields(BINDINGS, body, body)
+    desired, observed = binding.desired_fields(BINDINGS, sent), binding.observed_fields(BINDINGS, body, body)
     assert by_text(desired) == {"disk.sizeGiB": 200, "labels[a.b/c]": "1", "nodes.exampleFlag": True}
     assert diff_fields(desired, observed) == (Change(DISK_SIZE, 100, 200),)
 
@@ -96,18 +83,8 @@ def test_row_when_in_the_table_then_members_abilities_and_updates_know_the_field
     assert binding.find_row(rows, {}, FieldPath("made", "up")) is None
 
 
-def test_plain_field_when_a_provider_has_no_row_then_it_is_missing_and_never_silent() -> None:
-    target = draft().target
-    assert used_features(target)[-1] == "nodes.exampleFlag"
-    known = dict.fromkeys(used_features(target), EXACT)
-    assert inexact(target, known) == {}
-    del known["nodes.exampleFlag"]
-    (finding,) = check_fidelity(target, known)
-    assert (finding.code, finding.severity) == ("missing-feature", "error")
-
-
 @given(st.none() | st.booleans() | st.integers() | st.text(max_size=5))
-def test_plain_field_when_sent_and_read_again_then_no_difference(value: object) -> None:
-    made = draft(flag=value)
-    body = binding.body(BINDINGS[1:], made)
-    assert binding.observed_fields(BINDINGS[1:], body, body) == binding.desired_fields(BINDINGS[1:], made)
+def test_field_when_sent_and_read_again_then_no_difference(value: object) -> None:
+    sent = draft(flag=value)
+    body = binding.body(BINDINGS[1:], sent)
+    assert binding.observed_fields(BINDINGS[1:], body, body) == binding.desired_fields(BINDINGS[1:], sent)

@@ -56,6 +56,13 @@ def test_feature_when_used_and_missing_then_told(feature: str) -> None:
     assert told.fix
 
 
+@pytest.mark.parametrize("feature", [name for name in FEATURES if name != "taints"])
+def test_feature_when_the_provider_does_not_judge_it_then_missing_and_names_the_cloud(feature: str) -> None:
+    target = make_target(**CASES[feature])  # type: ignore[arg-type]  # test data
+    (found,) = check_fidelity(target, {name: EXACT for name in FEATURES if name != feature})
+    assert found.why == f"gpukube does not set this field on {target.cluster.provider} yet"
+
+
 def test_feature_when_not_used_then_silent() -> None:
     plain = make_target()
     missing = dict.fromkeys(FEATURES, Ability("missing", reason="not here")) | {"nodes.count": EXACT}

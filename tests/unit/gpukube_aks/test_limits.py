@@ -93,7 +93,7 @@ def test_value_when_out_of_its_limit_is_refused_where_it_stands(path: str, value
     (found,) = check_native(make_target(native=nested(path, value)))
 
     assert (found.code, str(found.where), found.severity) == ("aks-native-value", f"spec.aks.{path}", "error")
-    assert found.fix == f"write {LIMITS[path].wanted}"
+    assert found.fix == f"write {LIMITS[path].expected}"
     assert found.why == LIMITS[path].source
 
 

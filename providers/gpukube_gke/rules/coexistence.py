@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _POLICY: Final = ("placementPolicy", "policyName")
 
 
-def check_beside(successor: Desired, observed: Observed) -> list[Finding]:
+def check_coexistence(successor: Desired, observed: Observed) -> list[Finding]:
     """Refuse two pools in one compact placement policy; of two policies nobody knows whether there is room."""
     target = successor.target
     if at(target.native, "placementPolicy", "type") != "COMPACT":

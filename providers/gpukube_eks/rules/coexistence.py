@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed
 
 
-def check_beside(successor: Desired, observed: Observed) -> list[Finding]:
+def check_coexistence(successor: Desired, observed: Observed) -> list[Finding]:
     """Refuse two groups in one Capacity Block, which has the instances that were bought and no more."""
     target = successor.target
     reservation = target.capacity.reservation
