@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
+    from gpukube.core.drain_forecast import DrainForecast
     from gpukube.core.fields import FieldPath
-    from gpukube.core.leaving import Leaving
     from gpukube.core.upgrades import UpgradeOutlook
     from gpukube.errors import Finding, GpukubeError
     from gpukube.gpu.catalog import Machine
@@ -551,7 +551,7 @@ class PoolPlan:
     obstacle: Obstacle | None = None
     replacement: Replacement | None = None
     upgrade: UpgradeOutlook | None = None
-    leaving: Leaving | None = None
+    leaving: DrainForecast | None = None
     resumes: str = ""
 
     @property

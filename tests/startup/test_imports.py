@@ -209,7 +209,7 @@ LOOKING = {
     "engine": {"documents", "looking", "offline", "plan", "run"},
     "engine.documents": {
         "event",
-        "leaving",
+        "drain_forecast",
         "listing",
         "parts",
         "plan",

@@ -17,7 +17,7 @@ from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.bodies.plan_prices import days_of, plan_prices, tell_old_prices
 from gpukube.cli.options import Choices
-from gpukube.cli.rendering.leaving import endless_words, leaving_lines
+from gpukube.cli.rendering.drain_forecast import endless_words, leaving_lines
 from gpukube.cli.rendering.plan import endless_drains
 from gpukube.cli.stage import confirm, note_run, open_job
 from gpukube.cli.stderr import tell
@@ -29,11 +29,11 @@ from gpukube.engine.change.pool_drain import PoolDrain
 from gpukube.engine.change.probing import Probing
 from gpukube.engine.change.releasing import Releasing
 from gpukube.engine.change.scale import Scaling, Size
-from gpukube.engine.documents.leaving import leaving_part
+from gpukube.engine.documents.drain_forecast import leaving_part
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.summary import plan_summary
-from gpukube.engine.plan.leaving import foresee
+from gpukube.engine.plan.drain_forecast import forecast_drain
 from gpukube.engine.plan.planning import ClusterPlan, Scope
 from gpukube.engine.run.report import exit_code
 from gpukube.engine.saved import PlanOptions, SavedPlan, provenance, read_plan, saved_plan, write_plan
@@ -213,7 +213,7 @@ def drain(choices: Choices, *, undo: bool) -> None:
         with job.progress.paused():
             for pool in found.pools():
                 session = sessions[pool.cluster.key]
-                part = leaving_part(foresee(pool, session, session.kube(), job.run.clock.now()))
+                part = leaving_part(forecast_drain(pool, session, session.kube(), job.run.clock.now()))
                 if part is not None:
                     endless += filter(None, [endless_words(pool.name, part)])
                     tell(f"{pool.cluster.key}/{pool.name}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cli.rendering.drain_forecast import endless_words, leaving_lines
 from gpukube.cli.rendering.durations import duration_words
-from gpukube.cli.rendering.leaving import endless_words, leaving_lines
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
     INDENT,
@@ -38,7 +38,7 @@ from gpukube.cli.rendering.words import (
     toleration_lines,
     unread_line,
 )
-from gpukube.engine.documents.leaving import has_no_end
+from gpukube.engine.documents.drain_forecast import has_no_end
 from gpukube.engine.documents.summary import plan_summary
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.drain_forecast import DrainedGang, FedQueue, PoolPin
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
-from gpukube.core.leaving import FedQueue, LeavingGang, PoolPin
 from gpukube.workload.fit.pods import PREFERRED, REQUIRED
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _BACKOFF: Final = 6
 """Of a Job that sets none (batch/v1 JobSpec.backoffLimit)."""
 
 
-def describe_gang(gang: Gang, members: Sequence[NodePod], obj: Tree | None) -> LeavingGang:
+def describe_gang(gang: Gang, members: Sequence[NodePod], obj: Tree | None) -> DrainedGang:
     """Tell what its eviction costs a gang.
 
     Args:
@@ -37,7 +37,7 @@ def describe_gang(gang: Gang, members: Sequence[NodePod], obj: Tree | None) -> L
         obj: The Job, JobSet or RayCluster; None where it was not found.
     """
     note = {"Job": _job_note, "JobSet": _jobset_note, "RayCluster": _ray_note}[gang.kind](obj, members) if obj else ""
-    return LeavingGang(str(gang), len(members), note)
+    return DrainedGang(str(gang), len(members), note)
 
 
 def _job_note(job: Tree, _members: Sequence[NodePod]) -> str:

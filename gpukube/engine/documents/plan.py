@@ -10,7 +10,7 @@ from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.tolerations import pod_tolerations
-from gpukube.engine.documents.leaving import has_no_end, leaving_part
+from gpukube.engine.documents.drain_forecast import has_no_end, leaving_part
 from gpukube.engine.documents.parts import (
     WEIGHTS,
     change_part,

@@ -23,7 +23,7 @@ from gpukube.cluster.state.scaling import scaler_warnings
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.plan import keep_living
 from gpukube.engine.plan.blocked import with_blockers
-from gpukube.engine.plan.leaving import with_leaving
+from gpukube.engine.plan.drain_forecast import with_drain_forecasts
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.ownership import carries_operator, has_operator
 from gpukube.engine.plan.planning import with_pools
@@ -74,7 +74,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         *check_reach(release, outside.desired),
         *scaler_warnings(seen, outside.desired),
     )
-    suffering = with_leaving(with_costs(pools, seen, kube), session, kube, run.clock.now())
+    suffering = with_drain_forecasts(with_costs(pools, seen, kube), session, kube, run.clock.now())
     return replace(
         outside,
         pools=tuple(with_blockers(pool, seen, kube, run.clock.now()) for pool in suffering),

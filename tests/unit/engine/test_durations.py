@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from gpukube.cli.rendering.durations import duration_words
 from gpukube.cli.rendering.plan import endless_drains
+from gpukube.core.drain_forecast import DrainForecast, KeptPod
 from gpukube.core.durations import CloudDurations, Span
 from gpukube.core.fields import COUNT, DISK_SIZE, label
-from gpukube.core.leaving import KeptPod, Leaving
 from gpukube.core.owners.labels import CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, ClassifiedChange, Loss, Nodes, PoolPlan, UpdateRow
@@ -85,7 +85,7 @@ def test_pool_when_replaced_then_pods_leave_before_anything_is_deleted() -> None
 
 def test_plan_when_a_drain_has_no_end_then_no_estimate_but_what_would_end_it_and_what_it_costs() -> None:
     kept = KeptPod("ml/web-1", "n1", "budget ml/keep: minAvailable is 100%", "lower it: kubectl -n ml edit pdb keep")
-    endless = replace(NEW, action="replace", leaving=Leaving(2, blocked=(kept,)))
+    endless = replace(NEW, action="replace", leaving=DrainForecast(2, blocked=(kept,)))
     document = plan_document([ClusterPlan(CLUSTER, FACTS, pools=(NEW, endless))], ())
     new, old = document["clusters"][0]["pools"]
     assert (new["duration"] is not None, old["duration"], document["summary"]["duration"]) == (True, None, None)

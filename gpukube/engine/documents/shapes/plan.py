@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpukube.engine.documents.shapes.durations import Duration  # noqa: TC001 - schemas are made of it
-from gpukube.engine.documents.shapes.leaving import (
+from gpukube.engine.documents.shapes.drain_forecast import (
     LeavingPart,  # noqa: TC001 - schemas are made of it
 )
+from gpukube.engine.documents.shapes.durations import Duration  # noqa: TC001 - schemas are made of it
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
     Diagnostic,

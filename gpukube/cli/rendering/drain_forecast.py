@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.cli.rendering.text import Line
-    from gpukube.engine.documents.shapes.leaving import LeavingPart
+    from gpukube.engine.documents.shapes.drain_forecast import LeavingPart
     from gpukube.engine.documents.shapes.prices import PoolPricePart
 
 _SHOWN: Final = 5

@@ -14,8 +14,8 @@ from gpukube.cluster.drain.judge import delays, gangs
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
 from gpukube.cluster.drain.reading import Controllers, find_occupants
 from gpukube.cluster.kube.api_types import JOBS, STATEFUL_SETS, ApiType
+from gpukube.core.drain_forecast import DrainForecast, KeptPod, Turns
 from gpukube.core.jsontree import number, text, tree
-from gpukube.core.leaving import KeptPod, Leaving, Turns
 from gpukube.core.values import POOL_LABEL
 from gpukube.errors import AccessError, GpukubeError
 from gpukube.provider import load_provider
@@ -53,7 +53,7 @@ _DISCOVERED: Final = "nvidia.com/"
 """Domain of labels that feature discovery gives nodes when they are up: not known of a new machine."""
 
 
-def with_leaving(plans: Sequence[PoolPlan], session: Session, kube: Kube, now: float) -> tuple[PoolPlan, ...]:
+def with_drain_forecasts(plans: Sequence[PoolPlan], session: Session, kube: Kube, now: float) -> tuple[PoolPlan, ...]:
     """Add to the plans of pools that are replaced what the drain of their nodes would meet.
 
     Args:
@@ -67,11 +67,12 @@ def with_leaving(plans: Sequence[PoolPlan], session: Session, kube: Kube, now: f
         ClusterError: The API did not answer.
     """
     return tuple(
-        replace(plan, leaving=foresee(plan, session, kube, now)) if plan.action == "replace" else plan for plan in plans
+        replace(plan, leaving=forecast_drain(plan, session, kube, now)) if plan.action == "replace" else plan
+        for plan in plans
     )
 
 
-def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving | None:
+def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> DrainForecast | None:
     """Foresee the drain of the live pool of a plan.
 
     Args:
@@ -93,7 +94,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     nodes = pool_nodes(kube, old, session.provider.in_cluster.pool_label)
     names = [text(node, "metadata", "name") for node in nodes]
     if not names:
-        return Leaving(0)
+        return DrainForecast(0)
     whole = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)}
     read = partial(find_occupants, kube, whole.values(), now, staying=staying_nodes(nodes))
     unknown: tuple[str, ...] = ()
@@ -103,7 +104,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
         occupants, unknown = read(), (f"templates that name a node: {error}",)
     left = occupants.left
     if not left:
-        return Leaving(0)
+        return DrainForecast(0)
     objects, unread = read_owners(kube)
     together = {(g.kind, g.namespace, g.name): (g, members) for g, members in gangs(left).items()}
     owners = {
@@ -116,7 +117,7 @@ def foresee(plan: PoolPlan, session: Session, kube: Kube, now: float) -> Leaving
     bare = [whole[v.pod.uid] for v in left if not v.pod.owner.kind]
     pins = [pin for kind, found in objects.items() for obj in found for pin in find_pins(obj, kind, gone)]
     pins += [pin for obj in bare for pin in find_pins(obj, "Pod", gone)]
-    return Leaving(
+    return DrainForecast(
         pods=len(left),
         blocked=tuple(_kept(v) for v in left if v.way == "never"),
         waiting=tuple(_kept(v) for v in left if v.way == "waits"),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.core.leaving import KeptPod, Leaving
-    from gpukube.engine.documents.shapes.leaving import KeptPodPart, LeavingPart
+    from gpukube.core.drain_forecast import DrainForecast, KeptPod
+    from gpukube.engine.documents.shapes.drain_forecast import KeptPodPart, LeavingPart
     from gpukube.engine.documents.shapes.plan import PoolPart
 
 
-def leaving_part(found: Leaving | None) -> LeavingPart | None:
+def leaving_part(found: DrainForecast | None) -> LeavingPart | None:
     """Describe what a drain would meet; None where nothing leaves, or it is not known."""
     if found is None:
         return None

@@ -10,8 +10,8 @@ import pytest
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins
 from gpukube.cluster.drain.pods import Gang, node_pod
 from gpukube.cluster.kube.api_types import REPLICA_SETS
-from gpukube.core.leaving import PoolPin
-from gpukube.engine.plan.leaving import foresee, read_owners
+from gpukube.core.drain_forecast import PoolPin
+from gpukube.engine.plan.drain_forecast import forecast_drain, read_owners
 from gpukube.errors import AccessError
 from gpukube.testing.fakes import FakeProvider
 from tests.draining import NEW, OLD, PLAN, Stage, budget, deployment, pod_spec
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
+    from gpukube.core.drain_forecast import DrainForecast
     from gpukube.core.jsontree import Tree
-    from gpukube.core.leaving import Leaving
 
 POOL_LABEL = "fake.example/pool"
 
 
-def foreseen(stage: Stage) -> Leaving:
+def foreseen(stage: Stage) -> DrainForecast:
     new = replace(desire(), target=replace(desire().target, name=NEW))
-    found = foresee(replace(PLAN, desired=new), stage.session, cast("Kube", stage.kube), stage.clock.now())
+    found = forecast_drain(replace(PLAN, desired=new), stage.session, cast("Kube", stage.kube), stage.clock.now())
     assert found is not None
     return found
 
@@ -38,7 +38,7 @@ def foreseen(stage: Stage) -> Leaving:
 def test_foresee_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_pool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpukube.engine.plan.leaving.load_provider", lambda _name: FakeProvider())
+    monkeypatch.setattr("gpukube.engine.plan.drain_forecast.load_provider", lambda _name: FakeProvider())
     with Stage() as stage:
         stage.join("old-1")
         stage.put("deployments", deployment("web", 4))
@@ -71,7 +71,7 @@ def test_foresee_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_poo
 def test_foresee_when_a_workload_ignores_the_cordon_then_named_and_templates_that_may_not_be_read_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpukube.engine.plan.leaving.load_provider", lambda _name: FakeProvider())
+    monkeypatch.setattr("gpukube.engine.plan.drain_forecast.load_provider", lambda _name: FakeProvider())
     with Stage() as stage:
         stage.join("old-1")
         stage.put("deployments", deployment("named", 1, nodeName="old-1"))

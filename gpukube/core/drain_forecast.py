@@ -38,7 +38,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class LeavingGang:
+class DrainedGang:
     """Pods that leave together, with what it costs the work that they do."""
 
     name: str
@@ -71,7 +71,7 @@ class PoolPin:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class DrainForecast:
     """What a drain would meet.
 
     Attributes:
@@ -90,7 +90,7 @@ class Leaving:
     waiting: tuple[KeptPod, ...] = ()
     needing: tuple[KeptPod, ...] = ()
     turns: tuple[Turns, ...] = ()
-    gangs: tuple[LeavingGang, ...] = ()
+    gangs: tuple[DrainedGang, ...] = ()
     queues: tuple[FedQueue, ...] = ()
     homeless: tuple[KeptPod, ...] = ()
     pins: tuple[PoolPin, ...] = ()
