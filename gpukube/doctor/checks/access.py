@@ -6,11 +6,12 @@ Lives here: pure checks of what could not be read, and of rights that were asked
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.faults import fault
 from gpukube.core.permissions import PRINT_POLICY
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import Check, Checks
 from gpukube.doctor.rights import rights_for
 from gpukube.errors import AccessError, ClusterError, GpukubeError, NoCluster, NotAllowed, WrongAccount
 
@@ -60,74 +61,36 @@ def _refused_inside(evidence: Evidence, kind: type[GpukubeError]) -> Iterator[Fa
         )
 
 
-@CHECKS.add(
-    "cloud-credentials",
-    title="missing, expired or refused credentials",
-    consequence="nothing in this cloud can be read or changed",
-    link="https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
-)
-def _cloud_credentials(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_by_cloud(evidence, AccessError, other_than=(WrongAccount, NotAllowed))
-
-
-@CHECKS.add(
-    "cloud-identity",
-    title="another account, subscription or project than the spec names",
-    consequence="pools would be created in the wrong place, so gpukube stops",
-    link="https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html",
-)
-def _cloud_identity(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_by_cloud(evidence, WrongAccount)
-
-
-@CHECKS.add(
-    "cloud-permission",
-    title="missing cloud permissions",
-    consequence="pools cannot be read or changed",
-    link="https://docs.aws.amazon.com/eks/latest/userguide/security-iam.html",
-)
-def _cloud_permission(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_by_cloud(evidence, NotAllowed)
-
-
-@CHECKS.add(
-    "cloud-no-cluster",
-    title="clusters that do not exist or cannot have node pools",
-    consequence="the spec's pools cannot be created",
-    link="https://kubernetes.io/docs/concepts/architecture/",
-)
-def _cloud_no_cluster(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_by_cloud(evidence, NoCluster)
-
-
-@CHECKS.add(
-    "cloud-unreachable",
-    title="clouds that do not answer",
-    consequence="nothing in this cloud can be read or changed",
-    link="https://kubernetes.io/docs/concepts/architecture/",
-)
-def _cloud_unreachable(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_by_cloud(evidence, GpukubeError, other_than=(AccessError, NoCluster))
-
-
-@CHECKS.add(
-    "kube-access",
-    title="clusters that refuse access",
-    consequence="drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
-    link="https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
-)
-def _kube_access(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_inside(evidence, AccessError)
-
-
-@CHECKS.add(
-    "kube-unreachable",
-    title="clusters whose API does not answer",
-    consequence="drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
-    link="https://kubernetes.io/docs/tasks/debug/debug-cluster/",
-)
-def _kube_unreachable(evidence: Evidence) -> Iterator[Fault]:
-    return _refused_inside(evidence, ClusterError)
+CHECKS.extend((
+    Check("cloud-credentials", "missing, expired or refused credentials",
+        "nothing in this cloud can be read or changed",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
+        find=partial(_refused_by_cloud, kind=AccessError, other_than=(WrongAccount, NotAllowed)), needs=()),
+    Check("cloud-identity", "another account, subscription or project than the spec names",
+        "pools would be created in the wrong place, so gpukube stops",
+        "https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html",
+        find=partial(_refused_by_cloud, kind=WrongAccount), needs=()),
+    Check("cloud-permission", "missing cloud permissions",
+        "pools cannot be read or changed",
+        "https://docs.aws.amazon.com/eks/latest/userguide/security-iam.html",
+        find=partial(_refused_by_cloud, kind=NotAllowed), needs=()),
+    Check("cloud-no-cluster", "clusters that do not exist or cannot have node pools",
+        "the spec's pools cannot be created",
+        "https://kubernetes.io/docs/concepts/architecture/",
+        find=partial(_refused_by_cloud, kind=NoCluster), needs=()),
+    Check("cloud-unreachable", "clouds that do not answer",
+        "nothing in this cloud can be read or changed",
+        "https://kubernetes.io/docs/concepts/architecture/",
+        find=partial(_refused_by_cloud, kind=GpukubeError, other_than=(AccessError, NoCluster)), needs=()),
+    Check("kube-access", "clusters that refuse access",
+        "drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
+        "https://kubernetes.io/docs/reference/access-authn-authz/authentication/",
+        find=partial(_refused_inside, kind=AccessError), needs=()),
+    Check("kube-unreachable", "clusters whose API does not answer",
+        "drivers, plugins and nodes cannot be examined, and the device plugin cannot be installed",
+        "https://kubernetes.io/docs/tasks/debug/debug-cluster/",
+        find=partial(_refused_inside, kind=ClusterError), needs=()),
+))  # fmt: skip
 
 
 @CHECKS.add(

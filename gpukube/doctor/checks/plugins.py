@@ -6,6 +6,7 @@ Lives here: pure checks. Must not live here: nodes without a plugin (placement),
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import NAMESPACE
@@ -194,24 +195,19 @@ _OPERANDS: Final = {
 """Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
 
 
-@CHECKS.add(
+CHECKS.add(
     "plugin-config-failing",
     title="config-manager containers that fail although the label names an existing entry",
     consequence="the node keeps its former sharing, or advertises no GPU",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/cmd/config-manager/main.go",
-)
-def _plugin_config_failing(evidence: Evidence) -> Iterator[Fault]:
-    return _pods_failing(evidence, "config")
+)(partial(_pods_failing, failure="config"))
 
-
-@CHECKS.add(
+CHECKS.add(
     "plugin-crashing",
     title="containers of the stack that crash",
     consequence="the node advertises no GPU; usually the driver is missing, or nvidia is not the container runtime",
     link=f"{_ISSUES}/478",
-)
-def _plugin_crashing(evidence: Evidence) -> Iterator[Fault]:
-    return _pods_failing(evidence, "crash")
+)(partial(_pods_failing, failure="crash"))
 
 
 @CHECKS.add(
@@ -240,24 +236,19 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
-@CHECKS.add(
+CHECKS.add(
     "plugin-image",
     title="images of the stack that cannot be pulled",
     consequence="the node advertises no GPU",
     link="https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff",
-)
-def _plugin_image(evidence: Evidence) -> Iterator[Fault]:
-    return _pods_failing(evidence, "image")
+)(partial(_pods_failing, failure="image"))
 
-
-@CHECKS.add(
+CHECKS.add(
     "plugin-mount",
     title="pods of the stack whose ConfigMaps or host paths are missing",
     consequence="the pod stays in ContainerCreating, and the node advertises no GPU",
     link=f"{_ISSUES}/1371",
-)
-def _plugin_mount(evidence: Evidence) -> Iterator[Fault]:
-    return _pods_failing(evidence, "mount")
+)(partial(_pods_failing, failure="mount"))
 
 
 @CHECKS.add(

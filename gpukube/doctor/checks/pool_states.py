@@ -5,6 +5,7 @@ Lives here: pure checks that hold on every cloud. Must not live here: what one c
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.state.node_drift import nodes_of_pool
@@ -62,14 +63,12 @@ def _with_problem(
         )
 
 
-@CHECKS.add(
+CHECKS.add(
     "pool-quota",
     title="pools that are limited by a quota",
     consequence="the pool gets no further nodes until the quota is raised",
     link="https://github.com/aws/containers-roadmap/issues/2204",
-)
-def _pool_quota(evidence: Evidence) -> Iterator[Fault]:
-    return _with_problem(evidence, QuotaError)
+)(partial(_with_problem, kind=QuotaError))
 
 
 @CHECKS.add(
@@ -102,24 +101,19 @@ def _cloud_quota(evidence: Evidence) -> Iterator[Fault]:
             )
 
 
-@CHECKS.add(
+CHECKS.add(
     "pool-capacity",
     title="pools for which the cloud has no capacity",
     consequence="the pool gets no further nodes for now",
     link="https://github.com/aws/containers-roadmap/issues/2326",
-)
-def _pool_capacity(evidence: Evidence) -> Iterator[Fault]:
-    return _with_problem(evidence, CapacityError)
+)(partial(_with_problem, kind=CapacityError))
 
-
-@CHECKS.add(
+CHECKS.add(
     "pool-ill",
     title="pools that failed or run with an error",
     consequence="its nodes are missing or do not work, and may still cost money",
     link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
-)
-def _pool_failed(evidence: Evidence) -> Iterator[Fault]:
-    return _with_problem(evidence, GpukubeError, other_than=(QuotaError, CapacityError))
+)(partial(_with_problem, kind=GpukubeError, other_than=(QuotaError, CapacityError)))
 
 
 @CHECKS.add(
