@@ -16,7 +16,7 @@ _PLANNED: Final = ("create", "apply")
 _SPECS: Final = (".yaml", ".yml")
 
 
-def meant(arguments: Sequence[str], pool_commands: Collection[str]) -> str:
+def suggest_command(arguments: Sequence[str], pool_commands: Collection[str]) -> str:
     """Return the command line that was probably meant; "" where nothing is near.
 
     Args:

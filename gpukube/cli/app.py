@@ -18,10 +18,10 @@ import typer
 from typer.core import TyperGroup
 
 from gpukube import __version__
-from gpukube.cli.advice import meant
+from gpukube.cli.advice import suggest_command
 from gpukube.cli.completion import VARIABLE, quiet_and_short
 from gpukube.cli.lazy import lazy_group
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.errors import ExitCode, GpukubeError, defect
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
         The exit code. Wrong usage is 4, never 2: 2 means drift to CI scripts.
     """
     if sys.platform in _UNSUPPORTED:
-        tell(_WINDOWS)
+        write_stderr(_WINDOWS)
         return ExitCode.ERROR
     if VARIABLE in os.environ:
         _complete_plainly()
@@ -150,20 +150,20 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
     group = command_line().commands["pool"]
-    if line := meant(_shown(arguments), group.commands if isinstance(group, TyperGroup) else ()):
+    if line := suggest_command(_shown(arguments), group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
     from gpukube.masking import without_secrets  # a mistyped command line alone
 
-    tell(without_secrets(message))
+    write_stderr(without_secrets(message))
     return ExitCode.BAD_INPUT
 
 
 def _blame(error: Exception, *, verbose: bool) -> None:
     """Tell whose fault it is: the machine's (a full disk, a directory that may not be written), or ours."""
-    tell(_of_machine(error) if isinstance(error, OSError) else f"{defect(error).render()}\n")
+    write_stderr(_of_machine(error) if isinstance(error, OSError) else f"{defect(error).render()}\n")
     if verbose:
-        tell("".join(traceback.format_exception(error)))
+        write_stderr("".join(traceback.format_exception(error)))
 
 
 def _drop_unwritten() -> None:
@@ -183,6 +183,6 @@ def _of_machine(error: OSError) -> str:
 
 
 def _say(error: GpukubeError, *, verbose: bool) -> None:
-    tell(error.render())
+    write_stderr(error.render())
     if verbose and error.__cause__ is not None:
-        tell("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))
+        write_stderr("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))

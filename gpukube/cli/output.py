@@ -17,7 +17,7 @@ from gpukube.cli.formats.data import quoted_json, write_data
 from gpukube.cli.kinds import FORMATS
 from gpukube.cli.rendering.text import Table, record
 from gpukube.cli.rendering.view import View
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.errors import SpecError, Where, render_diagnostics
 from gpukube.visible import visible_tree
 
@@ -180,6 +180,6 @@ def warn(diagnostics: Iterable[Finding], *, silenced: int = 0) -> None:
     """Print findings on stderr, and how many others the spec accepts."""
     text = render_diagnostics(diagnostics)
     if text:
-        tell(text)
+        write_stderr(text)
     if silenced:
-        tell(f"{silenced} finding{'' if silenced == 1 else 's'} silenced")
+        write_stderr(f"{silenced} finding{'' if silenced == 1 else 's'} silenced")

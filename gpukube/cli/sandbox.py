@@ -12,7 +12,7 @@ import typer
 
 from gpukube import __version__
 from gpukube.cli.options import SPEC, Choices, option, takes
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.errors import CloudError, Finding, MissingExtra, SpecError, Where
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Shelter:
         for key, cluster in prepared.clusters.items():
             made = self._declare(cluster, prepared.desired[key])
             if made:
-                tell(f"sandbox: declared {', '.join(made)}")
+                write_stderr(f"sandbox: declared {', '.join(made)}")
 
     def populate(self, entries: list[object]) -> None:
         """Declare what a world file says.
@@ -172,7 +172,7 @@ class Shelter:
         Raises:
             SpecError: The sandbox does not take an entry.
         """
-        with _told():
+        with _sandbox_errors():
             _require_right(_door().declare_world(self._info, entries))
 
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
@@ -241,7 +241,7 @@ def up(
 @app.command()
 def down() -> None:
     """Stop the sandbox; everything in it is gone."""
-    with _told():
+    with _sandbox_errors():
         stopped = _daemon().down(_state_dir())
     typer.echo("stopped" if stopped else "the sandbox was not running")
 
@@ -253,7 +253,7 @@ def status(choices: Choices) -> None:
     from gpukube.cli import output as out
 
     out.require_format(choices.output, "Sandbox")
-    with _told():
+    with _sandbox_errors():
         document = {"schemaVersion": 0, "kind": "Sandbox", **_daemon().status(_running())}
     out.show(document, choices.output, verbose=choices.verbose)
 
@@ -261,7 +261,7 @@ def status(choices: Choices) -> None:
 @app.command()
 def env() -> None:
     """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
-    with _told():
+    with _sandbox_errors():
         exports = {"GPUKUBE_SANDBOX": "1", **_door().env(_running())}
     for name in _door().names_to_unset(os.environ, exports):
         typer.echo(f"unset {name}")
@@ -272,7 +272,7 @@ def env() -> None:
 @app.command()
 def reset() -> None:
     """Forget all clusters and pools; the sandbox keeps running."""
-    with _told():
+    with _sandbox_errors():
         _daemon().reset(_running())
     typer.echo("all clusters deleted")
 
@@ -347,7 +347,7 @@ def add(
     except ValueError as error:
         fix = "use a kind and options that docs/sandbox.md lists"
         raise SpecError(str(error), where=Where("sandbox fault add"), fix=fix, code="sandbox-fault") from error
-    with _told():
+    with _sandbox_errors():
         number = _daemon().call(_running(), "POST", "faults", fault)["number"]
     typer.echo(f"added fault {number}; gpukube sandbox fault clear removes all")
 
@@ -384,7 +384,7 @@ def list_faults(choices: Choices) -> None:
     from gpukube.cli import output as out
 
     out.require_format(choices.output, "SandboxFaults")
-    with _told():
+    with _sandbox_errors():
         document = {"schemaVersion": 0, "kind": "SandboxFaults", "faults": _daemon().list_faults(_running())}
     out.show(document, choices.output, verbose=choices.verbose)
 
@@ -392,7 +392,7 @@ def list_faults(choices: Choices) -> None:
 @fault_app.command()
 def clear() -> None:
     """Remove all faults; requests that hang are answered."""
-    with _told():
+    with _sandbox_errors():
         _daemon().clear_faults(_running())
     typer.echo("all faults removed")
 
@@ -404,10 +404,10 @@ def _state_dir() -> Path:
 
 def _up(speed: float, idle_minutes: float) -> Info:
     loss = _door().find_loss(_state_dir())
-    with _told():
+    with _sandbox_errors():
         info: Info = _daemon().up(_state_dir(), speed, idle_timeout_s=idle_minutes * 60)
     if loss:
-        tell(f"warning: {loss}")
+        write_stderr(f"warning: {loss}")
     if info.version != __version__:
         raise CloudError(
             f"the running sandbox is of gpukube {info.version or 'before 0.1'}, and this is {__version__}",
@@ -447,8 +447,8 @@ def _require_own() -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn what the sandbox says into one of our errors."""
+def _sandbox_errors() -> Iterator[None]:
+    """Raise an error of the sandbox as one of ours."""
     try:
         yield
     except _daemon().SandboxError as error:

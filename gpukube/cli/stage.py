@@ -20,7 +20,7 @@ from gpukube.cli.ending import Ending
 from gpukube.cli.endpoints import emulated_secret, endpoints
 from gpukube.cli.formats.events import logged
 from gpukube.cli.progress import progress_on
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.cluster.process.scratch import sweep
 from gpukube.core.values import Settings
 from gpukube.engine import offline
@@ -92,7 +92,7 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
                     raise typer.Exit(ending.exit_code) from None
                 raise
             except Stopped:
-                tell(f"gpukube: interrupted before anything was done; to run it again: {run.resume}")
+                write_stderr(f"gpukube: interrupted before anything was done; to run it again: {run.resume}")
                 raise typer.Exit(ending.exit_code) from None
 
 
@@ -263,5 +263,5 @@ def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> No
     with job.progress.paused(), job.ending.at_question():
         agreed = typer.confirm(f"{question}?", err=True)
     if not agreed:
-        tell("nothing was changed")
+        write_stderr("nothing was changed")
         raise typer.Exit(ExitCode.ERROR)

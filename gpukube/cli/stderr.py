@@ -23,7 +23,7 @@ _WORDS: Final = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+|['\"]")
 """Words as a shell takes them: a quoted one is broken nowhere."""
 
 
-def tell(text: str) -> None:
+def write_stderr(text: str) -> None:
     """Write lines of text and flush; in a pipe a line is a record and kept whole."""
     text = visible_lines(text)
     if sys.stderr.isatty():

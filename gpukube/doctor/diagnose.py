@@ -35,18 +35,18 @@ _LOOKS: Final = 5
 
 
 def diagnose(
-    prepared: Prepared, run: Run, *, mend: Callable[[Sequence[str]], None] | None = None
+    prepared: Prepared, run: Run, *, confirm: Callable[[Sequence[str]], None] | None = None
 ) -> tuple[Examination, ...]:
     """Examine live clusters for known problems, also those given by address alone.
 
     Args:
         prepared: What is declared; with nothing declared, what needs a spec is not checked.
         run: How the clouds are reached.
-        mend: Called with the fixes to confirm, one line each; raises to stop. None to change nothing.
+        confirm: Called with the fixes to confirm, one line each; raises to stop. None to change nothing.
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         found = examine_clusters(prepared, sessions, run)
-        return found if mend is None else fix_clusters(found, prepared, sessions, run, mend)
+        return found if confirm is None else fix_clusters(found, prepared, sessions, run, confirm)
 
 
 def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> tuple[Examination, ...]:

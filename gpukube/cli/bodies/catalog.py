@@ -20,7 +20,7 @@ from gpukube.catalog.refreshing import choose_inquiries, joined, refresh, refres
 from gpukube.catalog.types import find_type
 from gpukube.cli import output as out
 from gpukube.cli.endpoints import emulated_secret, endpoints
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.core.cloud_catalog import Account
 from gpukube.core.values import Settings
 from gpukube.endpoint import is_loopback
@@ -51,7 +51,9 @@ def show_list(choices: Choices, requested: Wanted) -> None:
     stocks = _stocks(choices, requested.region)
     filters = Filters(
         providers=_clouds(requested.providers, stocks, requested.region),
-        models=tuple(model for text in requested.models for model in told("--model", partial(find_models, text))),
+        models=tuple(
+            model for text in requested.models for model in with_option_named("--model", partial(find_models, text))
+        ),
         gpu_memory_gib=_gib("--memory", requested.memory) if requested.memory else None,
         mig=requested.mig,
         arch=_one_word("--arch", requested.arch, get_args(Arch)),
@@ -73,7 +75,7 @@ def find_machines(choices: Choices, search: Search) -> None:
     if search.slice_memory:
         _find_slices(choices, search)
         return
-    model = told("--gpu", partial(parse_model, search.gpu))
+    model = with_option_named("--gpu", partial(parse_model, search.gpu))
     stocks = _stocks(choices, search.region)
     providers = _clouds(search.providers, stocks, search.region) or tuple(sorted({m.provider for m in machines()}))
     document = find_document(lay_over(stocks, search.region), stocks, (model, search.count), providers, search.region)
@@ -100,14 +102,14 @@ def _find_slices(choices: Choices, search: Search) -> None:
         document = {**document, "slices": document["slices"][: search.limit]}
     out.show(document, choices.output, verbose=choices.verbose)
     if len(document["slices"]) < total:
-        tell(f"{total - len(document['slices'])} more: --limit 0 shows all")
+        write_stderr(f"{total - len(document['slices'])} more: --limit 0 shows all")
 
 
 def show_type(choices: Choices, name: str, region: str) -> None:
     """Show one type."""
     out.require_format(choices.output, "CatalogType")
     stocks = _stocks(choices, region)
-    entries = told("TYPE", partial(find_type, lay_over(stocks, region), name))
+    entries = with_option_named("TYPE", partial(find_type, lay_over(stocks, region), name))
     out.show(type_document(entries, stocks), choices.output, verbose=choices.verbose)
 
 
@@ -126,7 +128,7 @@ def refresh_catalog(
         inquiries = tuple(replace(inquiry, settings=emulated) for inquiry in inquiries)
     file = _file(choices)
     if sys.stderr.isatty():  # real price lists take a while
-        tell(f"reading {', '.join(f'{i.provider} {i.region}' for i in inquiries)}")
+        write_stderr(f"reading {', '.join(f'{i.provider} {i.region}' for i in inquiries)}")
     outcomes = refresh(inquiries, _read(file).stocks, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
     if any(outcome.error is None for outcome in outcomes):
         write_cache(file, joined(read_cache(file).stocks, outcomes))  # read again: another run may have ended meanwhile
@@ -202,8 +204,8 @@ def _gib(option: str, text: str) -> float:
     return float(found[1])
 
 
-def told(option: str, find: Callable[[], T]) -> T:
-    """Let a refusal of the catalog say which part of the command line it is about."""
+def with_option_named(option: str, find: Callable[[], T]) -> T:
+    """Look something up in the catalog; an error names the option that it is about."""
     try:
         return find()
     except CatalogError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.catalog.geometry import mig_document, read_live, read_requested
 from gpukube.cli import output as out
-from gpukube.cli.bodies.catalog import told
+from gpukube.cli.bodies.catalog import with_option_named
 from gpukube.gpu.models import parse_model
 
 if TYPE_CHECKING:
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 def show_geometry(choices: Choices, gpu: str, wanted: Sequence[str], live: Sequence[str], *, alike: bool) -> None:
     """Show a GPU's geometry, or the answer to a question about it."""
     out.require_format(choices.output, "CatalogMig")
-    model = told("GPU", partial(parse_model, gpu))
-    requested = told("--want", partial(read_requested, wanted))
-    there = told("--live", partial(read_live, model, live))
-    document = told("--want" if requested else "GPU", partial(mig_document, model, requested, there, alike=alike))
+    model = with_option_named("GPU", partial(parse_model, gpu))
+    requested = with_option_named("--want", partial(read_requested, wanted))
+    there = with_option_named("--live", partial(read_live, model, live))
+    document = with_option_named(
+        "--want" if requested else "GPU", partial(mig_document, model, requested, there, alike=alike)
+    )
     out.show(document, choices.output, verbose=choices.verbose)

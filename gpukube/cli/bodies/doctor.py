@@ -8,7 +8,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.stage import confirm, note_run, open_job
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.doctor.diagnose import diagnose, doctor_exit_code
 from gpukube.doctor.document import doctor_document
 from gpukube.errors import ExitCode
@@ -25,14 +25,14 @@ def visit(choices: Choices, *, fix: bool) -> None:
 
         def ask(offered: Sequence[str]) -> None:
             with job.progress.paused():
-                tell("\n".join(f"would {line}" for line in offered))
+                write_stderr("\n".join(f"would {line}" for line in offered))
             confirm(choices, job, "fix", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
 
-        found = diagnose(job.prepared, job.run, mend=ask if fix else None)
+        found = diagnose(job.prepared, job.run, confirm=ask if fix else None)
     document = doctor_document(found)
     code = ExitCode.INTERRUPTED if job.run.clock.stopped else doctor_exit_code(found)
     note_run(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
     if job.run.clock.stopped:
-        tell(f"stopped; to continue: {job.run.resume}")
+        write_stderr(f"stopped; to continue: {job.run.resume}")
     raise typer.Exit(code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -29,9 +29,9 @@ def tell_first_pods(choices: Choices, pools: Iterable[Desired], made: Collection
         return
     new = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in made]
     for pool in new[:_MOST]:
-        tell(f"first pod: {shlex.join(_words(choices, pool))} | kubectl apply -f -")
+        write_stderr(f"first pod: {shlex.join(_words(choices, pool))} | kubectl apply -f -")
     if len(new) > _MOST:
-        tell(f"first pods of {len(new) - _MOST} more pools: likewise, with their --pool and --cluster")
+        write_stderr(f"first pods of {len(new) - _MOST} more pools: likewise, with their --pool and --cluster")
 
 
 def _words(choices: Choices, pool: Desired) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.engine.starter import (
     cheapest_gpu,
     check_answers,
@@ -161,7 +161,7 @@ def _with_name(provider: str, answers: Answers, text: str) -> Answers:
 def _ask_gpu(answers: Answers) -> Answers:
     if not answers.gpu:
         known = tuple(gpus_for(answers))
-        tell(f"GPUs on {', '.join(answers.providers)}: {', '.join(known)}")
+        write_stderr(f"GPUs on {', '.join(answers.providers)}: {', '.join(known)}")
         cheapest = cheapest_gpu(known, answers.providers)
         answers = _question("GPU model", cheapest, answers, lambda a, text: replace(a, gpu=text))
     counts = offered_counts(answers.gpu, answers.providers)
@@ -178,7 +178,7 @@ def _ask_sharing(answers: Answers) -> Answers:
     while way not in ways:
         way = _read(f"Sharing ({', '.join(ways)})", "none")
     if way == "mig":
-        tell(f"profiles of {answers.gpu}: {', '.join(profiles)}")
+        write_stderr(f"profiles of {answers.gpu}: {', '.join(profiles)}")
         return _question("MIG profile", profiles[0], answers, lambda a, text: replace(a, mig=text))
     if way == "time-slicing":
         return _question("Shares of each GPU", "2", answers, lambda a, text: replace(a, replicas=int(text)))
@@ -192,12 +192,12 @@ def _question(text: str, default: str, answers: Answers, take: Callable[[Answers
         try:
             taken = take(answers, written)
         except ValueError:
-            tell(f'"{written}" is not an answer')
+            write_stderr(f'"{written}" is not an answer')
             continue
         problems = check_answers(taken, os.environ)
         if not problems:
             return taken
-        tell(render_diagnostics(problems))
+        write_stderr(render_diagnostics(problems))
 
 
 def _read(text: str, default: str) -> str:
@@ -239,4 +239,4 @@ def _write(text: str, out: str, *, command: str) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-    tell(f"wrote {out}; next:\n  gpukube validate -f {out}\n  {command} pool plan -f {out}")
+    write_stderr(f"wrote {out}; next:\n  gpukube validate -f {out}\n  {command} pool plan -f {out}")

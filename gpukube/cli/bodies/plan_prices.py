@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from gpukube.catalog.prices import known_prices
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def tell_old_prices(choices: Choices, days: Iterable[str]) -> None:
     """Say that prices of these days are old; in the sandbox nothing costs anything."""
     today = datetime.now(UTC).date().isoformat()
     if not choices.sandbox and (old := old_days(days, today)):
-        tell(f"note: prices of {old[0]} are older than {OLD_DAYS} days; newer ones: gpukube catalog refresh")
+        write_stderr(f"note: prices of {old[0]} are older than {OLD_DAYS} days; newer ones: gpukube catalog refresh")
 
 
 def days_of(document: PlanDocument) -> list[str]:

@@ -20,7 +20,7 @@ from gpukube.cli.options import Choices
 from gpukube.cli.rendering.drain_forecast import endless_words, leaving_lines
 from gpukube.cli.rendering.plan import endless_drains
 from gpukube.cli.stage import confirm, note_run, open_job
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.engine import commands, looking
 from gpukube.engine.change.apply import Consent
 from gpukube.engine.change.delete import Deletion
@@ -71,7 +71,7 @@ def plan(choices: Choices) -> None:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)
         what = f"saved, shard {choices.shard} alone" if choices.shard else "saved"
-        tell(f"{what}; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
+        write_stderr(f"{what}; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
     raise typer.Exit(code)
 
 
@@ -132,7 +132,7 @@ def apply(choices: Choices) -> None:
 
 def _note(job: Job, line: str) -> None:
     with job.progress.paused():
-        tell(line)
+        write_stderr(line)
 
 
 def wait(choices: Choices) -> None:
@@ -216,7 +216,7 @@ def drain(choices: Choices, *, undo: bool) -> None:
                 part = leaving_part(forecast_drain(pool, session, session.kube(), job.run.clock.now()))
                 if part is not None:
                     endless += filter(None, [endless_words(pool.name, part)])
-                    tell(f"{pool.cluster.key}/{pool.name}")
+                    write_stderr(f"{pool.cluster.key}/{pool.name}")
                     out.show_lines(leaving_lines(visible_tree(part), indent="  ", whole=choices.verbose), sys.stderr)
         pools = ", ".join(_named(pool) for pool in found.pools())
         confirm(choices, job, "drain", ["; ".join((pools, *endless))])
@@ -358,7 +358,7 @@ def _report(
         # A drain goes on nowhere: evictions are made by this process alone.
         drains = kind == "Drain" or run.standing
         stopped = "stopped" if drains else "stopped waiting; the cloud keeps working"
-        tell(f"{stopped}. To resume: {run.resume}")
+        write_stderr(f"{stopped}. To resume: {run.resume}")
         raise typer.Exit(job.ending.exit_code)
     if kind == "Create":
         made = {

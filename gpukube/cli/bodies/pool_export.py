@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpukube.cli.stage import open_job
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.core.exporting import ExportedPool
 from gpukube.engine import looking
 from gpukube.engine.exporting import export_text, exported_cluster, exporter_of, live_pools, require_live, targets
@@ -38,7 +38,7 @@ def export(choices: Choices, target: str) -> None:
             session = sessions[cluster.key]
             pools = _live(choices, job, session) if job.prepared.addressed else _desired(job, session, exporter)
     if not pools:
-        tell(f"{cluster.name} has no GPU pools")
+        write_stderr(f"{cluster.name} has no GPU pools")
         return
     sys.stdout.write(export_text(cluster, target, pools))
 
@@ -56,5 +56,5 @@ def _live(choices: Choices, job: Job, session: Session) -> tuple[ExportedPool, .
     owner = spec_name(plan.cluster.name)
     found, left_out = import_desired(plan, session, chosen_pools(plan, choices.pools), owner)
     for name, why in left_out.items():
-        tell(f"warning: {name} is left out: {why}")
+        write_stderr(f"warning: {name} is left out: {why}")
     return live_pools(session, found)

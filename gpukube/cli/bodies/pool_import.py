@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpukube.cli.stage import open_job
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.engine import looking
 from gpukube.engine.importing import chosen_pools, import_cluster, spec_name
 from gpukube.engine.plan.planning import Scope
@@ -31,10 +31,10 @@ def import_pools(choices: Choices) -> None:
         owner = choices.owners[-1] if choices.owners else spec_name(plan.cluster.name)
         imported = import_cluster(plan, session, chosen_pools(plan, choices.pools), owner)
     if not imported.pools and not imported.left_out:
-        tell(f"{plan.cluster.name} has no GPU pools")
+        write_stderr(f"{plan.cluster.name} has no GPU pools")
         return
     sys.stdout.write(imported.text)
     for name, why in imported.left_out.items():
-        tell(f"warning: {name} is left out: {why}")
+        write_stderr(f"warning: {name} is left out: {why}")
     for name, fields in imported.differing.items():
-        tell(f"warning: {name} differs from the spec: {', '.join(fields)}")
+        write_stderr(f"warning: {name} differs from the spec: {', '.join(fields)}")

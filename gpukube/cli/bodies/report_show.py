@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.cli import output as out
 from gpukube.cli.kinds import FORMATS
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.engine.documents.reading import read_document
 from gpukube.errors import SpecError, Where
 
@@ -49,7 +49,9 @@ def show(choices: Choices, files: Sequence[str]) -> None:
 def write(file: str, document: Document, choices: Choices) -> None:
     """Write one document that was read from a file in the format that was chosen."""
     if choices.output == "terraform-json":
-        tell("note: without planned_values, which infracost needs; `gpukube pool plan -o terraform-json` has them")
+        write_stderr(
+            "note: without planned_values, which infracost needs; `gpukube pool plan -o terraform-json` has them"
+        )
     try:
         out.show(document, choices.output, verbose=choices.verbose)
     except (LookupError, TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from gpukube.catalog.learning import learn_refreshed
 from gpukube.catalog.prices import known_prices
 from gpukube.cli import output as out
 from gpukube.cli.bodies.plan_prices import tell_old_prices
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.core.prices import target_side
 from gpukube.engine import offline
 from gpukube.engine.documents.fit import fit_document, fit_exit_code
@@ -72,5 +72,5 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         (use.node.offer.name, use.node.offer.on_request) for use in found.nodes if use.node.new and use.node.offer
     ):
         if what:
-            tell(f"note: no pod starts a node of {pool} by itself: that takes {what}")
+            write_stderr(f"note: no pod starts a node of {pool} by itself: that takes {what}")
     raise typer.Exit(fit_exit_code(found))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.engine.documents.lint import lint_document
 from gpukube.engine.workloads import read_manifest_files, write_fixed
 from gpukube.errors import ExitCode, SpecError, Where
@@ -74,7 +74,7 @@ def _fix(sources: Sequence[Source], offers: Sequence[PoolOffer] | None, *, diff:
         return tuple(sources)
     files = [(old, new) for old, new in zip(sources, fixed, strict=True) if old.name != "-"]
     for name in write_fixed(*map(tuple, zip(*files, strict=True))) if files else ():
-        tell(f"fixed {name}")
+        write_stderr(f"fixed {name}")
     sys.stdout.writelines(source.text for source in fixed if source.name == "-")
     return fixed
 

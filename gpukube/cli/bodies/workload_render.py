@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from gpukube.catalog.learning import learn_refreshed
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.core.yamltext import parse_yaml
 from gpukube.engine.offers import spec_offers
 from gpukube.errors import SpecError, Where
@@ -54,7 +54,7 @@ def render(choices: Choices, pool: str, intent: Intent, *, runtime_env: str = ""
         intent = replace(intent, runtime_env=_read_environment(runtime_env))
     made = render_intent(intent, offer, beside)
     for note in made.notes:
-        tell(f"note: {note}")
+        write_stderr(f"note: {note}")
     sys.stdout.write(made.text)
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from gpukube.cli.formats.data import quoted_json
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 from gpukube.engine.documents.event import event_document
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def _opened(place: str) -> Iterator[TextIO]:
         try:
             stream.close()
         except OSError as error:  # what a full disk did not take; the run is over and was reported
-            tell(f"the event log ends early: {str(error).lower()}")
+            write_stderr(f"the event log ends early: {str(error).lower()}")
 
 
 def _tell(log: EventLog) -> None:
     if log.broken:
-        tell(f"the event log ends early: {log.broken}")
+        write_stderr(f"the event log ends early: {log.broken}")

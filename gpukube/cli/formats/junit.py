@@ -124,9 +124,9 @@ def _planned_pool(cluster: str, pool: PoolPart, *, diff: bool) -> ET.Element:
     if errors or action == "conflict" or (diff and action != "no-op"):
         message = errors[0]["message"] if errors else lines[0]
         kind = errors[0]["code"] if errors else f"pool-{action}"
-        _result(case, "failure", message, kind, "\n".join([*lines, *_told(errors)]))
+        _result(case, "failure", message, kind, "\n".join([*lines, *_diagnostic_lines(errors)]))
         lines = []
-    _output(case, [*lines, *_told(others)])
+    _output(case, [*lines, *_diagnostic_lines(others)])
     return case
 
 
@@ -150,8 +150,8 @@ def _finding_case(group: str, found: Diagnostic) -> ET.Element:
     where = f"{place['line']}:{place['column']}" if place else found["where"]
     case = _case(group, f"{where} {rule_label(found['code'])}")
     if found["severity"] == "error":
-        return _with(case, "failure", found["message"], found["code"], "\n".join(_told([found])))
-    _output(case, _told([found]))
+        return _with(case, "failure", found["message"], found["code"], "\n".join(_diagnostic_lines([found])))
+    _output(case, _diagnostic_lines([found]))
     return case
 
 
@@ -204,7 +204,7 @@ def _workload(part: FittedPart) -> ET.Element:
 
 def _unreadable(group: str, errors: Iterable[Diagnostic] | None, name: str = "cluster") -> Iterator[ET.Element]:
     if found := list(errors or ()):
-        text = "\n".join(_told(found))
+        text = "\n".join(_diagnostic_lines(found))
         yield _with(_case(group, name), "error", found[0]["message"], found[0]["code"], text)
 
 
@@ -235,7 +235,7 @@ def _pool(cluster: str, pool: PoolOutcome) -> ET.Element:
         message = first["message"] if first else pool["message"]
         wrong = bool(proof or not error) and pool["outcome"] != "unknown"
         resume = [f"to resume: {pool['resume']}"] if pool["resume"] else []
-        text = "\n".join([*_told(error), *resume])
+        text = "\n".join([*_diagnostic_lines(error), *resume])
         _result(case, "failure" if wrong else "error", message, first["code"] if first else "", text)
     if proof:
         _output(case, _proof_lines(pool["message"], proof))
@@ -300,7 +300,7 @@ def _output(case: ET.Element, lines: Iterable[str]) -> None:
         ET.SubElement(case, "system-out").text = text
 
 
-def _told(found: Iterable[Diagnostic]) -> Iterator[str]:
+def _diagnostic_lines(found: Iterable[Diagnostic]) -> Iterator[str]:
     for item in found:
         yield f"{item['where']}: {item['severity']}[{rule_label(item['code'])}]: {item['message']}"
         yield from (f"    {line}" for line in reason_lines(item))

@@ -195,13 +195,13 @@ def _outcome(name: str, pool: PoolOutcome) -> Iterator[Note]:
 def _examined(document: DoctorDocument) -> Iterator[Note]:
     for cluster in document["clusters"]:
         key = cluster["cluster"]
-        yield from (_ailment(key, found) for found in cluster["ailments"])
+        yield from (_doctor_finding(key, found) for found in cluster["ailments"])
         yield from (_diagnostic(found, key) for found in cluster["unmended"])
         # What could not be read is told by the checks of access, if any check was made.
         yield from (_diagnostic(found, key) for found in (() if cluster["made"] else cluster["errors"]))
 
 
-def _ailment(cluster: str, found: AilmentPart) -> Note:
+def _doctor_finding(cluster: str, found: AilmentPart) -> Note:
     lines = [f"{found['where']}: {found['seen']}", found["consequence"], f"fix: {found['remedy']}", found["link"]]
     level: Level = "error" if found["severity"] == "error" else "warning"
     title = f"{cluster} [{found['check']}]"

@@ -1,4 +1,4 @@
-"""What the doctor found, for people: every ailment with its evidence, consequence and remedy."""
+"""What the doctor found, for people: every finding with its evidence, consequence and fix."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument, PatientPart
 
 MOST_OF_A_CHECK: Final = 5
-"""Ailments of one check that are shown of a cluster unless more is asked for."""
+"""Findings of one check that are shown per cluster without -v."""
 _STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
@@ -27,49 +27,49 @@ def render_doctor(document: DoctorDocument, view: View) -> Iterator[Line]:
         for line in cluster["mended"]:
             yield Hung(Text.assemble("  ", ("fixed", "green"), "  "), Text(line))
         yield from finding_lines(cluster["unmended"])
-        yield from _ailments(cluster["ailments"], view)
+        yield from _findings(cluster["ailments"], view)
         yield from _unread(cluster, view)
     yield Hung(Text(""), Text(f"doctor: {doctor_words(document)}", style="bold"))
 
 
 def doctor_words(document: DoctorDocument) -> str:
-    """Count the ailments; say it when nothing was found, and whether that is worth something."""
+    """Count the findings; say whether everything could be read."""
     counts = ", ".join(plural(count, severity) for severity, count in document["summary"].items())
     unread = any(cluster["errors"] for cluster in document["clusters"])
     return (counts or "nothing found") + (", but not everything could be read" if unread else "")
 
 
-def _ailments(ailments: Sequence[AilmentPart], view: View) -> Iterator[Line]:
-    """Show the first of each check, and how many more there are: a whole pool is often ill of one thing."""
-    told = Counter[str]()
-    for ailment in ailments:
-        told[ailment["check"]] += 1
-        if view.verbose or told[ailment["check"]] <= MOST_OF_A_CHECK:
-            yield from _ailment(ailment, view)
-    for check, count in told.items():
+def _findings(findings: Sequence[AilmentPart], view: View) -> Iterator[Line]:
+    """Show the first of each check, and how many more there are: often a whole pool has the same problem."""
+    shown = Counter[str]()
+    for finding in findings:
+        shown[finding["check"]] += 1
+        if view.verbose or shown[finding["check"]] <= MOST_OF_A_CHECK:
+            yield from _finding(finding, view)
+    for check, count in shown.items():
         if count > MOST_OF_A_CHECK and not view.verbose:
             yield Hung(Text("  "), Text(f"and {count - MOST_OF_A_CHECK} more of {check} (-v shows all)", style="dim"))
 
 
-def _ailment(ailment: AilmentPart, view: View) -> Iterator[Line]:
-    label = (f"{ailment['severity']}[{ailment['check']}]", _STYLES[ailment["severity"]])
-    yield Hung(Text("  "), Text.assemble(f"{ailment['where']}: ", label, f": {ailment['seen']}"))
-    for line in ailment["evidence"]:
+def _finding(finding: AilmentPart, view: View) -> Iterator[Line]:
+    label = (f"{finding['severity']}[{finding['check']}]", _STYLES[finding["severity"]])
+    yield Hung(Text("  "), Text.assemble(f"{finding['where']}: ", label, f": {finding['seen']}"))
+    for line in finding["evidence"]:
         yield Hung(Text("      seen: "), Text(line, style="dim"))
-    facts = [("why", ailment["consequence"]), ("fix", ailment["remedy"]), ("--fix", ailment["fix"] or "")]
-    if ailment["rule"]:
-        facts.append(("rule", f"{ailment['rule']} of gpukube workload lint, which finds it in manifests"))
+    facts = [("why", finding["consequence"]), ("fix", finding["remedy"]), ("--fix", finding["fix"] or "")]
+    if finding["rule"]:
+        facts.append(("rule", f"{finding['rule']} of gpukube workload lint, which finds it in manifests"))
     if view.verbose:
-        facts.append(("see", ailment["link"]))
+        facts.append(("see", finding["link"]))
     for name, text in facts:
         if text:
             yield Hung(Text(f"      {name}: "), Text(text))
 
 
 def _unread(cluster: PatientPart, view: View) -> Iterator[Line]:
-    if not cluster["made"] or view.verbose:  # otherwise the checks of access have told of it
+    if not cluster["made"] or view.verbose:  # otherwise the checks of access report it
         yield from finding_lines(cluster["errors"])
     if cluster["skipped"]:
         names = ", ".join(item["check"] for item in cluster["skipped"])
-        said = f"{plural(len(cluster['skipped']), 'check')} skipped because of it"
-        yield Hung(Text("  "), Text(said + (f": {names}" if view.verbose else " (-v lists them)"), style="yellow"))
+        text = f"{plural(len(cluster['skipped']), 'check')} skipped because of it"
+        yield Hung(Text("  "), Text(text + (f": {names}" if view.verbose else " (-v lists them)"), style="yellow"))

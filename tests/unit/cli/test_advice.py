@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from gpukube.cli.advice import meant
+from gpukube.cli.advice import suggest_command
 from gpukube.cli.app import run
 
 POOL = {"create", "apply", "plan", "list", "scale"}
@@ -33,7 +33,7 @@ POOL = {"create", "apply", "plan", "list", "scale"}
     ],
 )
 def test_line_when_of_another_tool_then_ours(line: str, ours: str) -> None:
-    assert meant(shlex.split(line), POOL) == ours
+    assert suggest_command(shlex.split(line), POOL) == ours
 
 
 def test_usage_when_a_pool_command_stands_at_the_top_then_the_right_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpukube.cli
-from gpukube.cli.stderr import tell
+from gpukube.cli.stderr import write_stderr
 
 if TYPE_CHECKING:
     import pytest
@@ -28,12 +28,12 @@ def told(text: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """What a terminal of 60 columns gets."""
     monkeypatch.setenv("COLUMNS", "60")
     with redirect_stderr(Terminal()) as terminal:
-        tell(text)
+        write_stderr(text)
     return terminal.getvalue()
 
 
 def test_message_when_in_a_pipe_then_a_record(capsys: pytest.CaptureFixture[str]) -> None:
-    tell(MESSAGE + FIX)
+    write_stderr(MESSAGE + FIX)
     assert capsys.readouterr().err == MESSAGE + FIX
 
 
