@@ -28,8 +28,8 @@ _COMMANDS = re.compile(r"(?<!\S):(?=:[A-Za-z])|#(?=#(?:vso)?\[)")
 _LIKE_LATIN: Final = ("CYRILLIC", "GREEK", "FULLWIDTH", "MATHEMATICAL")
 
 
-def told_apart(text: str) -> str:
-    """Spell out what passes for ASCII in a value of the user's: `us<U+2011>east<U+2011>1`.
+def spell_out_lookalikes(text: str) -> str:
+    """Spell out characters that look like ASCII in a value of the user's: `us<U+2011>east<U+2011>1`.
 
     For values that are quoted because they are wrong, never for prose: hyphens, blanks, quotes and the letters of
     alphabets that look like ours. Letters with accents, and of other scripts, stay.
@@ -40,8 +40,8 @@ def told_apart(text: str) -> str:
 def visible(text: str) -> str:
     """Return the text on one line, with what cannot be seen spelled out: `<U+202E>`.
 
-    Non-ASCII hyphens and quotes that pass for ASCII ones stay, as prose has them: only what has no appearance of its
-    own is replaced here. `told_apart` is for values.
+    Non-ASCII hyphens and quotes that look like ASCII ones stay, as prose has them: only what has no appearance of its
+    own is replaced here. `spell_out_lookalikes` is for values.
     """
     if not text.isprintable():
         text = "".join(map(_shown, _BREAKS.sub(" ", text)))

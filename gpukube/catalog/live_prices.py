@@ -38,8 +38,8 @@ _AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """One pool whose price is asked for.
+class PoolToPrice:
+    """A pool to read the price of.
 
     Attributes:
         cluster: Where it is.
@@ -52,21 +52,21 @@ class Wanted:
     side: Side
 
 
-def wanted_of(plans: Iterable[ClusterPlan]) -> Iterator[Wanted]:
-    """Yield the pools of plans, as they are and as they shall be."""
+def pools_to_price(plans: Iterable[ClusterPlan]) -> Iterator[PoolToPrice]:
+    """Yield the pools of plans, before and after the change."""
     for plan in plans:
         region = region_of(plan.cluster, plan.facts.location if plan.facts else "")
         for pool in plan.pools:
             if pool.action != "conflict":
-                yield from (Wanted(plan.cluster, region, side) for side in (*before(pool), after(pool)) if side)
+                yield from (PoolToPrice(plan.cluster, region, side) for side in (*before(pool), after(pool)) if side)
 
 
-def ask_clouds(book: PriceBook, wanted: Iterable[Wanted], settings: Settings, clock: Clock) -> PriceBook:
-    """Add what the clouds' price APIs answer now; all are asked at the same time, each machine once.
+def read_prices(book: PriceBook, pools: Iterable[PoolToPrice], settings: Settings, clock: Clock) -> PriceBook:
+    """Add current prices from the clouds' price APIs, all read at the same time and each machine once.
 
     Args:
-        book: Prices of before.
-        wanted: Pools whose price is asked for.
+        book: Known prices.
+        pools: What to read prices of.
         settings: How clouds are reached.
         clock: Of the run; its stop ends the calls.
 
@@ -74,7 +74,7 @@ def ask_clouds(book: PriceBook, wanted: Iterable[Wanted], settings: Settings, cl
         Stopped: The run was stopped.
     """
     quick = replace(settings, request_timeout_s=min(settings.request_timeout_s, _EXCHANGE_S))
-    questions, notes = _questions(wanted, quick)
+    questions, notes = _questions(pools, quick)
     calls = Calls(clock, clock.now() + PATIENCE_S, "")
     tasks = {key: partial(calls, question.inquiry.where, "reading prices", partial(_ask, question))
              for key, question in questions.items()}  # fmt: skip
@@ -92,10 +92,12 @@ def ask_clouds(book: PriceBook, wanted: Iterable[Wanted], settings: Settings, cl
     return replace(book, live=live, day=datetime.now(UTC).date().isoformat(), notes=tuple(shown))
 
 
-def _questions(wanted: Iterable[Wanted], settings: Settings) -> tuple[dict[tuple[str, str], PriceInquiry], list[str]]:
+def _questions(
+    pools: Iterable[PoolToPrice], settings: Settings
+) -> tuple[dict[tuple[str, str], PriceInquiry], list[str]]:
     machines: dict[tuple[str, str], dict[tuple[str, str], Machine]] = {}
     notes: dict[str, None] = {}
-    for item in wanted:
+    for item in pools:
         provider = item.cluster.provider
         catalog = load_provider(provider).catalog
         if item.side.machine is None or item.side.capacity not in ("on-demand", "spot"):

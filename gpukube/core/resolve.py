@@ -18,7 +18,7 @@ from gpukube.gpu.catalog import CatalogError, machines, parse_model, require_mac
 from gpukube.gpu.mig import known_to_none
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.source.positions import is_unknown
-from gpukube.visible import told_apart
+from gpukube.visible import spell_out_lookalikes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,7 +203,9 @@ def _model(gpu: Gpu, locator: Locator, sold: frozenset[GpuModel]) -> GpuModel:
         return parse_model(gpu.model, sold)
     except CatalogError as error:
         where = locator.at("gpu.model")
-        raise _Refused(Finding(error.code, where, told_apart(error.message), fix=error.fix, why=error.why)) from error
+        raise _Refused(
+            Finding(error.code, where, spell_out_lookalikes(error.message), fix=error.fix, why=error.why)
+        ) from error
 
 
 def _check_gpu_agrees(gpu: Gpu, model: GpuModel, machine: Machine, locator: Locator) -> None:
@@ -230,7 +232,11 @@ def _status_warning(reason: str, path: str, locator: Locator) -> Finding:
 
 def _diagnostic(error: CatalogError, path: str, cluster: ClusterRef, locator: Locator) -> Finding:
     return Finding(
-        error.code, locator.at(path), f"{told_apart(error.message)} (on {cluster.key})", fix=error.fix, why=error.why
+        error.code,
+        locator.at(path),
+        f"{spell_out_lookalikes(error.message)} (on {cluster.key})",
+        fix=error.fix,
+        why=error.why,
     )
 
 

@@ -50,11 +50,6 @@ class Shard:
         return all(_weight(identity, other) <= ours for other in range(1, self.total + 1))
 
 
-def shard_of(identity: str, total: int) -> int:
-    """Return the shard that a cluster is in, from 1."""
-    return max(range(1, total + 1), key=lambda index: _weight(identity, index))
-
-
 def _weight(identity: str, index: int) -> bytes:
     # Not the total: the weights of the other shards must stay when there is one more.
     return sha256(f"{identity}|{index}".encode()).digest()

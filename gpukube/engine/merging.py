@@ -202,12 +202,12 @@ def _share_quotas(documents: Sequence[PlanDocument], clusters: list[ClusterPart]
     from gpukube.engine.plan.quotas import shortfalls  # noqa: PLC0415 - as above
 
     uses = {key: _use(key[0], quotas, places) for key, quotas in shares.items()}
-    told: set[QuotaKey] = set()
+    reported: set[QuotaKey] = set()
     for number, cluster in enumerate(clusters):
         keys = [_quota_key(cluster, quota) for quota in cluster["quotas"]]
         if keys:
-            new = [uses[key] for key in keys if key not in told]
-            told.update(keys)
+            new = [uses[key] for key in keys if key not in reported]
+            reported.update(keys)
             kept = [found for found in cluster["diagnostics"] if found["code"] != "quota-short"]
             short: list[Diagnostic] = [diagnostic_document(one) for one in shortfalls(new, cluster["cluster"])]
             quotas = [quota_part(uses[key]) for key in keys]

@@ -9,7 +9,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING, Final
 
-from gpukube.visible import told_apart
+from gpukube.visible import spell_out_lookalikes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ _LONGEST: Final = 60
 def quoted(text: str) -> str:
     """Quote a text the user wrote; control characters escaped, look-alikes spelt out, at most 60 characters of it."""
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-    return json.dumps(told_apart(short), ensure_ascii=False)
+    return json.dumps(spell_out_lookalikes(short), ensure_ascii=False)
 
 
 def shown(value: object, spelling: str | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.catalog.live_prices import Wanted, ask_clouds
+from gpukube.catalog.live_prices import PoolToPrice, read_prices
 from gpukube.core.prices import EMBEDDED, PriceBook, Side, Usd
 from gpukube.core.values import Settings
 from gpukube.engine.run.clock import SystemClock
@@ -44,16 +44,16 @@ def settings(sandbox: SandboxInfo) -> Settings:
     return Settings(endpoints, sandbox=True, secret=sandbox.secret, request_timeout_s=60)
 
 
-def wanted(machine: Machine, capacity: str, region: str) -> Wanted:
+def wanted(machine: Machine, capacity: str, region: str) -> PoolToPrice:
     cluster = replace(CLUSTER, provider=machine.provider)
-    return Wanted(cluster, region, Side(machine, machine.name, capacity, (), 1, 1))
+    return PoolToPrice(cluster, region, Side(machine, machine.name, capacity, (), 1, 1))
 
 
-def asked(sandbox: SandboxInfo, items: Iterable[Wanted]) -> PriceBook:
-    return ask_clouds(EMBEDDED, items, settings(sandbox), SystemClock())
+def asked(sandbox: SandboxInfo, items: Iterable[PoolToPrice]) -> PriceBook:
+    return read_prices(EMBEDDED, items, settings(sandbox), SystemClock())
 
 
-def price(book: PriceBook, item: Wanted) -> Usd:
+def price(book: PriceBook, item: PoolToPrice) -> Usd:
     found = item.side.node(book, item.region)
     assert (found.source, found.rough, found.usd is not None) == ("live", False, True), book.notes
     assert found.usd
@@ -124,6 +124,6 @@ def test_prices_when_they_may_not_be_read_then_a_note_and_the_catalogs(cloud: st
 def test_prices_when_the_sandbox_is_not_there_then_no_real_host_is_asked(cloud: str) -> None:
     item = wanted(require_machine(cloud, NAMES[cloud]), "on-demand", NEAR[cloud])
     for endpoints in ({}, {cloud: "https://example.com"}):
-        book = ask_clouds(EMBEDDED, [item], Settings(endpoints, sandbox=True), SystemClock())
+        book = read_prices(EMBEDDED, [item], Settings(endpoints, sandbox=True), SystemClock())
         assert not book.live
         assert "prices could not be read" in book.notes[0]

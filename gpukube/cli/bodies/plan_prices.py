@@ -24,9 +24,9 @@ def plan_prices(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> Pri
     known = known_prices(os.environ, sandbox=choices.sandbox)
     if not choices.live_prices:
         return known
-    from gpukube.catalog.live_prices import ask_clouds, wanted_of  # for this option alone
+    from gpukube.catalog.live_prices import pools_to_price, read_prices  # for this option alone
 
-    return ask_clouds(known, wanted_of(plans), job.run.settings, job.run.clock)
+    return read_prices(known, pools_to_price(plans), job.run.settings, job.run.clock)
 
 
 def tell_old_prices(choices: Choices, days: Iterable[str]) -> None:

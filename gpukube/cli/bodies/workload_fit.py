@@ -52,14 +52,14 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
             prepared = job.prepared
             views = live_clusters(prepared, job.run, demands) if live else declared_clusters(prepared)
             if choices.live_prices:
-                from gpukube.catalog.live_prices import Wanted, ask_clouds  # for this option alone
+                from gpukube.catalog.live_prices import PoolToPrice, read_prices  # for this option alone
 
                 wanted = [
-                    Wanted(prepared.clusters[view.key], view.region, target_side(offer.desired))
+                    PoolToPrice(prepared.clusters[view.key], view.region, target_side(offer.desired))
                     for view in views
                     for offer in view.offers
                 ]
-                prices = ask_clouds(prices, wanted, job.run.settings, job.run.clock)
+                prices = read_prices(prices, wanted, job.run.settings, job.run.clock)
     else:
         learn_refreshed(os.environ, sandbox=choices.sandbox)
         specs = offline.load(choices.files, sets=choices.sets)

@@ -61,7 +61,7 @@ class Controllers:
         for kind, namespace in {key[:2]: None for key in keepers}:
             self._read(kube, kind, namespace)
         found = ((key, self.known.get(key, {})) for key in keepers)
-        counts = [(key, number(obj, "status", "replicas"), _wanted(obj)) for key, obj in found if obj]
+        counts = [(key, number(obj, "status", "replicas"), _declared_replicas(obj)) for key, obj in found if obj]
         return tuple(
             f"{kind} {space}/{name} ({has} of {wants})" for (kind, space, name), has, wants in counts if has < wants
         )
@@ -78,7 +78,7 @@ def _controller_key(pod: Tree) -> ControllerKey | None:
     return (text(ref, "kind"), text(pod, "metadata", "namespace"), text(ref, "name")) if ref else None
 
 
-def _wanted(obj: Tree) -> int:
+def _declared_replicas(obj: Tree) -> int:
     leaving = bool(text(obj, "metadata", "deletionTimestamp"))
     return 0 if leaving else 1 if at(obj, "spec", "replicas") is None else number(obj, "spec", "replicas")
 

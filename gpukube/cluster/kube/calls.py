@@ -19,6 +19,7 @@ from lightkube.generic_resource import (
 )
 from lightkube.types import CascadeType, PatchType
 
+from gpukube.cancellation import raise_if_cancelled
 from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.failures import FAILURES, explain
 from gpukube.cluster.kube.lightkube_types import prepare_type
@@ -26,7 +27,6 @@ from gpukube.cluster.kube.limits import UNLIMITED
 from gpukube.cluster.names import FIELD_MANAGER
 from gpukube.core.jsontree import Tree, text, tree
 from gpukube.errors import AccessError, ClusterError, Where
-from gpukube.patience import require_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -275,7 +275,7 @@ class KubeCalls:
         except httpx2.HTTPStatusError as error:
             if error.response.status_code != UNAUTHORIZED or not self._connection.renew(client):
                 raise
-        require_wanted()
+        raise_if_cancelled()
         return call()
 
     def _explained(self, doing: str, error: Exception) -> AccessError | ClusterError:
@@ -292,5 +292,5 @@ def _once_more(call: Callable[[], _T]) -> _T:
     except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
         if error.request.method != "GET":
             raise
-        require_wanted()
+        raise_if_cancelled()
         return call()

@@ -24,7 +24,7 @@ from gpukube.gpu.mig_parted import DISABLED, cut_name, layout_entry, standard_en
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.cluster.release.shared_values import Surroundings
+    from gpukube.cluster.release.shared_values import ReleaseContext
     from gpukube.core.values import Desired
 
 FILE: Final = "config.yaml"
@@ -33,12 +33,12 @@ _PATH: Final = ("migManager", "config")
 _NAME_LENGTH: Final = 10
 
 
-def put_layouts(values: dict[str, object], pools: Sequence[Desired], around: Surroundings) -> None:
+def put_layouts(values: dict[str, object], pools: Sequence[Desired], context: ReleaseContext) -> None:
     """Write the manager's file where these pools, or live values, have layouts; else leave it to the manager."""
     standard = standard_entries()
     cuts = [pool.target.sharing.mig for pool in pools]
     requested = {cut_name(cut): layout_entry(cut.layout) for cut in cuts if cut and cut.layout}
-    older = [_entries(source) for source in (*around.missed, around.live)]
+    older = [_entries(source) for source in (*context.missed, context.live)]
     kept = {name: entry for entries in older for name, entry in entries.items() if name not in standard}
     if not requested and not kept:
         return

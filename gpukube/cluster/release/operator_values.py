@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.cluster.kube.views import NodeView, Toleration
-    from gpukube.cluster.release.shared_values import Surroundings
+    from gpukube.cluster.release.shared_values import ReleaseContext
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed
 
@@ -102,9 +102,9 @@ _OPT_OUT: Final = "nvidia.com/gpu.deploy.operands"
 _MOST_NAMED: Final = 3
 
 
-def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
+def operator_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
-    values = copy.deepcopy(dict(around.live))
+    values = copy.deepcopy(dict(context.live))
     lay_over(values, requested_values(pools))
     for name in _BANNED:
         values.pop(name, None)
@@ -116,19 +116,19 @@ def operator_values(pools: Sequence[Desired], around: Surroundings) -> dict[str,
         "create": True,
         "name": GPU_OPERATOR.config_map,
         "default": DEFAULT_KEY,
-        "data": merged_entries(pools, around, GPU_OPERATOR.entries),
+        "data": merged_entries(pools, context, GPU_OPERATOR.entries),
     }
     put(values, ("devicePlugin", "config"), new=config)
     # "single" shows whole GPUs as they are where nothing is cut.
-    put(values, ("mig", "strategy"), new=min(mig_strategies(pools, around), default="single"))
-    put(values, ("migManager", "env"), new=_with_reboot(around))
-    put_layouts(values, pools, around)
-    put(values, ("nfd", "enabled"), new=around.bundle_nfd)
+    put(values, ("mig", "strategy"), new=min(mig_strategies(pools, context), default="single"))
+    put(values, ("migManager", "env"), new=_with_reboot(context))
+    put_layouts(values, pools, context)
+    put(values, ("nfd", "enabled"), new=context.bundle_nfd)
     preferred = ("operator", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
     put(values, preferred, new=copy.deepcopy(_ANYWHERE_BUT_GPUS))
-    moved_before = tree(around.live, "operator").get("upgradeCRD") is True
-    put(values, ("operator", "upgradeCRD"), new=around.moves or moved_before)
-    cover_taints(values, _TOLERATION_LISTS, pools, around)
+    moved_before = tree(context.live, "operator").get("upgradeCRD") is True
+    put(values, ("operator", "upgradeCRD"), new=context.moves or moved_before)
+    cover_taints(values, _TOLERATION_LISTS, pools, context)
     for name, own in (item for pool in pools for item in pool.ownership.values.items()):
         put(values, tuple(name.split(".")), new=own)
     return values
@@ -146,11 +146,11 @@ def _forget_driver_values(values: dict[str, object]) -> None:
                 del values[path[-1]]
 
 
-def mig_strategies(pools: Sequence[Desired], around: Surroundings) -> frozenset[str]:
+def mig_strategies(pools: Sequence[Desired], context: ReleaseContext) -> frozenset[str]:
     """Return the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
     requested = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
-    live = texts(around.live, *GPU_OPERATOR.entries)
-    named = {_strategy_of(live[key]) for key in around.by_others if key in live}
+    live = texts(context.live, *GPU_OPERATOR.entries)
+    named = {_strategy_of(live[key]) for key in context.by_others if key in live}
     return frozenset(requested | named) - {"", "none"}
 
 
@@ -184,15 +184,15 @@ def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
     return found
 
 
-def check_strategies(pools: Sequence[Desired], around: Surroundings, where: Where) -> list[Finding]:
+def check_strategies(pools: Sequence[Desired], context: ReleaseContext, where: Where) -> list[Finding]:
     """Refuse pools that one MIG strategy for the whole cluster cannot serve.
 
     Args:
         pools: Those the operator serves.
-        around: The live release, and the entries named by other pools.
+        context: The live release, and the entries named by other pools.
         where: The cluster, for the message.
     """
-    strategies = mig_strategies(pools, around)
+    strategies = mig_strategies(pools, context)
     if len(strategies) > 1:
         message = "the cluster has pools of MIG strategy single and of mixed"
         return [_one_strategy(where, message, "write one sharing.mig.strategy for all its pools")]
@@ -262,9 +262,9 @@ def _one_strategy(where: Where, message: str, fix: str) -> Finding:
     return Finding("operator-strategy", where, message, why=why, fix=f"{fix}, or put them on another cluster")
 
 
-def _with_reboot(around: Surroundings) -> list[object]:
+def _with_reboot(context: ReleaseContext) -> list[object]:
     """Keep the MIG manager's other settings, those of overwritten revisions too, each name once."""
-    others = {text(item, "name"): item for item in around.listed(("migManager", "env"))}
+    others = {text(item, "name"): item for item in context.listed(("migManager", "env"))}
     others.pop(REBOOT["name"], None)
     return [dict(REBOOT), *(others[name] for name in sorted(others))]
 

@@ -28,7 +28,7 @@ from gpukube.cluster.release.operator_values import (
 )
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.reclaim import appliers
-from gpukube.cluster.release.shared_values import Surroundings, put, unneeded_entries
+from gpukube.cluster.release.shared_values import ReleaseContext, put, unneeded_entries
 from gpukube.cluster.state.nfd import find_nfd
 from gpukube.cluster.state.release_drift import describe_drift, find_drift, manifest_objects
 from gpukube.core.jsontree import texts, tree
@@ -119,7 +119,7 @@ class ReleasePlan:
         return tuple(sorted(tree(self.values, *self.kind.entries)))
 
 
-_VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], Surroundings], dict[str, object]]]] = {
+_VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], ReleaseContext], dict[str, object]]]] = {
     DEVICE_PLUGIN: chart_values,
     GPU_OPERATOR: operator_values,
 }
@@ -131,7 +131,7 @@ def check_values(pools: Sequence[Desired]) -> list[Finding]:
     for kind in RELEASE_KINDS:
         served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
         if any(pool.target.chart_values for pool in served):
-            found += check_own_values(served, _VALUES[kind](served, Surroundings()))
+            found += check_own_values(served, _VALUES[kind](served, ReleaseContext()))
     operated = [pool for pool in pools if pool.ownership.advertiser == GPU_OPERATOR.advertiser]
     return [*found, *check_declared_strategies(operated)]
 
@@ -156,7 +156,7 @@ class _Case:
     where: Where
     seen: Snapshot
     live_pools: Sequence[Observed]
-    around: Surroundings
+    context: ReleaseContext
     leaves: tuple[Leaving, ...]
     migrate: bool
     adopt: Sequence[Release]
@@ -176,7 +176,7 @@ _RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
     lambda case: refuse_adoption(case.adopt, case.kind, case.served, case.seen),
     # The operator serves every node that nothing keeps it off, with one strategy and one driver for all.
     lambda case: operator_strays(case.seen, case.where, case.served) if case.is_operator else (),
-    lambda case: check_strategies(case.served, case.around, case.where) if case.is_operator else (),
+    lambda case: check_strategies(case.served, case.context, case.where) if case.is_operator else (),
     lambda case: check_drivers(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
     # Values of the user's must not undo what the pools need.
     lambda case: check_own_values(case.served, case.values),
@@ -234,20 +234,20 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     version = chart_version or requested_version(served)
     if not version:  # a newer gpukube's release is not taken back
         version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
-    around = Surroundings(
+    context = ReleaseContext(
         live=former.values if former else {},
         taints=_live_taints(live_pools, pools, kind),
         named=_named_keys(seen, live_pools),
-        by_others=_named_keys(seen, live_pools, but=pools),
+        by_others=_named_keys(seen, live_pools, except_pools=pools),
         bundle_nfd=find_nfd(seen, [(item.namespace, item.name) for item in adopt]) is None,
         retire=retire,
         missed=(*_entries_of(leaves, seen, kind), *(release.values for release in (*kept, *missed))),
         moves=live is not None and live.chart_version != version,
     )
     if live and not served:
-        return replace(_plan_retirement(live, around, kind), appliers=appliers(seen.objects or ()))
+        return replace(_plan_retirement(live, context, kind), appliers=appliers(seen.objects or ()))
 
-    values = _VALUES[kind](served, around)
+    values = _VALUES[kind](served, context)
     there = [item.kind for item in leaves if item.there and item.kind and not migrate]
     case = _Case(
         kind=kind,
@@ -257,7 +257,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         where=Where(served[0].target.cluster.key),
         seen=seen,
         live_pools=live_pools,
-        around=around,
+        context=context,
         leaves=leaves,
         migrate=migrate,
         adopt=adopt,
@@ -297,22 +297,22 @@ def _entries_of(leaves: Sequence[Leaving], seen: Snapshot, kind: ReleaseKind) ->
             yield values
 
 
-def _plan_retirement(live: Release, around: Surroundings, kind: ReleaseKind) -> ReleasePlan:
+def _plan_retirement(live: Release, context: ReleaseContext, kind: ReleaseKind) -> ReleasePlan:
     """Take entries out of a release that serves no pool of this spec, and leave the rest of it to its owners.
 
     One whose last change was cut off is changed again even without an entry to drop: the record of that change has its
     values already, and its objects may be those of before.
     """
-    dropped = unneeded_entries(around, kind.entries)
-    values = copy.deepcopy(dict(around.live))
+    dropped = unneeded_entries(context, kind.entries)
+    values = copy.deepcopy(dict(context.live))
     put(values, kind.entries, {key: entry for key, entry in tree(values, *kind.entries).items() if key not in dropped})
     reasons = [_describe_dropped(sorted(dropped)), f"its last change ended as {live.status}" if live.pending else ""]
     return ReleasePlan(
         action="upgrade" if any(reasons) else "none",
         reason="; ".join(filter(None, reasons)) or "no pool of this spec changes it",
-        values=values if dropped else around.live,
-        old_values=around.live,
-        changes=value_changes(around.live, values) if dropped else (),
+        values=values if dropped else context.live,
+        old_values=context.live,
+        changes=value_changes(context.live, values) if dropped else (),
         revision=live.revision,
         pending=live.status if live.pending else "",
         version=live.chart_version,
@@ -371,9 +371,9 @@ def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind:
     return frozenset(taint for pool in served for taint in pool.effective_taints)
 
 
-def _named_keys(seen: Snapshot, live_pools: Sequence[Observed], but: Sequence[Desired] = ()) -> frozenset[str]:
-    """List the entries that pools and nodes name; those of some pools left out."""
-    left_out = {(pool.target.owner, pool.target.pool) for pool in but}
+def _named_keys(seen: Snapshot, live_pools: Sequence[Observed], except_pools: Sequence[Desired] = ()) -> frozenset[str]:
+    """List the entries that pools and nodes name, except those of some pools."""
+    left_out = {(pool.target.owner, pool.target.pool) for pool in except_pools}
     carriers = [*(node.labels for node in seen.nodes), *(pool.labels for pool in live_pools)]
     return frozenset(
         labels[CONFIG_LABEL]

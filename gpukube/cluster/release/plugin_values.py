@@ -31,7 +31,7 @@ from gpukube.core.owners import ADVERTISER_LABEL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.release.shared_values import Surroundings
+    from gpukube.cluster.release.shared_values import ReleaseContext
     from gpukube.core.values import Desired
 
 _AFFINITY: Final = {
@@ -73,16 +73,16 @@ _BANNED: Final = (
 """Values that would undo ours: taken out of the live ones, refused in a spec."""
 
 
-def chart_values(pools: Sequence[Desired], around: Surroundings) -> dict[str, object]:
+def chart_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
-    values = copy.deepcopy(dict(around.live))
+    values = copy.deepcopy(dict(context.live))
     lay_over(values, requested_values(pools))
     for name in _BANNED:
         values.pop(name, None)
-    values["config"] = {"default": DEFAULT_KEY, "map": merged_entries(pools, around, DEVICE_PLUGIN.entries)}
+    values["config"] = {"default": DEFAULT_KEY, "map": merged_entries(pools, context, DEVICE_PLUGIN.entries)}
     values["affinity"] = copy.deepcopy(_AFFINITY)
     put(values, ("gfd", "enabled"), new=True)
-    put(values, ("nfd", "enabled"), new=around.bundle_nfd)
+    put(values, ("nfd", "enabled"), new=context.bundle_nfd)
     put(values, ("nfd", "worker", "nodeSelector"), new={ADVERTISER_LABEL: DEVICE_PLUGIN.advertiser})
-    cover_taints(values, _TOLERATION_LISTS, pools, around)
+    cover_taints(values, _TOLERATION_LISTS, pools, context)
     return values

@@ -32,14 +32,14 @@ _OF_OURS: Final = re.compile(rf"c-[0-9a-f]{{{KEY_LENGTH}}}")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the values must go along with, beside the pools asked for.
+class ReleaseContext:
+    """What the values depend on besides the requested pools.
 
     Attributes:
         live: User values of the live release; what is not ours in them stays.
         taints: Taints of other live pools that the release serves.
         named: Entries that live pools and nodes name.
-        by_others: Those of them that others than the pools asked for name: these are about to name what they declare.
+        by_others: Those of them that pools not requested name: the requested ones are about to change theirs.
         bundle_nfd: Whether the chart brings NFD.
         retire: Whether entries of ours go that no pool and no node names.
         missed: Values of revisions that were overwritten unseen.
@@ -56,7 +56,7 @@ class Surroundings:
     moves: bool = False
 
     def all_taints(self, pools: Sequence[Desired]) -> frozenset[Taint]:
-        """Return the taints of every pool served: those asked for and the live ones."""
+        """Return the taints of every pool served: the requested and the live ones."""
         return self.taints | {taint for pool in pools for taint in pool.effective_taints}
 
     def listed(self, path: tuple[str, ...]) -> list[object]:
@@ -64,40 +64,40 @@ class Surroundings:
         return [item for source in (*self.missed, self.live) for item in items(source, *path)]
 
 
-def merged_entries(pools: Sequence[Desired], around: Surroundings, path: tuple[str, ...]) -> dict[str, str]:
+def merged_entries(pools: Sequence[Desired], context: ReleaseContext, path: tuple[str, ...]) -> dict[str, str]:
     """Return the entries these pools need, the default one, and those of others that are there, sorted by key."""
     configs = [UNSHARED, *(plugin_config(pool.target.sharing) for pool in pools)]
     entries = {config_key(config): render_config(config).strip() for config in configs}
-    dropped = unneeded_entries(around, path, entries) if around.retire else frozenset()
-    older = [texts(source, *path) for source in (*around.missed, around.live)]
+    dropped = unneeded_entries(context, path, entries) if context.retire else frozenset()
+    older = [texts(source, *path) for source in (*context.missed, context.live)]
     carried = {key: entry for source in older for key, entry in source.items() if key not in dropped}
     return dict(sorted((carried | entries).items()))
 
 
-def unneeded_entries(around: Surroundings, path: tuple[str, ...], needed: Iterable[str] = ()) -> frozenset[str]:
+def unneeded_entries(context: ReleaseContext, path: tuple[str, ...], needed: Iterable[str] = ()) -> frozenset[str]:
     """Find live entries of ours that no pool and no node names, the default one never.
 
     Args:
-        around: The live release, what names entries, and what was overwritten unseen: the run that wrote it may be
+        context: The live release, what names entries, and what was overwritten unseen: the run that wrote it may be
             about to make a pool that needs it.
         path: Of the entries in the values.
         needed: Entries that declared pools need.
     """
-    kept = {DEFAULT_KEY, *needed, *around.named, *(key for source in around.missed for key in texts(source, *path))}
-    return frozenset(key for key in texts(around.live, *path) if _OF_OURS.fullmatch(key) and key not in kept)
+    kept = {DEFAULT_KEY, *needed, *context.named, *(key for source in context.missed for key in texts(source, *path))}
+    return frozenset(key for key in texts(context.live, *path) if _OF_OURS.fullmatch(key) and key not in kept)
 
 
 def cover_taints(
     values: dict[str, object],
     lists: Iterable[tuple[tuple[str, ...], tuple[Toleration, ...]]],
     pools: Sequence[Desired],
-    around: Surroundings,
+    context: ReleaseContext,
 ) -> None:
     """Write every list of tolerations: path in the values, and the entries of the chart's own default."""
-    hard = around.all_taints(pools)
+    hard = context.all_taints(pools)
     for path, defaults in lists:
         # The chart's defaults first, then what others added, then what our taints lack, the latter two sorted.
-        others = {placement_of({"tolerations": [item]}).tolerations[0]: item for item in around.listed(path)}
+        others = {placement_of({"tolerations": [item]}).tolerations[0]: item for item in context.listed(path)}
         added = {item for item in others if item not in defaults}
         for taint in sorted(hard):
             if taint.effect != "PreferNoSchedule" and not tolerates((*defaults, *added), taint):

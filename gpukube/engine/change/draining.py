@@ -273,7 +273,7 @@ class _Drain:
         for node in fresh:
             self._steadily(wait, partial(cordon, node=node, pool=self.pool))
             self.cordoned.append(text(node, "metadata", "name"))
-            self.run.sent.found_taken(self.plan.cluster.key, self.plan.name)
+            self.run.sent.confirm_effect(self.plan.cluster.key, self.plan.name)
             name = text(node, "metadata", "name")
             self.empty.discard(name)
             self.first.pop(name, None)  # pods may have come while it was not cordoned

@@ -199,7 +199,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         WaitTimeout: It is still under way.
         Stopped: The run was stopped.
     """
-    desired = _wanted(plan)
+    desired = _require_desired(plan)
     wait = _wait(plan, run, "create")
     if plan.observed is not None and plan.observed.state == "deleting":
         wait.for_operation(session.cloud, Operation(plan.name, "delete"))
@@ -211,7 +211,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             # The answer may be lost and the call have had its effect, or a killed run have sent it: look first.
             if not _is_there_now(plan, session):
                 raise
-            run.sent.found_taken(plan.cluster.key, plan.name)
+            run.sent.confirm_effect(plan.cluster.key, plan.name)
             break
         if number + 1 < len(plan.requests) or not run.no_wait:
             wait.for_operation(session.cloud, operation)
@@ -309,7 +309,7 @@ def _converge(  # noqa: PLR0913 - whose loop, and what differs between its calle
             now = next_step(begun)
             if now is not None and now.left == step.left:
                 raise
-            run.sent.found_taken(plan.cluster.key, plan.name)
+            run.sent.confirm_effect(plan.cluster.key, plan.name)
             continue
         begun = True
         if run.no_wait and step.last:
@@ -364,7 +364,7 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
             now = observe(plan, session)
             if now is not None and now.state != "deleting":
                 raise
-            run.sent.found_taken(plan.cluster.key, plan.name)
+            run.sent.confirm_effect(plan.cluster.key, plan.name)
     if until_gone:
         wait.for_operation(session.cloud, operation)
 
@@ -465,7 +465,7 @@ def _there(plan: PoolPlan, session: Session, fix: str) -> Observed:
     return observed
 
 
-def _wanted(plan: PoolPlan) -> Desired:
+def _require_desired(plan: PoolPlan) -> Desired:
     assert plan.desired is not None  # noqa: S101 - plans of pools that are made or changed have it
     return plan.desired
 
@@ -482,7 +482,7 @@ def _is_there_now(plan: PoolPlan, session: Session) -> bool:
         Conflict: Somebody else has made one of its name meanwhile; the message says who.
     """
     observed = observe(plan, session)
-    now = plan_pool(session.provider, _wanted(plan), (observed,) if observed else ())
+    now = plan_pool(session.provider, _require_desired(plan), (observed,) if observed else ())
     if now.action == "conflict":
         raise Conflict.of(now.diagnostics, now.why)
     return now.action == "no-op"
@@ -500,7 +500,7 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     Raises:
         Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
     """
-    observed, desired = observe(plan, session), _wanted(plan)
+    observed, desired = observe(plan, session), _require_desired(plan)
     live = (observed,) if observed else ()
     owner = plan.observed.copy.owner if plan.observed and plan.observed.copy else ""
     adopt = plan.action == "adopt"

@@ -54,7 +54,7 @@ def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *
         if absent := next(absent_pools(plan, [name]), None):
             where = Where(f"{plan.cluster.key}/{absent}")
             raise Conflict("it does not exist", where=where, fix="gpukube pool create creates it", code="not-there")
-    chosen = {key: _meant(key, name, pools) for key, pools in found.items()}
+    chosen = {key: _select_pool(key, name, pools) for key, pools in found.items()}
     protected = [
         _protected(plan.cluster, pool) for plan in plans for pool in chosen[plan.cluster.key] if pool.protected
     ]
@@ -79,8 +79,8 @@ def undo_drains(drain: PoolDrain, sessions: Mapping[str, Session], run: Run) -> 
     return report_all(drain.plans, sessions, run, partial(_on_cluster, _undo_one))
 
 
-def _meant(cluster: str, name: str, pools: Sequence[Observed]) -> tuple[Observed, ...]:
-    """Of an old and a new pool of one mark choose the one that has the name in the cloud."""
+def _select_pool(cluster: str, name: str, pools: Sequence[Observed]) -> tuple[Observed, ...]:
+    """Select the pool of that name in the cloud, of an old and a new pool that carry the same labels."""
     exact = tuple(pool for pool in pools if name in (pool.name, f"{cluster}/{pool.name}"))
     return exact or tuple(pools)
 

@@ -238,9 +238,9 @@ def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
             fix="gpukube pool create continues",
             code="unproven",
         )
-    return ClusterError.of([_told(desired, finding) for finding in ordered], summarise(proof))
+    return ClusterError.of([_as_error(desired, finding) for finding in ordered], summarise(proof))
 
 
-def _told(desired: Desired, finding: Finding) -> Finding:
+def _as_error(desired: Desired, finding: Finding) -> Finding:
     where = Where(f"{desired.target.where}: {finding.where}")
     return replace(finding, where=where, fix=finding.fix or "wait", severity="error")

@@ -153,7 +153,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
     )
     unused = () if broken else _unused(expected)
     judged = judge([*expected.findings, *unused], reading.specs)
-    found = dict.fromkeys((*reading.problems, *judged.told))
+    found = dict.fromkeys((*reading.problems, *judged.reported))
     return Validation(
         clusters=len(expected.clusters),
         pools=sum(len(pools) for pools in expected.desired.values()),
@@ -187,7 +187,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
     """
     expected = _want(specs)
     judged = judge(expected.findings, specs)
-    found = [_strictly(one) for one in judged.told] if strict else list(judged.told)
+    found = [_strictly(one) for one in judged.reported] if strict else list(judged.reported)
     if any(d.severity == "error" for d in found):
         raise SpecError.of(found)
     clusters, desired = expected.clusters, expected.desired

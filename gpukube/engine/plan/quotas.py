@@ -51,12 +51,12 @@ def with_quotas(
         for plan in plans
     }
     uses = quotas_for(needs, {key: session.cloud for key, session in sessions.items()}, at_once)
-    told: set[CloudQuota] = set()
+    reported: set[CloudQuota] = set()
     found = []
     for plan in plans:
         ours = uses[plan.cluster.key]
-        new = [use for use in ours if use.quota not in told]  # clusters that share one have the same numbers
-        told.update(use.quota for use in new)
+        new = [use for use in ours if use.quota not in reported]  # clusters that share one have the same numbers
+        reported.update(use.quota for use in new)
         problems = (*plan.diagnostics, *shortfalls(new, plan.cluster.key))
         found.append(replace(plan, quotas=ours, diagnostics=problems))
     return tuple(found)

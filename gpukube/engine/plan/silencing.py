@@ -42,14 +42,14 @@ class Silenced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is told and what is not.
+    """Which findings are reported and which are silenced.
 
     Attributes:
-        told: What nobody silenced, and what is wrong with the silences; each once.
+        reported: Findings that no silence covers, and problems of the silences; each once.
         silenced: The rest, each once per reason.
     """
 
-    told: tuple[Finding, ...]
+    reported: tuple[Finding, ...]
     silenced: tuple[Silenced, ...]
 
 

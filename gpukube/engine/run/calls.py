@@ -6,8 +6,8 @@ An SDK cannot be told to stop: azure-core sleeps as long as a Retry-After says, 
 call that hangs, a name may take minutes to resolve, and signals do not reach a thread that waits in any of these. So a
 call runs in a thread of its own, and who wants its answer waits beside it: for the answer, for the end of the run's
 timeout, or for the stop. A call that is given up keeps its thread, which is a daemon: it holds up neither the report
-nor the end of the process, and it sends nothing more (patience). The timeouts of the SDKs stay as they are; they tell a
-dead connection from a slow answer.
+nor the end of the process, and it sends nothing more (cancellation). The timeouts of the SDKs stay as they are; they
+tell a dead connection from a slow answer.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from gpukube.cancellation import CANCELLED
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import MISREAD, CloudError, GpukubeError, WaitTimeout, defect
-from gpukube.patience import GIVEN_UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ def begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
     answer: Future[_T] = Future()
 
     def call() -> None:
-        GIVEN_UP.set(given_up.is_set)
+        CANCELLED.set(given_up.is_set)
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the answer

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.helm.chart import ChartSource, local_chart
 from gpukube.engine.run.calls import Calls
 from gpukube.engine.run.clock import SystemClock
-from gpukube.engine.run.events import Event as Told
-from gpukube.engine.run.events import ignore
+from gpukube.engine.run.events import Event, ignore
 from gpukube.engine.run.sent import SentCalls
 from gpukube.engine.run.wait import Wait
 from gpukube.errors import HelmError, SpecError, Where
@@ -89,7 +88,7 @@ class Run:
     sent: SentCalls = field(default_factory=SentCalls, init=False)
     standing: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
     began: float = field(init=False)
-    _failed: Event = field(default_factory=Event, init=False)
+    _failed: threading.Event = field(default_factory=threading.Event, init=False)
 
     def __post_init__(self) -> None:
         """Start the command's timeout."""
@@ -142,7 +141,7 @@ class Run:
 
     def report(self, phase: Phase, message: str, cluster: str, pool: str = "") -> None:
         """Emit one event."""
-        self.listen(Told(self.clock.now(), cluster, pool, phase, message))
+        self.listen(Event(self.clock.now(), cluster, pool, phase, message))
 
 
 def chart_source(location: str) -> ChartSource:

@@ -51,10 +51,10 @@ class SentCalls:
             if not error.in_flight:  # given up before it was made
                 self._land(cluster, pool)
             raise
-        self.found_taken(cluster, pool)
+        self.confirm_effect(cluster, pool)
 
-    def found_taken(self, cluster: str, pool: str) -> None:
-        """Note that the cloud has taken the call: it answered so, or a look at the pool showed it."""
+    def confirm_effect(self, cluster: str, pool: str) -> None:
+        """Record that the cloud accepted the call: it answered, or the pool shows the effect."""
         with self._lock:
             self._in_flight.discard((cluster, pool))
             self._taken.add((cluster, pool))

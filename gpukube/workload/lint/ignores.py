@@ -126,7 +126,7 @@ def _judge(ignore: Ignore, used: Collection[Ignore]) -> Iterator[Finding]:
             "ignore-rule",
             ignore.where,
             f"{quoted(ignore.rule)} is not a rule",
-            fix=_meant(ignore.rule),
+            fix=_suggest_rule(ignore.rule),
             severity="warning",
         )
     elif ignore not in used:
@@ -147,7 +147,7 @@ def _judge(ignore: Ignore, used: Collection[Ignore]) -> Iterator[Finding]:
         )
 
 
-def _meant(rule: str) -> str:
+def _suggest_rule(rule: str) -> str:
     near = nearest(rule, WORKLOADS)
     return f"write {rule_label(near)}" if near else "gpukube workload lint --list-rules lists them"
 

@@ -21,13 +21,13 @@ from azure.mgmt.containerservice.models import AgentPool
 from azure.mgmt.core.tools import get_arm_endpoints
 
 from gpukube import __version__
+from gpukube.cancellation import raise_if_cancelled
 from gpukube.core.jsontree import at, tree
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
-from gpukube.patience import require_wanted
 from gpukube_aks.facts.endpoint import is_same_origin
 from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
@@ -134,7 +134,7 @@ class _StillWanted(SansIOHTTPPolicy[object, object]):
 
     def on_request(self, request: object) -> None:
         """See SansIOHTTPPolicy; called before each try."""
-        require_wanted(request)
+        raise_if_cancelled(request)
 
 
 class _Renewed(HTTPPolicy[HttpRequest, HttpResponse]):
@@ -156,7 +156,7 @@ class _Renewed(HTTPPolicy[HttpRequest, HttpResponse]):
         response = self.next.send(request)
         if response.http_response.status_code != _UNAUTHORIZED:
             return response
-        require_wanted()
+        raise_if_cancelled()
         self._renew(request.http_request.headers.get("Authorization", "").removeprefix("Bearer "))
         return self.next.send(request)
 

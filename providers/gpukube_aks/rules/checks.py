@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding, Where
 from gpukube.gpu.capacity import node_capacity
-from gpukube.visible import told_apart
+from gpukube.visible import spell_out_lookalikes
 from gpukube_aks.facts.images import DEFAULT_IMAGE, check_image, check_version, minor_of
 from gpukube_aks.facts.partitions import CUTS, can_cut, cut_value
 from gpukube_aks.pool.fields import cut_by_operator, leaves_driver_out
@@ -90,7 +90,7 @@ def _too_many(where: Where, path: str, count: int) -> Finding:
 def _zones(target: Target) -> Iterator[Finding]:
     for index, zone in enumerate(target.zones):
         if zone not in _ZONES:
-            message = f'"{told_apart(zone)}" is not a zone of Azure'
+            message = f'"{spell_out_lookalikes(zone)}" is not a zone of Azure'
             fix = 'write zones as "1", "2" or "3", without the region'
             yield Finding("aks-zone", target.locator.at(f"zones[{index}]"), message, fix=fix)
 
@@ -107,7 +107,7 @@ def _disk(target: Target) -> Iterator[Finding]:
         yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"
-        message = f'disk.type is "{told_apart(kind)}", which AKS does not have'
+        message = f'disk.type is "{spell_out_lookalikes(kind)}", which AKS does not have'
         yield Finding("aks-disk-type", target.locator.at("disk.type"), message, fix=fix)
 
 

@@ -35,11 +35,11 @@ from botocore.session import Session
 from botocore.signers import RequestSigner
 
 from gpukube import __version__
+from gpukube.cancellation import raise_if_cancelled
 from gpukube.core.jsontree import at
 from gpukube.endpoint import host_of, is_loopback, require_safe
 from gpukube.errors import AccessError, CloudError
 from gpukube.kubeconfig import Entry
-from gpukube.patience import require_wanted
 from gpukube_eks.live.failures import explained
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class AwsClients:
                     if self._boto is None:
                         self._boto = boto3.Session(botocore_session=self._session(), region_name=self._region)
                     client = self._boto.client(service, endpoint_url=self._endpoint or None, config=self._config)
-                    client.meta.events.register("before-send", require_wanted)  # before each try
+                    client.meta.events.register("before-send", raise_if_cancelled)  # before each try
                     client.meta.events.register("needs-retry", partial(_renewed, self._session()))
                     self._clients[service] = client
             return self._clients[service]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, items
 from gpukube.errors import Finding
-from gpukube.visible import told_apart
+from gpukube.visible import spell_out_lookalikes
 from gpukube_eks.facts.regions import REGIONS
 from gpukube_eks.pool.native import check_native
 from gpukube_eks.rules.capacity import CAPACITY_CHECKS
@@ -88,10 +88,10 @@ def _zones(target: Target) -> Iterator[Finding]:
     for index, zone in enumerate(target.zones):
         after = zone.removeprefix(region)
         if after == zone or not _AFTER_REGION.fullmatch(after):
-            message = f'"{told_apart(zone)}" is not a zone of {region}'
+            message = f'"{spell_out_lookalikes(zone)}" is not a zone of {region}'
             fix = f"write zones with the region before the letter, such as {region}a"
             if _ZONE_ID.fullmatch(zone):
-                message = f'"{told_apart(zone)}" is a zone id, not a zone name'
+                message = f'"{spell_out_lookalikes(zone)}" is a zone id, not a zone name'
             yield Finding("eks-zone", target.locator.at(f"zones[{index}]"), message, fix=fix)
         elif len(after) == 1 and after not in _KNOWN_LETTERS:
             yield Finding(
@@ -123,21 +123,24 @@ def _cluster(target: Target) -> Iterator[Finding]:
     cluster = target.cluster
     region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
     if not _CLUSTER.fullmatch(cluster.name):
-        message = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid EKS cluster name'
+        name = spell_out_lookalikes(cluster.name)
+        message = f'clusters.{cluster.key}.name is "{name}", which is not a valid EKS cluster name'
         fix = "write 1 to 100 letters, digits, hyphens and underscores, a letter or digit first"
         yield Finding("eks-cluster", cluster.at("name"), message, fix=fix)
     if not _REGION.fullmatch(region):
-        message = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not an AWS region'
+        message = f'clusters.{cluster.key}.region is "{spell_out_lookalikes(region)}", which is not an AWS region'
         zone = re.fullmatch(rf"({_REGION.pattern})[a-z]", region)
         fix = f"write {zone[1]}: {region} is a zone" if zone else "write a region such as us-east-1"
         yield Finding("eks-cluster", cluster.at("region"), message, fix=fix)
     elif region not in REGIONS:
         near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "a region such as us-east-1"
-        message = f'clusters.{cluster.key}.region is "{told_apart(region)}", which is not a known region of EKS'
+        message = (
+            f'clusters.{cluster.key}.region is "{spell_out_lookalikes(region)}", which is not a known region of EKS'
+        )
         why = "regions newer than this version of gpukube are not in its list, which is botocore's"
         yield Finding("eks-cluster", cluster.at("region"), message, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
-        message = f'clusters.{cluster.key}.roleArn is "{told_apart(role)}", which is not the ARN of a role'
+        message = f'clusters.{cluster.key}.roleArn is "{spell_out_lookalikes(role)}", which is not the ARN of a role'
         yield Finding("eks-cluster", cluster.at("roleArn"), message, fix="write arn:aws:iam::111122223333:role/NAME")
 
 

@@ -29,6 +29,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import (
 from google.oauth2.credentials import Credentials as TokenCredentials
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
+from gpukube.cancellation import raise_if_cancelled
 from gpukube.core.jsontree import at, tree
 from gpukube.core.meanings import Problem
 from gpukube.core.quotas import QuotaReading
@@ -36,7 +37,6 @@ from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import CloudError, GpukubeError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
-from gpukube.patience import require_wanted
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.facts.places import cluster_name, operation_name, pool_name, project_of
@@ -265,7 +265,7 @@ class GkeCloud:
             require_repeatable = partial(self._require_missing, pool)
 
         def passes(error: BaseException) -> bool:
-            require_wanted()  # it is asked again only where somebody waits for the answer
+            raise_if_cancelled()  # it is asked again only where somebody waits for the answer
             if is_passing(error) and not is_throttled(error):  # a call that was throttled has had no effect
                 require_repeatable()
             return is_passing(error)
@@ -339,7 +339,7 @@ class GkeCloud:
 
         def passes_renewed(error: BaseException) -> bool:
             if isinstance(error, Unauthenticated) and (renew := next(renewals, None)):  # REST raises its base class
-                require_wanted()
+                raise_if_cancelled()
                 renew()
                 return True  # a refused call has had no effect
             return passes(error)

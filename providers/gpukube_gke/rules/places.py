@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
-from gpukube.visible import told_apart
+from gpukube.visible import spell_out_lookalikes
 from gpukube_gke.facts.places import is_location, is_zone, region_of
 from gpukube_gke.facts.regions import REGIONS, zones_in
 
@@ -35,20 +35,20 @@ def check_places(target: Target) -> Iterator[Finding]:
     cluster, location = target.cluster, target.cluster.identity["location"]
     project = cluster.identity["project"]
     if not _PROJECT.fullmatch(project):
-        message = f'clusters.{cluster.key}.project is "{told_apart(project)}", which is not a project id'
+        message = f'clusters.{cluster.key}.project is "{spell_out_lookalikes(project)}", which is not a project id'
         fix = "write the id (gcloud projects list), which has 6 to 30 lower-case letters, digits and -, not the name"
         yield Finding("gke-project", cluster.at("project"), message, fix=fix)
     if not _CLUSTER.fullmatch(cluster.name):
-        message = f'clusters.{cluster.key}.name is "{told_apart(cluster.name)}", which is not a valid GKE cluster name'
+        name = spell_out_lookalikes(cluster.name)
+        message = f'clusters.{cluster.key}.name is "{name}", which is not a valid GKE cluster name'
         fix = "write 1 to 40 lower-case letters, digits and -, starting with a letter and not ending with -"
         yield Finding("gke-cluster", cluster.at("name"), message, fix=fix)
     if is_location(location):
         yield from _unknown(f"clusters.{cluster.key}.location is", location, cluster.at("location"))
         yield from _zones(target, region_of(location))
     else:
-        message = (
-            f'clusters.{cluster.key}.location is "{told_apart(location)}", neither a region nor a zone of Google Cloud'
-        )
+        written = spell_out_lookalikes(location)
+        message = f'clusters.{cluster.key}.location is "{written}", neither a region nor a zone of Google Cloud'
         fix = "write a region such as us-central1, or a zone such as us-central1-a"
         yield Finding("gke-location", cluster.at("location"), message, fix=fix)
 
@@ -58,7 +58,7 @@ def _zones(target: Target, region: str) -> Iterator[Finding]:
         where = target.locator.at(f"zones[{index}]")
         if not is_zone(zone) or region_of(zone) != region:
             fix = f"write zones such as {region}-a, or remove zones"
-            message = f'"{told_apart(zone)}" is not a zone of {region}, where the cluster is'
+            message = f'"{spell_out_lookalikes(zone)}" is not a zone of {region}, where the cluster is'
             yield Finding("gke-zone", where, message, fix=fix)
         elif region in REGIONS:
             yield from _unknown(f"zones[{index}] is", zone, where, code="gke-zone")

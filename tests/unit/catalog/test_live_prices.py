@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.catalog import live_prices
-from gpukube.catalog.live_prices import PATIENCE_S, Wanted, ask_clouds
+from gpukube.catalog.live_prices import PATIENCE_S, PoolToPrice, read_prices
 from gpukube.core.cloud_catalog import CloudCatalog, LivePrice, LivePrices
 from gpukube.core.prices import EMBEDDED, Side
 from gpukube.core.values import Settings
@@ -52,12 +52,12 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[PriceInquiry
     return install
 
 
-def wanted(capacity: str = "on-demand", region: str = "eu-west-1") -> Wanted:
-    return Wanted(EKS, region, Side(P4D, P4D.name, capacity, (), 1, 1))
+def wanted(capacity: str = "on-demand", region: str = "eu-west-1") -> PoolToPrice:
+    return PoolToPrice(EKS, region, Side(P4D, P4D.name, capacity, (), 1, 1))
 
 
-def ask(*items: Wanted, clock: Clock | None = None) -> tuple[tuple[str, ...], str]:
-    book = ask_clouds(EMBEDDED, items, Settings(), clock or Clock())  # type: ignore[arg-type]  # as much of a clock as is used
+def ask(*items: PoolToPrice, clock: Clock | None = None) -> tuple[tuple[str, ...], str]:
+    book = read_prices(EMBEDDED, items, Settings(), clock or Clock())  # type: ignore[arg-type]  # as much of a clock as is used
     return book.notes, items[0].side.node(book, items[0].region).source
 
 

@@ -23,7 +23,7 @@ from gpukube.cluster.kube.views import (
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import texts
 from gpukube.core.owners import solve_ownership
@@ -136,7 +136,7 @@ def operator_deployment(**changes: object) -> WorkloadView:
 
 def operating(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Snapshot:
     """Make a cluster whose GPU Operator serves these pools, with a plugin pod on every node given."""
-    values = operator_values(pools, Surroundings())
+    values = operator_values(pools, ReleaseContext())
     seen = Snapshot(
         nodes=nodes,
         daemonsets=(operator_daemonset(),),
@@ -247,7 +247,7 @@ def release_of(values: Mapping[str, object], **changes: object) -> Release:
 
 def installed(pools: Sequence[Desired], *nodes: NodeView, **changes: object) -> Snapshot:
     """Make a cluster whose release serves these pools, with a plugin pod on every node given."""
-    values = chart_values(pools, Surroundings())
+    values = chart_values(pools, ReleaseContext())
     seen = Snapshot(
         nodes=nodes,
         daemonsets=(plugin_daemonset(values), *companion_daemonsets(values)),

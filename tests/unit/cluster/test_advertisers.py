@@ -9,7 +9,7 @@ import pytest
 
 from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Ownership
@@ -169,7 +169,7 @@ def test_find_when_only_nfd_would_lead_it_to_us_then_it_could_run() -> None:
     assert find_advertisers(Snapshot(daemonsets=(led,)), [POOL])[0].lands_on == (HERE,)
 
 
-VALUES = chart_values([POOL], Surroundings())
+VALUES = chart_values([POOL], ReleaseContext())
 HARMLESS = {
     "our own release": plugin_daemonset(VALUES),
     "feature discovery of the chart": chart_release(name="nvdp-nvidia-device-plugin-gpu-feature-discovery"),

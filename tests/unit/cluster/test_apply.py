@@ -11,7 +11,7 @@ from gpukube.cluster.helm.engine import HelmAnswer
 from gpukube.cluster.release.manager import apply_release
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.errors import Conflict, HelmError
 from tests.unit.cluster.builders import (
@@ -121,7 +121,7 @@ def fresh(fake: FakeCluster) -> ReleasePlan:
     return plan_release([CUT], fake.seen())
 
 
-THEIRS = chart_values([SHARED], Surroundings())
+THEIRS = chart_values([SHARED], ReleaseContext())
 
 
 def test_apply_when_nobody_else_writes_then_once() -> None:

@@ -7,7 +7,7 @@ from gpukube.cluster.release.offline_checks import check_settings
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.snapshot import Snapshot
 from tests.unit.cluster.builders import SINGLE, SLICED, advertised_by_cloud, desire, installed, operated, release_of
 
@@ -28,7 +28,7 @@ def test_plan_when_the_run_names_a_version_then_it_wins() -> None:
 
 
 def test_values_when_a_pool_asks_for_more_then_they_stand_beside_ours() -> None:
-    values = chart_values([PLAIN, ASKING], Surroundings(live={"resources": {"requests": {"cpu": "1m"}}}))
+    values = chart_values([PLAIN, ASKING], ReleaseContext(live={"resources": {"requests": {"cpu": "1m"}}}))
     assert values["resources"] == {"requests": {"cpu": "1m"}, "limits": {"cpu": "50m"}}
     assert values["gfd"] == {"enabled": True}
     assert check_settings([PLAIN, ASKING]) == []
@@ -36,13 +36,13 @@ def test_values_when_a_pool_asks_for_more_then_they_stand_beside_ours() -> None:
 
 def test_values_when_merged_then_what_they_came_from_is_left_alone() -> None:
     live = release_of({"resources": {"limits": {"memory": "64Mi"}}})
-    chart_values([ASKING], Surroundings(live=live.values))
+    chart_values([ASKING], ReleaseContext(live=live.values))
     assert (live.values, ASKING.target.chart_values) == ({"resources": {"limits": {"memory": "64Mi"}}}, LIMITS)
 
 
 def test_values_when_the_operator_serves_then_they_go_to_its_chart() -> None:
     pool = operated(sharing=SINGLE, chart_values={"dcgmExporter": {"enabled": False}, "driver": {"enabled": True}})
-    assert operator_values([pool], Surroundings())["dcgmExporter"] == {"enabled": False}
+    assert operator_values([pool], ReleaseContext())["dcgmExporter"] == {"enabled": False}
     (refused,) = check_settings([pool])
     assert refused.code == "chart-value-ours"
     assert "devicePlugin.values.driver.enabled" in refused.seen

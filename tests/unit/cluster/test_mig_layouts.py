@@ -10,7 +10,7 @@ import yaml
 from gpukube.cluster.proof.counts import count_findings
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.release.operator_values import operator_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.core.jsontree import at, text, tree
 from gpukube.gpu.sharing import MigCut, Sharing
 from tests.unit.cluster.builders import SINGLE, operated, operated_node
@@ -18,7 +18,7 @@ from tests.unit.cluster.builders import SINGLE, operated, operated_node
 MIX = Sharing(mig=MigCut("", "mixed", ("3g.20gb", "2g.10gb", "2g.10gb")))
 OTHER = Sharing(mig=MigCut("", "mixed", ("4g.20gb", "3g.20gb")))
 CONFIG = ("migManager", "config")
-ALONE = Surroundings()
+ALONE = ReleaseContext()
 
 
 COUNTS: dict[str, tuple[dict[str, int], list[str]]] = {
@@ -71,8 +71,8 @@ def test_values_when_a_pool_has_a_layout_then_its_entry_and_all_that_labels_may_
 
 def test_values_when_made_again_then_the_same_and_another_name_when_the_content_changes() -> None:
     one = operator_values([operated(sharing=MIX)], ALONE)
-    assert operator_values([operated(sharing=MIX)], Surroundings(live=one)) == one
-    two = operator_values([operated(sharing=OTHER)], Surroundings(live=one))
+    assert operator_values([operated(sharing=MIX)], ReleaseContext(live=one)) == one
+    two = operator_values([operated(sharing=OTHER)], ReleaseContext(live=one))
     assert at(two, *CONFIG, "name") != at(one, *CONFIG, "name")
     assert text(one, *CONFIG, "name").startswith("gpukube-mig-")
 
@@ -80,19 +80,19 @@ def test_values_when_made_again_then_the_same_and_another_name_when_the_content_
 @pytest.mark.parametrize("where", ["live", "missed"])
 def test_values_when_others_have_layouts_then_these_stay(where: str) -> None:
     theirs = operator_values([operated(sharing=OTHER)], ALONE)
-    around = Surroundings(live=theirs) if where == "live" else Surroundings(missed=(theirs,))
-    made = entries(operator_values([operated(sharing=MIX)], around))
+    context = ReleaseContext(live=theirs) if where == "live" else ReleaseContext(missed=(theirs,))
+    made = entries(operator_values([operated(sharing=MIX)], context))
     assert {"mix-1x4g.20gb_1x3g.20gb", "mix-1x3g.20gb_2x2g.10gb"} <= set(made)
-    kept = operator_values([operated(sharing=SINGLE)], around)
+    kept = operator_values([operated(sharing=SINGLE)], context)
     assert "mix-1x4g.20gb_1x3g.20gb" in entries(kept)
 
 
 def test_values_when_an_entry_was_edited_then_ours_is_written_and_what_cannot_be_read_is_replaced() -> None:
     broken: dict[str, object] = {"migManager": {"config": {"data": {"config.yaml": "a: [b"}}}}
-    assert "mix-1x3g.20gb_2x2g.10gb" in entries(operator_values([operated(sharing=MIX)], Surroundings(live=broken)))
+    assert "mix-1x3g.20gb_2x2g.10gb" in entries(operator_values([operated(sharing=MIX)], ReleaseContext(live=broken)))
     edited = {"mig-configs": {"mix-1x3g.20gb_2x2g.10gb": [], "all-1g.5gb": [], "mine": [{"devices": [0]}]}}
     live: dict[str, object] = {"migManager": {"config": {"data": {"config.yaml": yaml.safe_dump(edited)}}}}
-    made = entries(operator_values([operated(sharing=MIX)], Surroundings(live=live)))
+    made = entries(operator_values([operated(sharing=MIX)], ReleaseContext(live=live)))
     assert made["mine"] == [{"devices": [0]}]
     assert made["mix-1x3g.20gb_2x2g.10gb"]
     assert made["all-1g.5gb"]

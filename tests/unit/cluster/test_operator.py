@@ -20,7 +20,7 @@ from gpukube.cluster.release.operator_values import (
     operator_values,
 )
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import DEFAULT_KEY, Surroundings
+from gpukube.cluster.release.shared_values import DEFAULT_KEY, ReleaseContext
 from gpukube.cluster.state.scheduling import tolerates
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import at, items, number, texts
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 CUT, SHARED = operated(sharing=SINGLE), operated(sharing=SLICED, pool="t4")
-ALONE = Surroundings()
+ALONE = ReleaseContext()
 HERE = Where("train")
 VALUES = operator_values([CUT], ALONE)
 
@@ -82,7 +82,7 @@ def test_values_when_made_then_as_the_pools_need_whatever_is_live(case: str) -> 
     for key in reversed(path[:-1]):
         live = {key: live}
     assert at(VALUES, *path) == desired
-    assert at(operator_values([CUT], Surroundings(live=live)), *path) == desired
+    assert at(operator_values([CUT], ReleaseContext(live=live)), *path) == desired
 
 
 def test_values_when_pools_differ_then_an_entry_for_each_with_a_strategy_of_its_own() -> None:
@@ -97,7 +97,7 @@ STRATEGIES = {
     "nothing is cut": ([SHARED], ALONE, set(), "single"),
     "by another spec's pool": (
         [SHARED],
-        Surroundings(
+        ReleaseContext(
             live=operator_values([operated(sharing=MIXED)], ALONE),
             by_others=frozenset({operated(sharing=MIXED).ownership.config_key}),
         ),
@@ -106,13 +106,13 @@ STRATEGIES = {
     ),
     "an entry that nothing names": (
         [CUT],
-        Surroundings(live=operator_values([operated(sharing=MIXED)], ALONE)),
+        ReleaseContext(live=operator_values([operated(sharing=MIXED)], ALONE)),
         {"single"},
         "single",
     ),
     "an entry edited by hand": (
         [CUT],
-        Surroundings(live={"devicePlugin": {"config": {"data": {"c-1": "a: ["}}}}, by_others=frozenset({"c-1"})),
+        ReleaseContext(live={"devicePlugin": {"config": {"data": {"c-1": "a: ["}}}}, by_others=frozenset({"c-1"})),
         {"single"},
         "single",
     ),
@@ -121,10 +121,10 @@ STRATEGIES = {
 
 @pytest.mark.parametrize("case", STRATEGIES)
 def test_values_when_pools_are_cut_then_their_strategy_is_everybodys(case: str) -> None:
-    pools, around, strategies, value = STRATEGIES[case]
-    assert mig_strategies(pools, around) == strategies
-    assert at(operator_values(pools, around), "mig", "strategy") == value
-    assert check_strategies(pools, around, HERE) == []
+    pools, context, strategies, value = STRATEGIES[case]
+    assert mig_strategies(pools, context) == strategies
+    assert at(operator_values(pools, context), "mig", "strategy") == value
+    assert check_strategies(pools, context, HERE) == []
 
 
 UNSERVED = {
@@ -171,7 +171,7 @@ def test_values_when_a_list_is_replaced_then_the_control_plane_stays_open(case: 
 
 def test_values_when_the_mode_changes_by_reboot_only_then_the_manager_may() -> None:
     live = {"migManager": {"env": [{"name": "WITH_REBOOT", "value": "false"}, {"name": "A", "value": "b"}]}}
-    made = items(operator_values([CUT], Surroundings(live=live)), "migManager", "env")
+    made = items(operator_values([CUT], ReleaseContext(live=live)), "migManager", "env")
     assert made == [{"name": "WITH_REBOOT", "value": "true"}, {"name": "A", "value": "b"}]
 
 
@@ -185,7 +185,7 @@ def test_values_when_the_operator_is_placed_then_rather_not_on_nodes_that_it_reb
 
 @pytest.mark.parametrize("bundled", [True, False])
 def test_values_when_nfd_is_there_or_not_then_said_explicitly(bundled: bool) -> None:  # noqa: FBT001 -- a case
-    assert at(operator_values([CUT], Surroundings(bundle_nfd=bundled)), "nfd", "enabled") is bundled
+    assert at(operator_values([CUT], ReleaseContext(bundle_nfd=bundled)), "nfd", "enabled") is bundled
 
 
 def test_values_when_the_version_stays_then_no_job_before_an_upgrade() -> None:
@@ -193,14 +193,14 @@ def test_values_when_the_version_stays_then_no_job_before_an_upgrade() -> None:
 
 
 def test_values_when_the_version_moves_then_its_types_come_along_and_it_stays_so() -> None:
-    moved = operator_values([CUT], Surroundings(live=VALUES, moves=True))
+    moved = operator_values([CUT], ReleaseContext(live=VALUES, moves=True))
     assert at(moved, "operator", "upgradeCRD") is True
-    assert operator_values([CUT], Surroundings(live=moved)) == moved
+    assert operator_values([CUT], ReleaseContext(live=moved)) == moved
 
 
 def test_values_when_live_has_settings_of_others_then_they_stay() -> None:
     live: dict[str, object] = {"dcgmExporter": {"enabled": False}, "nameOverride": "x", "gfd": {"version": "v1"}}
-    values = operator_values([CUT], Surroundings(live=live))
+    values = operator_values([CUT], ReleaseContext(live=live))
     assert (values["dcgmExporter"], values["gfd"]) == ({"enabled": False}, {"version": "v1", "enabled": True})
     assert "nameOverride" not in values
     assert live["gfd"] == {"version": "v1"}
@@ -208,10 +208,10 @@ def test_values_when_live_has_settings_of_others_then_they_stay() -> None:
 
 def test_values_when_an_entry_is_retired_and_unnamed_then_it_goes_else_stays() -> None:
     key = SHARED.ownership.config_key
-    around = Surroundings(live=operator_values([SHARED], ALONE), retire=True)
-    assert key not in entries(operator_values([CUT], around))
-    assert key in entries(operator_values([CUT], replace(around, named=frozenset({key}))))
-    assert key in entries(operator_values([CUT], Surroundings(missed=(around.live,))))
+    context = ReleaseContext(live=operator_values([SHARED], ALONE), retire=True)
+    assert key not in entries(operator_values([CUT], context))
+    assert key in entries(operator_values([CUT], replace(context, named=frozenset({key}))))
+    assert key in entries(operator_values([CUT], ReleaseContext(missed=(context.live,))))
 
 
 SHARINGS = st.one_of(
@@ -238,12 +238,12 @@ POOLS = st.lists(
 @given(POOLS, POOLS)
 def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine: list, theirs: list) -> None:  # type: ignore[type-arg]  # pools
     live = operator_values(theirs, ALONE)
-    merged = operator_values(mine, Surroundings(live=live))
+    merged = operator_values(mine, ReleaseContext(live=live))
     assert entries(live).items() <= entries(merged).items()
     for path in LISTS.values():
         assert all(item in items(merged, *path) for item in items(live, *path))
-    assert operator_values(mine, Surroundings(live=merged)) == merged
-    assert operator_values(theirs, Surroundings(live=operator_values(mine, ALONE))) == merged
+    assert operator_values(mine, ReleaseContext(live=merged)) == merged
+    assert operator_values(theirs, ReleaseContext(live=operator_values(mine, ALONE))) == merged
 
 
 # Nodes of others
@@ -310,11 +310,11 @@ def test_drivers_when_pools_run_different_systems_then_refused() -> None:
 def test_values_when_the_operator_brings_the_driver_then_both_are_on_and_off_again_afterwards() -> None:
     made = operator_values([DRIVEN], ALONE)
     assert (at(made, "driver", "enabled"), at(made, "toolkit", "enabled")) == (True, True)
-    back = operator_values([CUT], Surroundings(live=made))
+    back = operator_values([CUT], ReleaseContext(live=made))
     assert (at(back, "driver", "enabled"), at(back, "toolkit", "enabled")) == (False, False)
 
 
 def test_values_when_the_owner_asks_for_more_then_they_are_there() -> None:
     runtime = {"operator.runtimeClass": "nvidia-container-runtime"}
     pool = replace(CUT, ownership=replace(CUT.ownership, values=runtime))
-    assert at(operator_values([pool], Surroundings()), "operator", "runtimeClass") == "nvidia-container-runtime"
+    assert at(operator_values([pool], ReleaseContext()), "operator", "runtimeClass") == "nvidia-container-runtime"

@@ -15,7 +15,7 @@ from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.cluster.release.plan import plan_release, value_changes
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import DEFAULT_KEY, Surroundings
+from gpukube.cluster.release.shared_values import DEFAULT_KEY, ReleaseContext
 from gpukube.cluster.state.scheduling import tolerates
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Taint
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 CHART_VERSION = DEVICE_PLUGIN.version
 WHOLE, CUT, SHARED = desire(), desire(sharing=SINGLE), desire(sharing=SLICED, pool="t4")
 TAINTED = desire(taints=(GPU_TAINT, VISION_TAINT))
-ALONE = Surroundings()
+ALONE = ReleaseContext()
 
 
 def tolerations(values: dict[str, object], *path: str) -> list[object]:
@@ -75,13 +75,13 @@ def test_values_when_rendered_then_each_entry_is_text_with_a_strategy_of_its_own
 
 def test_values_when_live_sets_what_would_undo_ours_then_it_goes() -> None:
     banned = {"migStrategy": "single", "nodeSelector": {"a": "b"}, "fullnameOverride": "x", "devicePlugin": {}}
-    values = chart_values([CUT], Surroundings(live=banned))
+    values = chart_values([CUT], ReleaseContext(live=banned))
     assert not set(values) & set(banned)
 
 
 def test_values_when_live_has_settings_of_others_then_they_stay() -> None:
     live: dict[str, object] = {"image": {"repository": "mirror/p"}, "nfd": {"image": {"tag": "v1"}}}
-    values = chart_values([CUT], Surroundings(live=live))
+    values = chart_values([CUT], ReleaseContext(live=live))
     assert values["image"] == {"repository": "mirror/p"}
     assert isinstance(values["nfd"], dict)
     assert values["nfd"]["image"] == {"tag": "v1"}
@@ -103,7 +103,7 @@ def test_values_when_made_then_features_are_discovered() -> None:
 
 @pytest.mark.parametrize("bundled", [True, False])
 def test_values_when_nfd_is_there_or_not_then_said_explicitly(bundled: bool) -> None:  # noqa: FBT001 -- a case
-    nfd = chart_values([CUT], Surroundings(bundle_nfd=bundled))["nfd"]
+    nfd = chart_values([CUT], ReleaseContext(bundle_nfd=bundled))["nfd"]
     assert isinstance(nfd, dict)
     assert nfd["enabled"] is bundled
 
@@ -156,7 +156,7 @@ def test_values_when_a_taint_has_no_value_then_the_toleration_says_so() -> None:
 
 def test_values_when_somebody_added_a_toleration_then_it_stays_as_written() -> None:
     odd = {"key": "maintenance", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
-    made = tolerations(chart_values([CUT], Surroundings(live={"tolerations": [odd]})), "tolerations")
+    made = tolerations(chart_values([CUT], ReleaseContext(live={"tolerations": [odd]})), "tolerations")
     assert odd in made
 
 
@@ -165,23 +165,23 @@ def test_values_when_somebody_added_a_toleration_then_it_stays_as_written() -> N
 
 def test_values_when_another_spec_has_an_entry_then_it_stays() -> None:
     live = chart_values([SHARED], ALONE)
-    assert SHARED.ownership.config_key in entries_of(chart_values([CUT], Surroundings(live=live)))
+    assert SHARED.ownership.config_key in entries_of(chart_values([CUT], ReleaseContext(live=live)))
 
 
 def test_values_when_an_entry_is_retired_and_unnamed_then_it_goes() -> None:
-    around = Surroundings(live=chart_values([SHARED], ALONE), retire=True)
-    assert SHARED.ownership.config_key not in entries_of(chart_values([CUT], around))
+    context = ReleaseContext(live=chart_values([SHARED], ALONE), retire=True)
+    assert SHARED.ownership.config_key not in entries_of(chart_values([CUT], context))
 
 
 def test_values_when_a_retired_entry_is_named_by_a_node_then_it_stays() -> None:
     key = SHARED.ownership.config_key
-    around = Surroundings(live=chart_values([SHARED], ALONE), retire=True, named=frozenset({key}))
-    assert key in entries_of(chart_values([CUT], around))
+    context = ReleaseContext(live=chart_values([SHARED], ALONE), retire=True, named=frozenset({key}))
+    assert key in entries_of(chart_values([CUT], context))
 
 
 def test_values_when_a_retired_entry_is_declared_then_it_stays() -> None:
     live = chart_values([CUT], ALONE)
-    assert chart_values([CUT], Surroundings(live=live, retire=True)) == live
+    assert chart_values([CUT], ReleaseContext(live=live, retire=True)) == live
 
 
 def test_values_when_retiring_then_what_people_named_and_what_was_overwritten_unseen_stays() -> None:
@@ -189,13 +189,13 @@ def test_values_when_retiring_then_what_people_named_and_what_was_overwritten_un
     mine, missed = entries_of(values), (chart_values([desire(sharing=MIXED)], ALONE),)
     by_hand = {"default": "version: v1", "c-short": "version: v1"}
     live = {**values, "config": {"default": DEFAULT_KEY, "map": {**mine, **by_hand, **entries_of(missed[0])}}}
-    made = entries_of(chart_values([], Surroundings(live=live, retire=True, missed=missed)))
+    made = entries_of(chart_values([], ReleaseContext(live=live, retire=True, missed=missed)))
     assert made.keys() == {DEFAULT_KEY, *by_hand, *entries_of(missed[0])}
 
 
 def test_values_when_an_entry_was_overwritten_unseen_then_it_comes_back() -> None:
-    around = Surroundings(missed=(chart_values([SHARED], ALONE),))
-    assert SHARED.ownership.config_key in entries_of(chart_values([CUT], around))
+    context = ReleaseContext(missed=(chart_values([SHARED], ALONE),))
+    assert SHARED.ownership.config_key in entries_of(chart_values([CUT], context))
 
 
 SHARINGS = st.one_of(
@@ -222,7 +222,7 @@ POOLS = st.lists(
 @given(POOLS, POOLS)
 def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine: list, theirs: list) -> None:  # type: ignore[type-arg]  # pools
     live = chart_values(theirs, ALONE)
-    merged = chart_values(mine, Surroundings(live=live))
+    merged = chart_values(mine, ReleaseContext(live=live))
     assert entries_of(live).items() <= entries_of(merged).items()
     for path in LISTS.values():
         assert all(item in tolerations(merged, *path) for item in tolerations(live, *path))
@@ -231,11 +231,11 @@ def test_merge_when_two_specs_share_a_cluster_then_neither_drops_the_other(mine:
 @settings(max_examples=40)
 @given(POOLS, POOLS)
 def test_merge_when_repeated_or_in_another_order_then_the_same(mine: list, theirs: list) -> None:  # type: ignore[type-arg]  # pools
-    merged = chart_values(mine, Surroundings(live=chart_values(theirs, ALONE)))
-    assert chart_values(mine, Surroundings(live=merged)) == merged
-    assert chart_values(theirs, Surroundings(live=chart_values(mine, ALONE))) == merged
+    merged = chart_values(mine, ReleaseContext(live=chart_values(theirs, ALONE)))
+    assert chart_values(mine, ReleaseContext(live=merged)) == merged
+    assert chart_values(theirs, ReleaseContext(live=chart_values(mine, ALONE))) == merged
     shuffled = random.Random(7).sample(mine, len(mine))  # noqa: S311 -- an order, not a secret
-    assert chart_values(shuffled, Surroundings(live=chart_values(theirs, ALONE))) == merged
+    assert chart_values(shuffled, ReleaseContext(live=chart_values(theirs, ALONE))) == merged
 
 
 # The plan

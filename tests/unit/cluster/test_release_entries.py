@@ -6,7 +6,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN
 from gpukube.cluster.release.entries import dropped_entries, unseen_entries, with_entries
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import DEFAULT_KEY, Surroundings
+from gpukube.cluster.release.shared_values import DEFAULT_KEY, ReleaseContext
 from gpukube.gpu.sharing import Sharing, Slicing
 from tests.unit.cluster.builders import SINGLE, SLICED, desire, installed, release_of
 
@@ -15,7 +15,7 @@ OTHER = desire(sharing=Sharing(slicing=Slicing("time-slicing", 7)), pool="other"
 OLD_KEY, KEPT_KEY, OTHER_KEY = (pool.ownership.config_key for pool in (OLD, KEPT, OTHER))
 
 PLAN = plan_release([KEPT], installed([OLD, KEPT]), retire=True)
-CARRIED = release_of(chart_values([OLD, KEPT, OTHER], Surroundings()), revision=2)
+CARRIED = release_of(chart_values([OLD, KEPT, OTHER], ReleaseContext()), revision=2)
 
 
 def test_plan_when_it_retires_then_what_nothing_names_is_dropped() -> None:

@@ -12,7 +12,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, ReleaseKind, kind
 from gpukube.cluster.release.manager import apply_release
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plan import plan_release
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.errors import Conflict
 from tests.builders import make_observed
@@ -38,7 +38,7 @@ from tests.unit.cluster.test_apply import FakeCluster
 
 CHARTED = desire(sharing=SINGLE)
 CUT, SHARED = operated(sharing=SINGLE), operated(sharing=SLICED, pool="shared")
-VALUES = operator_values([CUT], Surroundings())
+VALUES = operator_values([CUT], ReleaseContext())
 
 
 def test_plan_when_the_operator_shall_advertise_then_its_chart_is_installed() -> None:

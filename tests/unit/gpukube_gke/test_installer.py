@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpukube.cluster.release.operator_values import operator_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.core.fields import DRIVER, PLUGIN
 from gpukube.core.owners import choose_release, decide_owner
 from gpukube.core.resolve import promise_of
@@ -57,12 +57,12 @@ def test_pool_when_the_operator_serves_then_gke_installs_shares_and_cuts_nothing
 
 
 def objects(pool: Desired) -> dict[str, Any]:
-    values: Any = operator_values([pool], Surroundings())
+    values: Any = operator_values([pool], ReleaseContext())
     return {item["metadata"]["name"]: item for item in values["extraObjects"]}
 
 
 def test_release_when_google_installs_then_driver_root_toolkit_and_installers_are_there() -> None:
-    values: Any = operator_values([INSTALLED], Surroundings())
+    values: Any = operator_values([INSTALLED], ReleaseContext())
     assert (values["driver"]["enabled"], values["toolkit"]["enabled"]) == (False, True)
     assert values["hostPaths"]["driverInstallDir"] == values["toolkit"]["installDir"] == "/home/kubernetes/bin/nvidia"
     assert set(objects(INSTALLED)) == {
@@ -73,7 +73,7 @@ def test_release_when_google_installs_then_driver_root_toolkit_and_installers_ar
 
 
 def test_release_when_the_operator_installs_then_only_the_quota_is_besides() -> None:
-    values: Any = operator_values([DRIVEN], Surroundings())
+    values: Any = operator_values([DRIVEN], ReleaseContext())
     assert (values["driver"]["enabled"], values["toolkit"]["enabled"]) == (True, True)
     assert "hostPaths" not in values
     assert set(objects(DRIVEN)) == {"gpukube-critical-pods"}
@@ -81,9 +81,9 @@ def test_release_when_the_operator_installs_then_only_the_quota_is_besides() -> 
 
 @pytest.mark.parametrize(("live", "wanted"), [(INSTALLED, DRIVEN), (DRIVEN, INSTALLED)], ids=["there", "back"])
 def test_release_when_it_goes_another_way_then_nothing_of_the_former_stays(live: Desired, wanted: Desired) -> None:
-    before = operator_values([live], Surroundings())
-    after: Any = operator_values([wanted], Surroundings(live=before))
-    fresh: Any = operator_values([wanted], Surroundings())
+    before = operator_values([live], ReleaseContext())
+    after: Any = operator_values([wanted], ReleaseContext(live=before))
+    fresh: Any = operator_values([wanted], ReleaseContext())
     assert after["toolkit"] == fresh["toolkit"]
     assert after["extraObjects"] == fresh["extraObjects"]
     assert after.get("hostPaths", {}) == fresh.get("hostPaths", {})

@@ -11,7 +11,7 @@ import pytest
 
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.engine.permissions.chart_roles import (
     OPERATOR_EVERYWHERE,
     OPERATOR_OURS,
@@ -32,10 +32,10 @@ Right = tuple[str, str, str, tuple[str, ...]]
 UPGRADED = {"operator": {"upgradeCRD": True}}
 CASES = {
     "plugin": (
-        Case(CHART, "0.20.0", chart_values([desire(sharing=SLICED)], Surroundings())), PLUGIN_EVERYWHERE, PLUGIN_OURS
+        Case(CHART, "0.20.0", chart_values([desire(sharing=SLICED)], ReleaseContext())), PLUGIN_EVERYWHERE, PLUGIN_OURS
     ),
     "operator": (
-        Case(OPERATOR, "v26.7.0", operator_values([operated(sharing=SLICED)], Surroundings()) | UPGRADED),
+        Case(OPERATOR, "v26.7.0", operator_values([operated(sharing=SLICED)], ReleaseContext()) | UPGRADED),
         OPERATOR_EVERYWHERE,
         OPERATOR_OURS,
     ),

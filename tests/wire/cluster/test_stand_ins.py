@@ -20,7 +20,7 @@ import yaml
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
-from gpukube.cluster.release.shared_values import Surroundings
+from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube_sandbox.kube.repository import CHART, OPERATOR, archive_name, chart_archive
 from tests.unit.cluster.builders import MIXED, MPS, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.wire.cluster.real_charts import SWITCH, missing_charts, real_archive
@@ -60,12 +60,12 @@ OPERATED = {"sliced": operated(sharing=SLICED), "MIG mixed": operated(sharing=MI
 NONE: Mapping[str, object] = {}
 CASES = {
     **{
-        f"plugin {version}, {name}": Case(CHART, version, chart_values([pool], Surroundings()))
+        f"plugin {version}, {name}": Case(CHART, version, chart_values([pool], ReleaseContext()))
         for version in VERSIONS[CHART]
         for name, pool in POOLS.items()
     },
     **{
-        f"operator {version}, {name}": Case(OPERATOR, version, operator_values([pool], Surroundings()))
+        f"operator {version}, {name}": Case(OPERATOR, version, operator_values([pool], ReleaseContext()))
         for version in VERSIONS[OPERATOR]
         for name, pool in OPERATED.items()
     },
