@@ -1,4 +1,4 @@
-"""docs/migrate.md: each of the four ways is walked as printed, from pools as their tools make them."""
+"""docs/migrate.md: each way is walked as printed, from pools as their tools make them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def by_how_to(world: World) -> None:
 
 
 WAYS = {
-    "The how-to of AKS for MIG": by_how_to,
+    "The AKS guide for MIG": by_how_to,
     "eksctl": by_eksctl,
     "az": by_az,
     "gcloud": by_gcloud,
