@@ -3,7 +3,7 @@
     python tools/build_gpu_data.py INSTANCE_CSV MIG_JSON --as-of 2026-11-21
 
 Lives here: the mapping from research tables to the few columns the product reads. Must not live here:
-facts about single machines (they belong in the tables). docs/gpu-data.md says where the tables come from.
+facts about single machines (they belong in the tables). docs/catalog.md has the sources of the tables.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ gpukube explain defaults.taints -o json
 gpukube explain nodes.count -v              # with sources
 ```
 
-`gpukube explain owner POOL -f FILE` is about one pool: see [ownership.md](ownership.md).
+`gpukube explain owner POOL -f FILE` is about one pool: see [device-plugin.md](device-plugin.md).
 
 ## In an editor
 

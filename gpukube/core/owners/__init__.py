@@ -2,7 +2,7 @@
 
 Exactly one advertiser per node. The rules are rows of data (`table`), the look-up is `solver`, what the answers put on
 nodes is `labels`. Two plugins on one node make the kubelet keep the last registration, and removing either leaves 0
-GPUs (NVIDIA/k8s-device-plugin#255, #455). docs/ownership.md shows the rows and tells why.
+GPUs (NVIDIA/k8s-device-plugin#255, #455). docs/device-plugin.md shows the rows and the reasons.
 """
 
 from __future__ import annotations

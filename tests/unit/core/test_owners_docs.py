@@ -1,4 +1,4 @@
-"""The page on ownership shows the very rows that decide. `--update` writes its tables anew."""
+"""docs/device-plugin.md shows the very rows that decide. `--update` writes its tables anew."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.core.owners import DriverRow, PluginRow
     from gpukube.core.values import Target
 
-PAGE = Path(__file__).parents[3] / "docs" / "ownership.md"
+PAGE = Path(__file__).parents[3] / "docs" / "device-plugin.md"
 CUT = Sharing(mig=MigCut("1g.5gb", "single"))
 STACKS: Final[tuple[tuple[str, Target], ...]] = (
     ("", eks_target(sharing=CUT)),
