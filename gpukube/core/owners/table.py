@@ -1,7 +1,7 @@
 """The rules of the solver as rows: what is there and what is asked -> who owns it, or a refusal with two ways out.
 
 Lives here: data, each row with its source. Must not live here: the look-up (solver), and what one cloud's nodes bring
-(`Provider.stack`). In each table the first row that matches answers; docs/device-plugin.md shows them in the same order.
+(`Provider.stack`). The first row of a table that matches answers; docs/device-plugin.md shows them.
 
 In texts, {asked} is the devicePlugin.owner of the spec and {driver} its driver.owner, {image} the nodes' image,
 {because} why the cluster has the GPU Operator; {no_operator}, {no_driver} and {without_plugin} are of the nodes' cloud
