@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse
 from gpukube_sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP
 from gpukube_sandbox.aks.identity import is_issued_for
 from gpukube_sandbox.eks.wire.identity import is_bearer_for
-from gpukube_sandbox.kube.store.problems import ApiProblem
+from gpukube_sandbox.kube.store.problems import ApiProblem, unauthorized
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -71,37 +71,58 @@ class KubeGateway:
             response = await _review(Request(scope, receive), self._world, asked)
             await response(scope, receive, send)
             return
-        if parts[1:2] == ["clusters"]:
-            key = asked if asked in self._world.kube_apps else asked.lower()  # names of EKS clusters have a case
-            below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :])
-        else:  # kubectl get --raw takes the server's host alone
-            key, below = self._cluster_of(scope["headers"]), scope["path"]
-        app = self._world.kube_apps.get(key)
-        if app is None:
-            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
-            message = "no such cluster in the sandbox"
-            if self._world.kube_apps and parts[1:2] != ["clusters"]:
-                prefixes = ", ".join(f"/clusters/{known}" for known in sorted(self._world.kube_apps))
-                message = f"the token does not tell which cluster; begin the path with one of {prefixes}"
-            response = JSONResponse(status | {"message": message}, 404)
+        in_path = parts[1:2] == ["clusters"]
+        below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :]) if in_path else scope["path"]
+        try:
+            key = self._key_in(asked) if in_path else self._key_by_token(scope["headers"])
+        except ApiProblem as problem:
+            response = JSONResponse(problem.as_status(), problem.code)
             await response(scope, receive, send)
             return
-        raw = below.encode()
-        headers = _with_own_token(scope["headers"], self._world.aks.clusters.get(key), self._world.secret)
-        headers = _with_aws_token(headers, self._world.eks.clusters.get(key), self._world.secret)
-        await app({**scope, "path": below, "raw_path": raw, "root_path": "", "headers": headers}, receive, send)
+        headers = self._headers_for(key, scope["headers"])
+        scope = {**scope, "path": below, "raw_path": below.encode(), "root_path": "", "headers": headers}
+        await self._world.kube_apps[key](scope, receive, send)
 
-    def _cluster_of(self, headers: list[tuple[bytes, bytes]]) -> str:
-        """Find the one cluster that a request without a prefix can be for; "" where there are several."""
-        bearer = dict(headers).get(b"authorization", b"").decode("latin-1").partition(" ")[2]
-        world = self._world
-        if len(world.kube_apps) == 1:
-            return next(iter(world.kube_apps))
-        theirs = [key for key, app in world.kube_apps.items() if app.state.cluster.token == bearer]
-        theirs += [
-            key for key, eks in world.eks.clusters.items() if is_bearer_for(bearer, eks.name, eks.account, world.secret)
+    def _key_in(self, asked: str) -> str:
+        known = self._world.kube_apps
+        key = asked if asked in known else asked.lower()  # names of EKS clusters have a case
+        if key not in known:
+            raise _no_such_cluster()
+        return key
+
+    def _key_by_token(self, headers: list[tuple[bytes, bytes]]) -> str:
+        """Find the cluster of a request without a prefix; `kubectl get --raw` takes the server's host alone.
+
+        Only who holds a token is told of clusters: every user of the machine reaches the port.
+        """
+        apps = self._world.kube_apps
+        if not apps:
+            raise _no_such_cluster()
+        if len(apps) == 1:
+            return next(iter(apps))
+        theirs = [
+            key for key, app in apps.items() if _bearer(self._headers_for(key, headers)) == app.state.cluster.token
         ]
-        return theirs[0] if len(theirs) == 1 else ""
+        if not theirs:
+            raise unauthorized()
+        if len(theirs) > 1:
+            prefixes = ", ".join(f"/clusters/{key}" for key in sorted(theirs))
+            message = f"the token does not tell which cluster; begin the path with one of {prefixes}"
+            raise ApiProblem(404, "NotFound", message)
+        return theirs[0]
+
+    def _headers_for(self, key: str, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        world = self._world
+        headers = _with_own_token(headers, world.aks.clusters.get(key), world.secret)
+        return _with_aws_token(headers, world.eks.clusters.get(key), world.secret)
+
+
+def _no_such_cluster() -> ApiProblem:
+    return ApiProblem(404, "NotFound", "no such cluster in the sandbox")
+
+
+def _bearer(headers: list[tuple[bytes, bytes]]) -> str:
+    return dict(headers).get(b"authorization", b"").decode("latin-1").partition(" ")[2]
 
 
 def _with_own_token(
@@ -113,7 +134,7 @@ def _with_own_token(
     return [
         (name, f"Bearer {cluster.token}".encode())
         if name == b"authorization"
-        and is_issued_for(value.decode().partition(" ")[2], AZURE_KUBERNETES_SERVER_APP, secret)
+        and is_issued_for(value.decode("latin-1").partition(" ")[2], AZURE_KUBERNETES_SERVER_APP, secret)
         else (name, value)
         for name, value in headers
     ]

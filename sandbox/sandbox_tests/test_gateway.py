@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import httpx
 import pytest
 
+from gpukube_sandbox.aks.clusters import AZURE_KUBERNETES_SERVER_APP, ClusterOptions
+from gpukube_sandbox.aks.identity import issued_token
 from gpukube_sandbox.gateway import KubeGateway
 from gpukube_sandbox.world import ClusterRequest, World
 
@@ -43,7 +46,7 @@ def answers() -> dict[tuple[str, str, int], tuple[int, str]]:
         pytest.param("/readyz", KEYS[0], 1, 200, id="the-only-one"),
         pytest.param("/readyz", "other", 1, 401, id="the-only-one-by-a-stranger"),
         pytest.param("/readyz", KEYS[1], 2, 200, id="by-its-token"),
-        pytest.param("/readyz", "other", 2, 404, id="two-and-no-word-which"),
+        pytest.param("/readyz", "other", 2, 401, id="two-by-a-stranger"),
         pytest.param("/clusters/s/g/none/readyz", KEYS[0], 2, 404, id="none"),
     ],
 )
@@ -53,9 +56,30 @@ def test_request_when_made_to_the_port_then_prefix_or_token_tell_the_cluster(
     assert answers[path, token, clusters][0] == status
 
 
-def test_request_when_nothing_tells_the_cluster_then_the_answer_lists_the_prefixes(
+def test_request_when_a_stranger_makes_it_then_no_cluster_is_named(
     answers: dict[tuple[str, str, int], tuple[int, str]],
 ) -> None:
     text = answers["/readyz", "other", 2][1]
 
-    assert "/clusters/s/g/a, /clusters/s/g/b" in text
+    assert json.loads(text)["message"] == "Unauthorized"
+    assert not [key for key in KEYS if key in text]
+
+
+def test_request_when_the_token_is_of_two_clusters_then_the_answer_lists_their_prefixes() -> None:
+    async def ask() -> tuple[int, str]:
+        world = World(1000.0, b"authority")
+        for name in ("a", "b", "c"):
+            await world.ensure_cluster(ClusterRequest("s", "g", name, options=ClusterOptions(aad=name != "c")))
+        token = issued_token(AZURE_KUBERNETES_SERVER_APP, 0.0, world.secret)
+        transport = httpx.ASGITransport(KubeGateway(world))
+        async with httpx.AsyncClient(transport=transport, base_url="https://kube") as client:
+            answer = await client.get("/readyz", headers={"authorization": f"Bearer {token}"})
+        await world.reset()
+        return answer.status_code, answer.json()["message"]
+
+    status, message = asyncio.run(ask())
+
+    assert status == 404
+    assert (
+        message == "the token does not tell which cluster; begin the path with one of /clusters/s/g/a, /clusters/s/g/b"
+    )
