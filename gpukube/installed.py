@@ -90,7 +90,7 @@ def load_sandbox() -> Any:  # noqa: ANN401 - a module of a package that gpukube 
     """
     point = next(iter(_installed(SANDBOX_GROUP)), None)
     if point is None:
-        message = "the sandbox is a package of its own, gpukube-sandbox, and not installed"
+        message = "the sandbox is not installed; it is a package of its own, gpukube-sandbox"
         raise MissingExtra(
             message, where="sandbox", fix=f"{install_command('sandbox')}; in a clone: pip install ./sandbox"
         )
@@ -111,15 +111,16 @@ def install_command(extra: str) -> str:
     """Write the command that brings an extra to where this gpukube runs.
 
     Where a tool made the environment, pip of the user's shell would install elsewhere. Such tools make it anew, so that
-    their command names all extras: one alone would take away those that were there.
+    their command names all extras: one alone would take away those that were there. `all` leaves the sandbox out.
     """
     prefix = Path(sys.prefix)
+    extras = "all,sandbox" if extra == "sandbox" or _installed(SANDBOX_GROUP) else "all"
     if (prefix / "pipx_metadata.json").is_file():
-        return "pipx install --force 'gpukube[all]'"
+        return f"pipx install --force 'gpukube[{extras}]'"
     if (prefix / "uv-receipt.toml").is_file():
-        return "uv tool install --force 'gpukube[all]'"
+        return f"uv tool install --force 'gpukube[{extras}]'"
     if _UVX_CACHE in prefix.parts:
-        return "uvx --from 'gpukube[all]' gpukube ..."
+        return f"uvx --from 'gpukube[{extras}]' gpukube ..."
     return f"pip install 'gpukube[{extra}]'"
 
 

@@ -74,11 +74,11 @@ def bump(version: str, root: Path = ROOT) -> None:
 
 def main(tag: str, version_to_be: str = "") -> int:
     """Print the notes of a tag, or why it cannot be released; with --bump write a version."""
-    if tag == "--bump":
-        bump(version_to_be)
-        return 0
     version = re.search(r'^__version__ = "(.+)"$', (ROOT / "gpukube" / "__init__.py").read_text("utf-8"), re.MULTILINE)
     try:
+        if tag == "--bump":
+            bump(version_to_be)
+            return 0
         print(notes(tag, version[1] if version else "", (ROOT / "CHANGELOG.md").read_text("utf-8")))
     except ValueError as error:
         print(f"release: {error}", file=sys.stderr)

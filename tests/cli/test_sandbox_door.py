@@ -15,7 +15,10 @@ from gpukube_sandbox import guard as theirs
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "examples" / "three-clouds.yaml"
 DOORS = {
-    "missing": (None, "error[missing-extra]: the sandbox is a package of its own, gpukube-sandbox, and not installed"),
+    "missing": (
+        None,
+        "error[missing-extra]: the sandbox is not installed; it is a package of its own, gpukube-sandbox",
+    ),
     "older": (
         f'PROTOCOL, VERSION = 0, "{gpukube.__version__}"',
         f"error[sandbox-version]: gpukube-sandbox is {gpukube.__version__} (protocol 0), and this is gpukube",

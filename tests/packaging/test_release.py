@@ -119,3 +119,8 @@ def test_bump_when_run_then_each_place_has_the_version(tmp_path: Path) -> None:
     assert all(__version__ not in (tmp_path / name).read_text("utf-8") for name in PLACES if name[-3:] == ".py")
     with pytest.raises(ValueError, match="no version"):
         bump("7.8", tmp_path)
+
+
+def test_tool_when_told_to_bump_to_no_version_then_says_so_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main("--bump", "7.8") == 1
+    assert capsys.readouterr().err == 'release: "7.8" is no version: write 1.2.3, or 1.2.3rc1 for a candidate\n'
