@@ -1,24 +1,22 @@
-"""Which providers are installed, and the sandbox: found by entry point, loaded when something is asked of them.
+"""The installed providers and the sandbox: loaded when they are needed, with an error that names what to install.
 
-Lives here: that search. Must not live here: what a provider is (gpukube.provider). The rooms below that one take their
-own part of a provider from here: the spec its models, the GPU room its machines.
+Must not live here: what a provider is (gpukube.provider). The rooms below that one take their own part of a provider
+from here: the spec its models, the GPU room its machines.
 """
 
 from __future__ import annotations
 
 import sys
-from functools import cache
-from importlib.metadata import EntryPoints, distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube import __version__
+from gpukube.entry_points import installed_points, make_provider, provider_names
 from gpukube.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
+    from importlib.metadata import EntryPoint
 
-ENTRY_POINT_GROUP = "gpukube.providers"
 SANDBOX_GROUP: Final = "gpukube.sandbox"
 SANDBOX_PROTOCOL: Final = 1
 """What this gpukube knows how to use of a sandbox (`PROTOCOL` of gpukube_sandbox.door)."""
@@ -26,27 +24,6 @@ _UVX_CACHE: Final = "archive-v0"
 """Environments of uvx lie there, below `uv cache dir`."""
 
 
-@cache
-def _installed(group: str = ENTRY_POINT_GROUP) -> EntryPoints:
-    """Look once: each look opens a file of every package of the environment.
-
-    `importlib.metadata.entry_points` parses all of these files, which takes four times as long.
-    """
-    announcing: dict[str, Distribution] = {}
-    for package in distributions():
-        if group in (package.read_text("entry_points.txt") or ""):
-            announcing.setdefault(package.name, package)  # the first on the path is the one that is imported
-    points = [point for package in announcing.values() for point in package.entry_points]
-    return EntryPoints(points).select(group=group)
-
-
-@cache
-def provider_names() -> tuple[str, ...]:
-    """List the installed providers by name without loading any."""
-    return tuple(sorted({point.name for point in _installed()}))
-
-
-@cache
 def load_installed(name: str) -> object:
     """Load one provider by its name in the spec.
 
@@ -54,9 +31,9 @@ def load_installed(name: str) -> object:
         MissingExtra: No installed package announces this provider; names those that are installed. Or its package
             cannot be loaded.
     """
-    for point in _installed().select(name=name):
+    if name in provider_names():
         try:
-            made: object = point.load()()
+            made: object = make_provider(name)
         except (ImportError, AttributeError, TypeError) as error:
             raise unusable(name, f"cannot be loaded: {error}") from error
         return made
@@ -88,7 +65,7 @@ def load_sandbox() -> Any:  # noqa: ANN401 - a module of a package that gpukube 
     Raises:
         MissingExtra: gpukube-sandbox is not installed, cannot be loaded, or is made for another gpukube.
     """
-    point = next(iter(_installed(SANDBOX_GROUP)), None)
+    point = next(iter(installed_points(SANDBOX_GROUP)), None)
     if point is None:
         message = "the sandbox is not installed; it is a package of its own, gpukube-sandbox"
         raise MissingExtra(
@@ -114,7 +91,7 @@ def install_command(extra: str) -> str:
     their command names all extras: one alone would take away those that were there. `all` leaves the sandbox out.
     """
     prefix = Path(sys.prefix)
-    extras = "all,sandbox" if extra == "sandbox" or _installed(SANDBOX_GROUP) else "all"
+    extras = "all,sandbox" if extra == "sandbox" or installed_points(SANDBOX_GROUP) else "all"
     if (prefix / "pipx_metadata.json").is_file():
         return f"pipx install --force 'gpukube[{extras}]'"
     if (prefix / "uv-receipt.toml").is_file():
@@ -126,7 +103,7 @@ def install_command(extra: str) -> str:
 
 def unusable(name: str, why: str) -> MissingExtra:
     """Make the error about a provider that is installed and does not fit."""
-    package = next((_package(point) for point in _installed().select(name=name)), "its package")
+    package = next((_package(point) for point in installed_points().select(name=name)), "its package")
     return MissingExtra(
         f'the provider "{name}" of {package} {why}',
         where=name,

@@ -14,8 +14,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol, cast
 
 from gpukube.core.values import Ability
+from gpukube.entry_points import ENTRY_POINT_GROUP, provider_names
 from gpukube.errors import MissingExtra
-from gpukube.installed import ENTRY_POINT_GROUP, install_command, load_installed, provider_names
+from gpukube.installed import install_command, load_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -122,8 +123,8 @@ class Provider(Protocol):
         """What it knows of its instance types: those the embedded table lacks, and names that cannot work."""
 
     @property
-    def codes(self) -> Mapping[str, str]:
-        """Codes of its diagnostics, each with the sentence that the documentation prints."""
+    def codes(self) -> Mapping[str, tuple[str, str]]:
+        """Its rules: code ("nimbus-name") -> number ("NIM101", never changed) and title (a sentence)."""
 
     @property
     def diagnosis(self) -> Diagnosis | None:

@@ -1,335 +1,23 @@
-"""The numbers of all rules: what `gpukube validate` and `workload lint` can say, each with a number that never changes.
+"""Numbers, titles and pages of rules: what `gpukube validate` and `workload lint` find, each with a stable number.
 
-Lives here: the one table, and looking things up in it. Must not live here: what a code means (the tables of codes) or
-how it is said. A code that only a live run can give has no number, nor has one of a provider that is not in this
-distribution: messages then show the name alone.
+Lives here: looking them up. Must not live here: the tables. gpukube's own are in `gpukube.codes`, a provider brings its
+own as `Provider.codes`; a row is code, number and title. A code that only a live run reports has no number: messages
+show its name alone.
 
-To add a code: write it with its sentence into its room's table of codes, give it the next free number of its range
-here, add its page under tests/messages (bad.yaml, what is said by --update, good.yaml), of a workload under
-tests/workloads, and run `python -m tools.codes_docs`. The ranges: the spec GPK1xx, GPUs and machines GPK2xx, pools on
-their clusters GPK3xx, EKS GPK4xx, AKS GPK5xx, GKE GPK6xx, workloads GPK7xx. A number is never given to another code,
-nor a code another number: people write them into specs (`silence`) and search for them.
+To add a rule: write its row with the next free number of its table; add its page under tests/messages, for workloads
+under tests/workloads (bad.yaml and good.yaml; `pytest --update` writes the message); run `python -m tools.codes_docs`.
+gpukube's numbers are GPK1xx (the spec), GPK2xx (GPUs and machines), GPK3xx (pools on their clusters) and GPK7xx
+(workloads). People write numbers into specs (`silence`) and search for them, so a number never gets another code, nor a
+code another number.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
-RULE_IDS: Final[dict[str, str]] = {
-    # The spec: gpukube.spec.codes.
-    "file-missing": "GPK101",
-    "file-unreadable": "GPK102",
-    "directory-empty": "GPK103",
-    "document-empty": "GPK104",
-    "encoding": "GPK105",
-    "yaml-syntax": "GPK106",
-    "yaml-limit": "GPK107",
-    "yaml-duplicate-key": "GPK108",
-    "yaml-key": "GPK109",
-    "yaml-tag": "GPK110",
-    "yaml-merge-key": "GPK111",
-    "yaml-alias": "GPK112",
-    "env-missing": "GPK113",
-    "env-syntax": "GPK114",
-    "set-syntax": "GPK115",
-    "set-path": "GPK116",
-    "unknown-key": "GPK117",
-    "missing-key": "GPK118",
-    "empty-value": "GPK119",
-    "type": "GPK120",
-    "choice": "GPK121",
-    "range": "GPK122",
-    "format": "GPK123",
-    "unknown-cluster": "GPK124",
-    "duplicate-item": "GPK125",
-    "duplicate-pool": "GPK126",
-    "no-instance-type": "GPK127",
-    "nodes-choice": "GPK128",
-    "autoscaling-range": "GPK129",
-    "max-price": "GPK130",
-    "sharing-choice": "GPK131",
-    "label-syntax": "GPK133",
-    "taint-syntax": "GPK134",
-    "duplicate-taint": "GPK135",
-    "reserved-key": "GPK136",
-    "owner-conflict": "GPK137",
-    "zone-scope": "GPK138",
-    "reserved-choice": "GPK139",
-    "upgrade-range": "GPK140",
-    "mig-choice": "GPK141",
-    "pattern-empty": "GPK142",
-    "yaml-ambiguous": "GPK143",
-    "written-label": "GPK144",
-    "replicas-many": "GPK145",
-    "version-unlikely": "GPK146",
-    "other-cloud": "GPK147",
-    "replacement-name": "GPK148",
-    # GPUs and machines: gpukube.codes, GPUS.
-    "gpu-model": "GPK201",
-    "instance-type": "GPK202",
-    "instance-type-refused": "GPK203",
-    "no-machine": "GPK204",
-    "mig-capable": "GPK205",
-    "mig-profile": "GPK206",
-    "mps-with-mig": "GPK207",
-    "sharing-replicas": "GPK208",
-    "mig-layout": "GPK209",
-    # Pools on their clusters: gpukube.codes, POOLS.
-    "missing-feature": "GPK301",
-    "gpu-and-type": "GPK302",
-    "instance-status": "GPK303",
-    "owner": "GPK304",
-    "cluster-twice": "GPK305",
-    "name-twice": "GPK306",
-    "no-provider": "GPK307",
-    "no-match": "GPK308",
-    "chart-not-ours": "GPK309",
-    "chart-twice": "GPK310",
-    "chart-value-ours": "GPK311",
-    "silence-rule": "GPK312",
-    "silence-error": "GPK313",
-    "silence-unused": "GPK314",
-    "mig-leftover": "GPK315",
-    "shares-add": "GPK316",
-    "costly": "GPK317",
-    "autoscaler-misled": "GPK318",
-    "autoscaler-unready": "GPK319",
-    "cluster-keys": "GPK320",
-    "operator-strategy": "GPK321",
-    "sharing-isolation": "GPK322",
-    "chart-version": "GPK323",
-    "cluster-unused": "GPK324",
-    # EKS: gpukube_eks.codes.
-    "eks-name": "GPK401",
-    "eks-node-count": "GPK402",
-    "eks-no-nodes": "GPK403",
-    "eks-zone": "GPK404",
-    "eks-zones-and-subnets": "GPK405",
-    "eks-image": "GPK406",
-    "eks-image-machine": "GPK407",
-    "eks-disk-size": "GPK408",
-    "eks-disk-type": "GPK409",
-    "eks-bottlerocket-mixed": "GPK410",
-    "eks-bottlerocket-mig": "GPK411",
-    "eks-bottlerocket-profile": "GPK412",
-    "eks-bottlerocket-plugin": "GPK413",
-    "eks-spot-price": "GPK414",
-    "eks-label": "GPK415",
-    "eks-label-value": "GPK416",
-    "eks-taint": "GPK417",
-    "eks-taint-value": "GPK418",
-    "eks-taint-count": "GPK419",
-    "eks-tag": "GPK420",
-    "eks-tag-count": "GPK421",
-    "eks-driver-owner": "GPK422",
-    "eks-native-managed": "GPK423",
-    "eks-native-refused": "GPK424",
-    "eks-native-unknown": "GPK425",
-    "eks-native-value": "GPK426",
-    "eks-cluster": "GPK427",
-    "eks-role-account": "GPK428",
-    "eks-repair-agent": "GPK429",
-    "eks-disk-small": "GPK430",
-    "eks-version": "GPK431",
-    "eks-release": "GPK432",
-    "eks-bottlerocket-release": "GPK433",
-    "eks-bottlerocket-driver": "GPK434",
-    "eks-max-pods": "GPK435",
-    "eks-mig-reboot": "GPK436",
-    "eks-spot-scarce": "GPK437",
-    "eks-reserved-zones": "GPK438",
-    "eks-block-type": "GPK439",
-    "eks-block-size": "GPK440",
-    "eks-block-time": "GPK441",
-    "eks-surge": "GPK442",
-    "eks-max-unavailable": "GPK443",
-    "eks-asg-tag": "GPK444",
-    "eks-resource-tag": "GPK445",
-    "eks-autoscaler-version": "GPK446",
-    "eks-block-only": "GPK447",
-    "eks-untainted": "GPK448",
-    "eks-reserved-region": "GPK449",
-    # AKS: gpukube_aks.codes.
-    "aks-name": "GPK501",
-    "aks-name-length": "GPK502",
-    "aks-node-count": "GPK503",
-    "aks-zone": "GPK504",
-    "aks-image": "GPK505",
-    "aks-disk-size": "GPK506",
-    "aks-disk-type": "GPK507",
-    "aks-mig-size": "GPK508",
-    "aks-mig-profile": "GPK509",
-    "aks-mixed-from-zero": "GPK510",
-    "aks-renamed-from-zero": "GPK511",
-    "aks-shared-from-zero": "GPK512",
-    "aks-autoscaler-unready": "GPK513",
-    "aks-eviction-policy": "GPK514",
-    "aks-spot-price": "GPK515",
-    "aks-spot-floor": "GPK516",
-    "aks-label": "GPK517",
-    "aks-taint": "GPK518",
-    "aks-taint-value": "GPK519",
-    "aks-taint-twice": "GPK520",
-    "aks-tag": "GPK521",
-    "aks-driver-owner": "GPK522",
-    "aks-managed": "GPK523",
-    "aks-managed-preview": "GPK524",
-    "aks-native-managed": "GPK525",
-    "aks-native-refused": "GPK526",
-    "aks-native-unknown": "GPK527",
-    "aks-native-value": "GPK528",
-    "aks-image-machine": "GPK529",
-    "aks-image-version": "GPK530",
-    "aks-image-features": "GPK531",
-    "aks-secure-boot": "GPK532",
-    "aks-arm-driver": "GPK533",
-    "aks-version": "GPK534",
-    "aks-pods": "GPK535",
-    "aks-few-pods": "GPK536",
-    "aks-upgrade-both": "GPK537",
-    "aks-surge-limit": "GPK538",
-    "aks-spot-surge": "GPK539",
-    "aks-spot-fixed": "GPK540",
-    "aks-spot-deallocate": "GPK541",
-    "aks-reservation-size": "GPK542",
-    "aks-reservation-surge": "GPK543",
-    "aks-reservation-excludes": "GPK544",
-    "aks-placement-zones": "GPK545",
-    "aks-placement": "GPK546",
-    "aks-deallocate-disk": "GPK547",
-    "aks-deallocate": "GPK548",
-    "aks-label-overwritten": "GPK549",
-    "aks-tag-limit": "GPK550",
-    "aks-tag-twice": "GPK551",
-    "aks-native-combination": "GPK552",
-    "aks-disk-ephemeral": "GPK553",
-    "aks-untainted": "GPK554",
-    "aks-driver-mig": "GPK555",
-    "aks-own-driver": "GPK556",
-    "aks-ultra-zones": "GPK557",
-    "aks-spot-mark": "GPK558",
-    "aks-series-frozen": "GPK559",
-    # GKE: gpukube_gke.codes.
-    "gke-name": "GPK601",
-    "gke-zone": "GPK602",
-    "gke-zones-divide": "GPK603",
-    "gke-node-count": "GPK604",
-    "gke-image": "GPK605",
-    "gke-disk-size": "GPK606",
-    "gke-disk-type": "GPK607",
-    "gke-mig-mixed": "GPK608",
-    "gke-mig-profile": "GPK609",
-    "gke-fractional": "GPK610",
-    "gke-renamed": "GPK611",
-    "gke-clients": "GPK612",
-    "gke-request-limit": "GPK613",
-    "gke-spot-price": "GPK614",
-    "gke-label": "GPK615",
-    "gke-labels-length": "GPK616",
-    "gke-taint": "GPK617",
-    "gke-tag": "GPK618",
-    "gke-driver-owner": "GPK619",
-    "gke-driverless": "GPK620",
-    "gke-own-plugin": "GPK621",
-    "gke-own-driver": "GPK622",
-    "gke-native-conflict": "GPK623",
-    "gke-native-managed": "GPK624",
-    "gke-native-refused": "GPK625",
-    "gke-native-unknown": "GPK626",
-    "gke-native-value": "GPK627",
-    "gke-reservation-zone": "GPK628",
-    "gke-flex-start": "GPK629",
-    "gke-queued": "GPK630",
-    "gke-run-duration": "GPK631",
-    "gke-on-demand": "GPK632",
-    "gke-upgrade-share": "GPK633",
-    "gke-upgrade-none": "GPK634",
-    "gke-upgrade-short-lived": "GPK635",
-    "gke-upgrade-surge": "GPK636",
-    "gke-version-floor": "GPK637",
-    "gke-version-moves": "GPK638",
-    "gke-ubuntu-driver": "GPK639",
-    "gke-max-pods": "GPK640",
-    "gke-driver-version": "GPK641",
-    "gke-dra-label": "GPK642",
-    "gke-tag-count": "GPK643",
-    "gke-mig-spelling": "GPK644",
-    "gke-name-automatic": "GPK645",
-    "gke-location": "GPK646",
-    "gke-project": "GPK647",
-    "gke-cluster": "GPK648",
-    "gke-reservation-only": "GPK649",
-    "gke-mig-coherent": "GPK650",
-    "gke-upgrade-limit": "GPK651",
-    # Workloads: gpukube.codes, WORKLOADS.
-    "no-manifest": "GPK700",
-    "gpu-request-only": "GPK701",
-    "gpu-request-differs": "GPK702",
-    "gpu-fraction": "GPK703",
-    "gpu-name-unqualified": "GPK704",
-    "gpu-misplaced": "GPK705",
-    "gpu-pod-level": "GPK706",
-    "gpu-in-containers": "GPK707",
-    "gpu-init-larger": "GPK708",
-    "gpu-zero": "GPK709",
-    "gpu-name-retired": "GPK710",
-    "gpu-without-cpu": "GPK711",
-    "gpu-quota-name": "GPK712",
-    "taint-untolerated": "GPK715",
-    "taint-other-name": "GPK716",
-    "toleration-syntax": "GPK717",
-    "toleration-equal": "GPK718",
-    "gpu-name-unknown": "GPK719",
-    "selector-no-pool": "GPK720",
-    "selector-from-zero": "GPK721",
-    "selector-product": "GPK722",
-    "selector-resource-name": "GPK723",
-    "spot-untolerated": "GPK724",
-    "gpu-node-without-gpu": "GPK725",
-    "pool-open": "GPK726",
-    "label-deprecated": "GPK727",
-    "value-not-string": "GPK728",
-    "shared-request-refused": "GPK730",
-    "shared-request-many": "GPK731",
-    "shared-namespaces": "GPK732",
-    "mig-many-instances": "GPK733",
-    "gpu-means-several": "GPK734",
-    "ray-value-type": "GPK740",
-    "ray-resources-twice": "GPK741",
-    "ray-autoscaler-blind": "GPK742",
-    "ray-operator-blind": "GPK743",
-    "ray-container-order": "GPK744",
-    "ray-gpu-count": "GPK745",
-    "ray-gpu-names": "GPK746",
-    "ray-resource-key": "GPK747",
-    "ray-no-cpu": "GPK748",
-    "ray-endless": "GPK749",
-    "ray-bounds": "GPK750",
-    "ray-never-starts": "GPK751",
-    "gpu-visible-without-request": "GPK752",
-    "gpu-visible-devices": "GPK753",
-    "ray-image": "GPK754",
-    "cuda-image-latest": "GPK755",
-    "ray-version-old": "GPK756",
-    "ray-job-keeps-gpus": "GPK757",
-    "ray-service-doubles": "GPK758",
-    "ray-autoscaler-version": "GPK759",
-    "ray-name": "GPK760",
-    "ray-pool-fixed": "GPK761",
-    "ray-head-gpu": "GPK762",
-    "ray-version-differs": "GPK763",
-    "gpu-too-large": "GPK765",
-    "replicas-beyond-pools": "GPK766",
-    "from-zero-blind": "GPK767",
-    "rollout-stuck": "GPK768",
-    "machine-without-driver": "GPK770",
-    "gpu-stranded": "GPK771",
-    "job-without-deadline": "GPK772",
-    "ignore-rule": "GPK775",
-    "ignore-unused": "GPK776",
-    "ignore-reason": "GPK777",
-}
-"""Code -> number, by range."""
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ALIASES: Final[dict[str, str]] = {
     "pods-ask-gpu-under-mixed": "gpu-name-unknown",
@@ -341,12 +29,14 @@ ALIASES: Final[dict[str, str]] = {
 }
 """Names of checks of the doctor -> the code of the rule that finds the same mistake in manifests."""
 
-_CODES: Final = {number: code for code, number in RULE_IDS.items()}
+PAGES: Final = "docs/diagnostics"
+_OUR_NUMBERS: Final = "GPK"
+"""How the numbers begin that have a page here; another package documents its own."""
 
 
 def rule_id(code: str) -> str:
-    """Give the number of a code; "" where it has none."""
-    return RULE_IDS.get(code, "")
+    """Return the number of a code; "" where it has none."""
+    return _row(code)[1]
 
 
 def rule_label(code: str) -> str:
@@ -354,6 +44,57 @@ def rule_label(code: str) -> str:
     return f"{rule_id(code)} {code}".lstrip()
 
 
+def rule_title(code: str) -> str:
+    """Return what a code is about, in a sentence; the words of the code where no table has it."""
+    return _row(code)[2] or f"{code.replace('-', ' ').capitalize()}."
+
+
+def rule_page(code: str) -> str:
+    """Return the page of a code in the repository, with its anchor; the index for a code that has no page."""
+    family, number, _ = _row(code)
+    return f"{PAGES}/{family}.md#{number.lower()}" if number.startswith(_OUR_NUMBERS) else f"{PAGES}/README.md"
+
+
 def code_of(rule: str) -> str | None:
-    """Find the code that a number, a code or an alias names; None when none is known."""
-    return rule if rule in RULE_IDS else _CODES.get(rule) or ALIASES.get(rule)
+    """Return the code that a number, a code or an alias names; None when none is known."""
+    return rule if rule in rule_numbers() else _by_number().get(rule) or ALIASES.get(rule)
+
+
+@cache
+def rule_numbers() -> Mapping[str, str]:
+    """Return the number of every code that has one: gpukube's own and those of all installed providers."""
+    from gpukube.codes import FAMILIES
+    from gpukube.entry_points import provider_names
+
+    tables = [*FAMILIES.values(), *map(_codes_of, provider_names())]
+    return {code: number for table in tables for code, (number, _) in table.items()}
+
+
+@cache
+def _by_number() -> Mapping[str, str]:
+    return {number: code for code, number in rule_numbers().items()}
+
+
+def _row(code: str) -> tuple[str, str, str]:
+    """Return family, number and title of a code; number and title are "" where no table has it."""
+    from gpukube.codes import FAMILIES  # --help reports no finding, and loads no table
+
+    for family, table in FAMILIES.items():
+        if code in table:
+            return family, *table[code]
+    provider = code.partition("-")[0]
+    return provider, *_codes_of(provider).get(code, ("", ""))
+
+
+@cache
+def _codes_of(provider: str) -> Mapping[str, tuple[str, str]]:
+    """Return a provider's table; empty where it is not installed or fails to load: `gpukube.installed` reports it."""
+    from gpukube.entry_points import make_provider, provider_names
+
+    if provider not in provider_names():
+        return {}
+    try:
+        codes: Mapping[str, tuple[str, str]] = make_provider(provider).codes
+    except (ImportError, AttributeError, TypeError):
+        return {}
+    return codes

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, cast
 from gpukube import codes
 from gpukube.errors import SEVERITIES
 from gpukube.rule_ids import rule_id, rule_label
-from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube.workload.lint.registry import RULES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
@@ -36,8 +35,8 @@ SHORT: Final = 10
 LONG: Final = 12
 """Lines that are shown of a part of one."""
 
-FAMILIES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
-    "spec": ("The spec", SPEC_CODES),
+FAMILIES: Final[Mapping[str, tuple[str, Mapping[str, tuple[str, str]]]]] = {
+    "spec": ("The spec", codes.SPEC),
     "gpus": ("GPUs and machines", codes.GPUS),
     "pools": ("Pools on their clusters", codes.POOLS),
     "eks": ("EKS", EKS_CODES),
@@ -112,13 +111,13 @@ def diagnostics_pages() -> dict[str, str]:
     index = [HEAD]
     pages = {}
     for family, (title, table) in FAMILIES.items():
-        numbers = [rule_id(code) for code in table]
         note = NOTE.replace("messages", "workloads") if table is codes.WORKLOADS else NOTE
-        heading = f"{title} (GPK{numbers[0][3]}xx)"
+        first, _ = next(iter(table.values()))
+        heading = f"{title} ({first[:4]}xx)"
         index.append(f"## [{heading}]({family}.md)\n\n{_table(table, family)}")
         parts = [
             f"# {heading}\n{note}{ABOUT}",
-            *("\n".join(_section(code, meaning)) for code, meaning in table.items()),
+            *("\n".join(_section(code, meaning)) for code, (_, meaning) in table.items()),
         ]
         pages[f"{family}.md"] = "\n".join(parts).rstrip() + "\n"
     return {"README.md": "\n".join(index).rstrip() + "\n", **pages}
@@ -134,10 +133,9 @@ def write_diagnostics() -> None:
         (FOLDER / name).write_text(text, "utf-8")
 
 
-def _table(table: Mapping[str, str], family: str) -> str:
+def _table(table: Mapping[str, tuple[str, str]], family: str) -> str:
     rows = (
-        f"| [{rule_id(code)}]({family}.md#{rule_id(code).lower()}) | `{code}` | {text} |"
-        for code, text in table.items()
+        f"| [{number}]({family}.md#{number.lower()}) | `{code}` | {title} |" for code, (number, title) in table.items()
     )
     return "\n".join(["| Number | Name | Meaning |", "| --- | --- | --- |", *rows, ""])
 

@@ -153,7 +153,7 @@ def complete_format(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_lint_rule(incomplete: str) -> list[str]:
     """Offer the rules of `workload lint`, by number, and by name where no number begins so."""
-    from gpukube.rule_ids import RULE_IDS
+    from gpukube.codes import WORKLOADS
 
-    rules = {number: name for name, number in RULE_IDS.items() if number.startswith("GPK7") and name not in _OF_LINES}
+    rules = {number: name for name, (number, _) in WORKLOADS.items() if name not in _OF_LINES}
     return [word for word in (*rules, *rules.values()) if word.startswith(incomplete)]

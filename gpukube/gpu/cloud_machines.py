@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from gpukube.installed import member_of, provider_names
+from gpukube.entry_points import provider_names
+from gpukube.installed import member_of
 
 if TYPE_CHECKING:
     from gpukube.gpu.machine import Machine

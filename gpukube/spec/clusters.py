@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias, cast
 
 from pydantic import Field
 
-from gpukube.installed import member_of, provider_names, unusable
+from gpukube.entry_points import provider_names
+from gpukube.installed import member_of, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

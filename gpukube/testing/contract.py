@@ -38,8 +38,10 @@ What may differ between clouds is an attribute of the harness, not an `if` in a 
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -54,6 +56,7 @@ from gpukube.core.resolve import promise_of
 from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, RELEASED_LABEL, Change, Operation, Ownership
 from gpukube.errors import AccessError, Busy, CapacityError, Conflict, GpukubeError, Moved, QuotaError
 from gpukube.provider import FEATURES
+from gpukube.rule_ids import rule_numbers
 from gpukube.spec.reference.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -216,7 +219,7 @@ class ProviderContract:
             assert room.pods > 0
 
     def test_spec_when_looked_at_then_its_parts_fit(self, harness: Harness) -> None:
-        """Its part of the spec fits: clusters, their address, patterns and codes."""
+        """Its part of the spec fits: clusters, their address and patterns."""
         name, spec = harness.provider.name, harness.provider.spec
         assert spec.cluster.__name__ == f"{name.capitalize()}Cluster"
         cluster = spec.cluster.model_validate({"provider": name, **spec.stand_ins})
@@ -224,7 +227,15 @@ class ProviderContract:
         models = [spec.cluster, *([spec.reserved] if spec.reserved else [])]
         patterns = {found for model in models for found in _patterns(model.model_json_schema())}
         assert patterns <= {*FORMATS, *spec.formats}, "each pattern has its sentence in formats"
-        assert all(code.startswith(f"{name}-") for code in harness.provider.codes)
+
+    def test_rules_when_listed_then_each_has_a_number_of_its_own(self, harness: Harness) -> None:
+        """Its codes begin with its name, and no other installed package uses their numbers."""
+        name, codes = harness.provider.name, harness.provider.codes
+        assert all(code.startswith(f"{name}-") for code in codes)
+        assert all(re.fullmatch(r"[A-Z]+[0-9]{3}", number) for number, _ in codes.values())
+        others = [number for code, number in rule_numbers().items() if code not in codes]
+        numbers = Counter([*others, *(number for number, _ in codes.values())])
+        assert [number for number, count in numbers.items() if count > 1] == []
 
     def test_update_row_when_field_changes_then_it_is_classified(self, harness: Harness) -> None:
         """Every field has an updatability row that says what a change does, and where that is documented."""

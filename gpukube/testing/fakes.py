@@ -106,8 +106,11 @@ class FakeProvider:
     name = "fake"
     pools_at_once = 2
     tolerates_resources = True
-    codes: Mapping[str, str] = MappingProxyType(
-        {"fake-name": "A name is too long.", "fake-spot": "The fake cloud has no spot machines."}
+    codes: Mapping[str, tuple[str, str]] = MappingProxyType(
+        {
+            "fake-name": ("FAKE101", "A name is too long."),
+            "fake-spot": ("FAKE102", "The fake cloud has no spot machines."),
+        }
     )
     diagnosis = None
     catalog = None

@@ -92,7 +92,7 @@ class AksProvider:
         return MACHINES
 
     @property
-    def codes(self) -> Mapping[str, str]:
+    def codes(self) -> Mapping[str, tuple[str, str]]:
         """Codes of AKS's rules, with their sentences."""
         from gpukube_aks.codes import CODES
 

@@ -111,7 +111,7 @@ class EksProvider:
         return MACHINES
 
     @property
-    def codes(self) -> Mapping[str, str]:
+    def codes(self) -> Mapping[str, tuple[str, str]]:
         """Codes of EKS's rules, with their sentences."""
         from gpukube_eks.codes import CODES
 

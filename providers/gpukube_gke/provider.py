@@ -94,7 +94,7 @@ class GkeProvider:
         return MACHINES
 
     @property
-    def codes(self) -> Mapping[str, str]:
+    def codes(self) -> Mapping[str, tuple[str, str]]:
         """Codes of GKE's rules, with their sentences."""
         from gpukube_gke.codes import CODES
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from gpukube.engine.documents.rules import rule_page
-from gpukube.rule_ids import RULE_IDS
+from gpukube.rule_ids import rule_numbers, rule_page
 from tools.diagnostics_docs import FAMILIES, FOLDER, ROOT, SHADOWED, diagnostics_pages
 from tools.message_cases import WORKLOADS, message_cases
 
 PAGES = diagnostics_pages()
+NUMBERS = rule_numbers()
 
 
 def sections() -> dict[str, str]:
@@ -25,17 +25,17 @@ def test_pages_when_tables_or_examples_change_then_they_are_written_again() -> N
 
 
 def test_pages_when_read_then_every_number_has_its_section() -> None:
-    assert list(SECTIONS) == [RULE_IDS[code] for _, table in FAMILIES.values() for code in table]
-    assert sorted(SECTIONS) == sorted(RULE_IDS.values())
+    assert list(SECTIONS) == [NUMBERS[code] for _, table in FAMILIES.values() for code in table]
+    assert sorted(SECTIONS) == sorted(NUMBERS.values())
 
 
 def test_addresses_of_rules_when_followed_then_their_pages_have_the_anchors() -> None:
-    addresses = {code: rule_page(code).partition("#") for code in sorted(RULE_IDS)}
+    addresses = {code: rule_page(code).partition("#") for code in sorted(NUMBERS)}
     pages = {page: (ROOT / page).read_text("utf-8") for page, _, _ in addresses.values()}
     lost = [
         code
         for code, (page, _, anchor) in addresses.items()
-        if f'<a id="{anchor}"></a>\n\n## {RULE_IDS[code]} {code}\n' not in pages[page]
+        if f'<a id="{anchor}"></a>\n\n## {NUMBERS[code]} {code}\n' not in pages[page]
     ]
     assert lost == []
 
@@ -46,8 +46,8 @@ def test_address_of_a_rule_when_it_has_no_number_then_is_the_index() -> None:
 
 def test_sections_when_read_then_each_shows_what_is_wrong_what_is_right_and_the_message() -> None:
     for code in sorted({case.code for case in (*message_cases(), *message_cases(WORKLOADS))}):
-        section = SECTIONS[RULE_IDS[code]]
-        assert f"[{RULE_IDS[code]} {code}]: " in section
+        section = SECTIONS[NUMBERS[code]]
+        assert f"[{NUMBERS[code]} {code}]: " in section
         assert "    fix: " in section, code
         examples = section.split("```diff\n")[1:]
         lines = [line for example in examples for line in example.partition("```")[0].splitlines()]
@@ -55,4 +55,4 @@ def test_sections_when_read_then_each_shows_what_is_wrong_what_is_right_and_the_
 
 
 def test_section_when_no_spec_leads_there_then_is_marked_so() -> None:
-    assert all("No spec leads here" in SECTIONS[RULE_IDS[code]] for code in SHADOWED)
+    assert all("No spec leads here" in SECTIONS[NUMBERS[code]] for code in SHADOWED)

@@ -13,8 +13,10 @@ from gpukube_eks.codes import FAILURE_CODES as EKS_FAILURES
 from gpukube_gke.codes import FAILURE_CODES as GKE_FAILURES
 from tools.code_sites import exit_codes, find_sites, sites_of
 from tools.codes_docs import TABLES
+from tools.diagnostics_docs import FAMILIES
 
-LISTED = {code for table in TABLES.values() for code in table}
+RULES = {code: title for _, table in FAMILIES.values() for code, (_, title) in table.items()}
+LISTED = {code for table in TABLES.values() for code in table} | RULES.keys()
 SHARED = {
     "kubeconfig": "whoever reads it",
     **dict.fromkeys(
@@ -47,7 +49,9 @@ def test_source_when_a_code_is_no_literal_then_the_search_knows_where_it_comes_f
 
 
 def test_tables_when_two_list_a_code_then_it_is_known() -> None:
-    counted = Counter(code for table in TABLES.values() for code in table)
+    counted = Counter(
+        code for table in (*TABLES.values(), *(table for _, table in FAMILIES.values())) for code in table
+    )
     assert {code for code, count in counted.items() if count > 1} == SHARED.keys()
 
 
@@ -86,7 +90,7 @@ def test_codes_when_listed_then_kebab_case() -> None:
 
 
 def test_sentences_when_printed_then_each_is_one() -> None:
-    sentences = [sentence for table in TABLES.values() for sentence in table.values()]
+    sentences = [sentence for table in (*TABLES.values(), RULES) for sentence in table.values()]
     assert [sentence for sentence in sentences if not re.fullmatch(r"[^\n|]*\.", sentence)] == []
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube import api
-from gpukube.codes import GPUS, POOLS
+from gpukube.codes import GPUS, POOLS, SPEC
 from gpukube.errors import SEVERITIES, SpecError, render_diagnostics
 from gpukube.rule_ids import rule_label
-from gpukube.spec.codes import CODES as SPEC_CODES
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from tools.message_cases import Arguments, Case
 
 STYLE_FORBIDS = ("invalid", "failed to", "please", "pydantic", "https://", "Input should")
-REACHABLE = tuple(dict.fromkeys((*SPEC_CODES, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES)))
+REACHABLE = tuple(dict.fromkeys((*SPEC, *GPUS, *POOLS, *AKS_CODES, *EKS_CODES, *GKE_CODES)))
 CASES = message_cases()
 each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 

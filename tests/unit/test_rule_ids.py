@@ -1,22 +1,23 @@
-"""Every code that validate can show has a number of its own, in the range of its room."""
+"""Every code that validate can show has a number of its own, in the range of its room, and keeps it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from gpukube.codes import GPUS, POOLS, WORKLOADS
+from gpukube.codes import GPUS, POOLS, SPEC, WORKLOADS
 from gpukube.errors import Finding, Where
-from gpukube.rule_ids import RULE_IDS, code_of, rule_id, rule_label
-from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube.provider import load_provider, provider_names
+from gpukube.rule_ids import code_of, rule_id, rule_label, rule_numbers
 from gpukube_aks.codes import CODES as AKS_CODES
 from gpukube_eks.codes import CODES as EKS_CODES
 from gpukube_gke.codes import CODES as GKE_CODES
 
 RANGES = {
-    "GPK1": SPEC_CODES,
+    "GPK1": SPEC,
     "GPK2": GPUS,
     "GPK3": POOLS,
     "GPK4": EKS_CODES,
@@ -24,46 +25,57 @@ RANGES = {
     "GPK6": GKE_CODES,
     "GPK7": WORKLOADS,
 }
+GIVEN = Path(__file__).parent / "rule_numbers.txt"
+"""Every number that was ever given, with its code. `pytest --update` adds lines, and changes none."""
 
 
 @pytest.mark.parametrize(("prefix", "codes"), RANGES.items(), ids=RANGES)
 def test_codes_when_validate_can_show_them_then_each_has_a_number_of_its_range(
-    prefix: str, codes: dict[str, str]
+    prefix: str, codes: dict[str, tuple[str, str]]
 ) -> None:
-    assert [code for code in codes if not re.fullmatch(rf"{prefix}\d\d", rule_id(code))] == []
+    outside = {code: number for code, (number, _) in codes.items() if not re.fullmatch(rf"{prefix}\d\d", number)}
+    assert outside == {}, f"numbers of this table are {prefix}xx"
 
 
 def test_numbers_when_given_then_only_to_codes_of_the_tables() -> None:
-    assert sorted(RULE_IDS.keys() - {code for codes in RANGES.values() for code in codes}) == []
+    assert rule_numbers() == {code: number for table in RANGES.values() for code, (number, _) in table.items()}
 
 
 def test_numbers_when_given_then_each_once() -> None:
-    assert [number for number, count in Counter(RULE_IDS.values()).items() if count > 1] == []
+    installed = [load_provider(name).codes for name in provider_names()]
+    counted = Counter(number for table in (SPEC, GPUS, POOLS, WORKLOADS, *installed) for number, _ in table.values())
+    assert [number for number, count in counted.items() if count > 1] == [], "take the next free number of the table"
 
 
-@pytest.mark.parametrize(
-    ("code", "number"),
-    [
-        ("file-missing", "GPK101"),
-        ("no-instance-type", "GPK127"),
-        ("gpu-model", "GPK201"),
-        ("no-machine", "GPK204"),
-        ("missing-feature", "GPK301"),
-        ("eks-name", "GPK401"),
-        ("aks-name", "GPK501"),
-        ("gke-name", "GPK601"),
-    ],
-)
-def test_number_when_once_given_then_stays(code: str, number: str) -> None:
-    assert rule_id(code) == number
+def test_number_when_once_given_then_stays(request: pytest.FixtureRequest) -> None:
+    lines = GIVEN.read_text("utf-8").splitlines()
+    numbers = [f"{number} {code}" for code, number in rule_numbers().items()]
+    if request.config.getoption("--update", default=False):
+        lines = sorted({*lines, *numbers})
+        GIVEN.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    assert sorted({*lines} - {*numbers}) == [], "a number and its code stay: give the new code a number of its own"
+    assert sorted({*numbers} - {*lines}) == [], "run: pytest --update tests/unit/test_rule_ids.py"
 
 
 @pytest.mark.parametrize(
     ("rule", "code"),
-    [("GPK101", "file-missing"), ("file-missing", "file-missing"), ("GPK999", None), ("foreign-pool", None)],
+    [
+        ("GPK101", "file-missing"),
+        ("file-missing", "file-missing"),
+        ("GPK401", "eks-name"),
+        ("aks-name", "aks-name"),
+        ("GPK999", None),
+        ("foreign-pool", None),
+        ("aks-unheard-of", None),
+    ],
 )
 def test_code_of_when_asked_by_number_or_name_then_finds_it(rule: str, code: str | None) -> None:
     assert code_of(rule) == code
+
+
+@pytest.mark.parametrize("code", ["no-credentials", "foreign-pool", "aks-unheard-of", "acme-own-rule", ""])
+def test_number_when_only_a_live_run_reports_the_code_then_none(code: str) -> None:
+    assert rule_id(code) == ""
 
 
 @pytest.mark.parametrize(

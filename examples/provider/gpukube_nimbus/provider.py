@@ -100,11 +100,11 @@ class NimbusProvider:
         return NODES
 
     @property
-    def codes(self) -> Mapping[str, str]:
-        """What `check` may find."""
+    def codes(self) -> Mapping[str, tuple[str, str]]:
+        """What `check` may find: each rule with its number and title."""
         return {
-            "nimbus-name": "The name of a pool is too long for Nimbus.",
-            "nimbus-native": "Nimbus has no such field.",
+            "nimbus-name": ("NIM101", "The name of a pool is too long for Nimbus."),
+            "nimbus-native": ("NIM102", "Nimbus has no such field."),
         }
 
     def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:

@@ -56,11 +56,22 @@ def test_validate_when_there_is_a_mistake_then_said_as_for_any_cloud(
     assert expected in json.dumps(document)
 
 
-def test_validate_when_a_code_of_the_package_is_silenced_and_not_found_then_it_is_known_all_the_same(
+def test_validate_when_a_rule_of_the_package_is_broken_then_its_number_is_shown(
     gpukube: Callable[..., tuple[int, Any]], tmp_path: Path
 ) -> None:
     path = tmp_path / "pools.yaml"
-    path.write_text(SPEC.read_text("utf-8") + "    silence: [{rule: nimbus-name, reason: old}]\n", "utf-8")
+    path.write_text(SPEC.read_text("utf-8").replace("rack: dense", "shelf: dense"), "utf-8")
+    code, document = gpukube("validate", "-f", str(path), "-o", "json")
+    assert code == 4
+    assert [(one["code"], one["id"]) for one in document["errors"]] == [("nimbus-native", "NIM102")]
+
+
+@pytest.mark.parametrize("rule", ["nimbus-name", "NIM101"])
+def test_validate_when_a_rule_of_the_package_is_silenced_and_not_found_then_it_is_known_all_the_same(
+    rule: str, gpukube: Callable[..., tuple[int, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "pools.yaml"
+    path.write_text(SPEC.read_text("utf-8") + f"    silence: [{{rule: {rule}, reason: old}}]\n", "utf-8")
     code, document = gpukube("validate", "-f", str(path), "-o", "json")
     assert code == 0, document
     assert '"silence-unused"' in json.dumps(document)

@@ -12,7 +12,7 @@ app = typer.Typer()
 
 
 def _complete_cloud(incomplete: str) -> list[str]:
-    from gpukube.installed import provider_names
+    from gpukube.entry_points import provider_names
 
     return [cloud for cloud in provider_names() if cloud.startswith(incomplete)]
 

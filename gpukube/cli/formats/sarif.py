@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 from gpukube import __version__
 from gpukube.cli.formats.data import quoted_json
-from gpukube.engine.documents.rules import rule_page, rule_sentence
 from gpukube.errors import ExitCode
+from gpukube.rule_ids import rule_id, rule_page, rule_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,9 +77,7 @@ def _invocation(
 
 
 def _rule(code: str) -> dict[str, object]:
-    from gpukube.rule_ids import rule_id
-
-    sentence, page = rule_sentence(code), rule_page(code)
+    sentence, page = rule_title(code), rule_page(code)
     rule: dict[str, object] = {
         "id": rule_id(code) or code,
         "name": code,

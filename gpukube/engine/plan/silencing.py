@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.errors import Finding
-from gpukube.provider import load_provider, provider_names
-from gpukube.rule_ids import RULE_IDS, code_of, rule_label
+from gpukube.rule_ids import code_of, rule_label, rule_numbers
 from gpukube.spec.wording import nearest, quoted
 
 if TYPE_CHECKING:
@@ -110,18 +109,12 @@ def _wrong(
     unseen = mistaken | {pool for pool, found in findings if pool and found.severity == "error"}
     excused = met | {entry.where for entry in entries if entry.pool in unseen}
     for entry in {entry.where: entry for entry in reversed(entries)}.values():
-        if not code_of(entry.rule) and entry.rule not in names and not _is_of_cloud(entry.rule):
+        if not code_of(entry.rule) and entry.rule not in names:
             yield _unknown(entry)
         elif entry.where not in excused:
             message = f"{entry.path} is {quoted(entry.rule)}, and there is no such finding"
             why = "a silence is for a warning or a hint of its pool; errors cannot be silenced"
             yield Finding("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
-
-
-def _is_of_cloud(code: str) -> bool:
-    """Whether a provider that comes in a package of its own has this code: it has no number in our register."""
-    name = code.partition("-")[0]
-    return name in provider_names() and code in load_provider(name).codes
 
 
 def _hides_error(entry: _Entry, found: Finding) -> Finding:
@@ -135,7 +128,7 @@ def _hides_error(entry: _Entry, found: Finding) -> Finding:
 
 
 def _unknown(entry: _Entry) -> Finding:
-    near = nearest(entry.rule, [*RULE_IDS, *RULE_IDS.values()])
+    near = nearest(entry.rule, [*rule_numbers(), *rule_numbers().values()])
     return Finding(
         "silence-rule",
         entry.where,

@@ -5,7 +5,6 @@ what was seen and decided; to apply it, gpukube plans afresh from them and compa
 cloud: a forged one can at most make the comparison fail, or ask for what its specs say.
 """
 
-from gpukube.engine.saved.codes import CODES
 from gpukube.engine.saved.file import SavedPlan, read_plan, write_plan
 from gpukube.engine.saved.freshness import require_fresh, require_place
 from gpukube.engine.saved.making import require_savable, saved_plan
@@ -13,7 +12,6 @@ from gpukube.engine.saved.options import PlanOptions
 from gpukube.engine.saved.provenance import Provenance, provenance
 
 __all__ = [
-    "CODES",
     "PlanOptions",
     "Provenance",
     "SavedPlan",

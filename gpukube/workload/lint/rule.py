@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from gpukube.codes import WORKLOADS
 from gpukube.errors import SEVERITIES, Finding
+from gpukube.rule_ids import rule_title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ class Rule(Generic[Item]):
     """One known mistake and how it is found.
 
     Attributes:
-        code: Stable, documented, kebab-case; its number is in `gpukube.rule_ids`, its title in `gpukube.codes`.
+        code: Stable, documented, kebab-case; its number and title are in `gpukube.codes`.
         severity: Of its findings; of those of an error, some may be less.
         why: What comes of it.
         fix: What to write instead.
@@ -65,7 +65,7 @@ class Rule(Generic[Item]):
     @property
     def title(self) -> str:
         """What it is about, in a sentence."""
-        return WORKLOADS[self.code]
+        return rule_title(self.code)
 
     def finding(self, hit: Hit) -> Finding:
         """Complete a hit with what the rule declares."""

@@ -13,14 +13,13 @@ from jsonschema import Draft202012Validator
 
 from gpukube import api
 from gpukube.cli.formats.sarif import sarif_lines, sarif_log
-from gpukube.codes import GPUS, POOLS, WORKLOADS
+from gpukube.codes import FAMILIES
 from gpukube.engine.documents.lint import lint_document
-from gpukube.engine.documents.rules import rule_sentence
 from gpukube.engine.documents.validation import validation_document
 from gpukube.engine.plan.prepare import Validation
 from gpukube.engine.plan.silencing import Silenced
 from gpukube.errors import Finding, Where
-from gpukube.spec.codes import CODES as SPEC_CODES
+from gpukube.rule_ids import rule_title
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import lint
 from gpukube_aks.codes import CODES as AKS_CODES
@@ -195,9 +194,9 @@ def test_place_when_a_path_is_named_then_is_relative_where_it_can_be(
 
 
 def test_sentences_when_rules_have_them_then_those_of_their_tables() -> None:
-    tables = (SPEC_CODES, GPUS, POOLS, AKS_CODES, EKS_CODES, GKE_CODES, WORKLOADS)
+    tables = (*FAMILIES.values(), AKS_CODES, EKS_CODES, GKE_CODES)
     codes = sorted({code for table in tables for code in table})
-    wrong = [code for code in codes if rule_sentence(code) not in {table[code] for table in tables if code in table}]
+    wrong = [code for code in codes if rule_title(code) not in {table[code][1] for table in tables if code in table}]
     assert wrong == []
 
 

@@ -8,8 +8,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpukube.codes import SPEC
 from gpukube.errors import SpecError
-from gpukube.spec.codes import CODES
 from gpukube.spec.loading.load import load_specs
 from gpukube.spec.model import Pool
 from gpukube.spec.reference.fields import keys_of
@@ -84,7 +84,7 @@ def test_mangled_spec_when_loaded_then_gives_a_spec_or_diagnostics_inside_the_fi
 def check_diagnostics(error: SpecError, text: str) -> None:
     lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
     for found in error.diagnostics:
-        assert found.code in CODES
+        assert found.code in SPEC
         assert found.seen
         assert found.fix
         assert "\n" not in found.seen + found.fix + found.why
