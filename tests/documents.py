@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cluster.proof.outcome import Check, NodeProof, PoolProof, Probe, missing
 from gpukube.core.values import Nodes
-from gpukube.engine.documents.lint import lint_document
 from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
-from gpukube.engine.documents.validation import validation_document
+from gpukube.engine.documents.validation import lint_document, validation_document
 from gpukube.engine.plan.prepare import Validation
 from gpukube.engine.plan.silencing import Silenced
 from gpukube.engine.run.report import ClusterReport, PoolReport

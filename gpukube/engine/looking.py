@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.engine.documents.usage import used_devices
+from gpukube.engine.documents.listing import used_devices
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.planning import ClusterPlan, Scope, plan_outside
 from gpukube.engine.run.calls import answers_of

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.parts import Document
     from gpukube.engine.documents.shapes.doctor import DoctorDocument, PatientPart
     from gpukube.engine.documents.shapes.listing import ListDocument
-    from gpukube.engine.documents.shapes.parts import Diagnostic, ScopePart
+    from gpukube.engine.documents.shapes.parts import Diagnostic, MergedPart, ScopePart, ShardPart
     from gpukube.engine.documents.shapes.plan import ClusterPart, GpuSum, PlanDocument
-    from gpukube.engine.documents.shapes.quotas import Quota
+    from gpukube.engine.documents.shapes.plan_parts import Quota
     from gpukube.engine.documents.shapes.report import ReportDocument
-    from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart
 
     QuotaKey = tuple[str, str, str]
 
@@ -198,7 +197,7 @@ def _share_quotas(documents: Sequence[PlanDocument], clusters: list[ClusterPart]
     if not shares:
         return
     from gpukube.engine.documents.parts import diagnostic_document  # noqa: PLC0415 - for plans that need quotas alone
-    from gpukube.engine.documents.quotas import quota_part  # noqa: PLC0415 - as above
+    from gpukube.engine.documents.plan_parts import quota_part  # noqa: PLC0415 - as above
     from gpukube.engine.plan.quotas import shortfalls  # noqa: PLC0415 - as above
 
     uses = {key: _use(key[0], quotas, places) for key, quotas in shares.items()}

@@ -17,8 +17,8 @@ from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import tell_first_pods
 from gpukube.cli.bodies.plan_prices import days_of, plan_prices, tell_old_prices
 from gpukube.cli.options import Choices
-from gpukube.cli.rendering.drain_forecast import endless_words, leaving_lines
 from gpukube.cli.rendering.plan import endless_drains
+from gpukube.cli.rendering.plan_parts import endless_words, leaving_lines
 from gpukube.cli.stage import confirm, note_run, open_job
 from gpukube.cli.stderr import write_stderr
 from gpukube.engine import commands, looking
@@ -29,8 +29,8 @@ from gpukube.engine.change.pool_drain import PoolDrain
 from gpukube.engine.change.probing import Probing
 from gpukube.engine.change.releasing import Releasing
 from gpukube.engine.change.scale import Scaling, Size
-from gpukube.engine.documents.drain_forecast import leaving_part
 from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.documents.plan_parts import leaving_part
 from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.summary import plan_summary
 from gpukube.engine.plan.drain_forecast import forecast_drain

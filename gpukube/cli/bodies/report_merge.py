@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube.cli.options import Choices
     from gpukube.engine.documents.parts import Document
-    from gpukube.engine.documents.shapes.shards import MergedPart
+    from gpukube.engine.documents.shapes.parts import MergedPart
 
 
 def merge(choices: Choices, files: Sequence[str]) -> None:

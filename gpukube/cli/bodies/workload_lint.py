@@ -11,7 +11,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.stderr import write_stderr
-from gpukube.engine.documents.lint import lint_document
+from gpukube.engine.documents.validation import lint_document
 from gpukube.engine.workloads import read_manifest_files, write_fixed
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.rule_ids import code_of, rule_id

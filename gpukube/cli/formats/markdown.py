@@ -15,11 +15,10 @@ from gpukube.cli.formats.cutting import TIER, Block, Frame, fitted
 from gpukube.cli.formats.notes import fit_lines, sum_lines, workload_name
 from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.doctor import doctor_words
-from gpukube.cli.rendering.drain_forecast import few, leaving_facts, leaving_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
+from gpukube.cli.rendering.plan_parts import few, leaving_facts, leaving_words, surge_facts
 from gpukube.cli.rendering.prices import price_change, price_line
-from gpukube.cli.rendering.replacement import surge_facts
 from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.words import (
     cost_words,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cli.rendering.drain_forecast import endless_words, leaving_lines
-from gpukube.cli.rendering.durations import duration_words
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
     INDENT,
@@ -19,11 +17,17 @@ from gpukube.cli.rendering.lines import (
     headline,
     node_words,
 )
+from gpukube.cli.rendering.plan_parts import (
+    duration_words,
+    endless_words,
+    leaving_lines,
+    needs_words,
+    quota_lines,
+    replacement_lines,
+    upgrade_lines,
+)
 from gpukube.cli.rendering.prices import price_change, price_line, price_notes, price_words, usd_range
-from gpukube.cli.rendering.quotas import quota_lines
-from gpukube.cli.rendering.replacement import needs_words, replacement_lines
 from gpukube.cli.rendering.text import Hung, Table, Text
-from gpukube.cli.rendering.upgrades import upgrade_lines
 from gpukube.cli.rendering.words import (
     cost_words,
     device_change,
@@ -38,7 +42,7 @@ from gpukube.cli.rendering.words import (
     toleration_lines,
     unread_line,
 )
-from gpukube.engine.documents.drain_forecast import has_no_end
+from gpukube.engine.documents.plan_parts import has_no_end
 from gpukube.engine.documents.summary import plan_summary
 
 if TYPE_CHECKING:

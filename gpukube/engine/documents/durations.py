@@ -9,7 +9,7 @@ from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from gpukube.core.values import PoolPlan
-    from gpukube.engine.documents.shapes.durations import Duration as DurationPart
+    from gpukube.engine.documents.shapes.plan_parts import Duration as DurationPart
     from gpukube.engine.plan.durations import Duration
     from gpukube.engine.plan.planning import ClusterPlan
 

@@ -1,8 +1,8 @@
-"""Live pools -> the documents of list and get."""
+"""Live pools, and what pods take of their devices -> the documents of list and get."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.fields import LEAST, MOST
@@ -14,12 +14,15 @@ from gpukube.engine.plan.lookup import is_named, no_such_pool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.kube.views import NodeView, PodView
     from gpukube.core.values import ClusterRef, Observed
     from gpukube.engine.documents.shapes.listing import ListDocument, LiveNode, LivePool, PoolDetail, PoolDocument
     from gpukube.engine.plan.planning import ClusterPlan
 
     Usage = Mapping[str, Mapping[str, Mapping[str, int]]]
+
+_ENDED: Final = ("Succeeded", "Failed")
+"""Phases in which a pod has given its devices back (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
 
 
 def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> ListDocument:
@@ -126,3 +129,21 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _pool_nodes(plan: ClusterPlan, pool: Observed) -> tuple[NodeView, ...]:
     return nodes_of_pool(plan.seen, pool) if plan.seen else ()
+
+
+def used_devices(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
+    """Sum the devices that pods request, by node.
+
+    Args:
+        pods: All pods of a cluster; those that are not placed, or have ended, take nothing.
+
+    Returns:
+        Node -> resource -> devices.
+    """
+    used: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        if pod.devices and pod.scheduled and pod.phase not in _ENDED:
+            node = used.setdefault(pod.node, {})
+            for name, count in pod.devices.items():
+                node[name] = node.get(name, 0) + count
+    return used

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.core.fields import COUNT, LEAST, MOST
 from gpukube.rule_ids import rule_id
@@ -13,6 +14,8 @@ from gpukube.rule_ids import rule_id
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
+
+    from _typeshed import DataclassInstance
 
     from gpukube.core.values import ClassifiedChange, Locator, Nodes, Observed
     from gpukube.core.values import Request as NativeRequest
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding, GpukubeError, Severity, Where
     from gpukube.gpu.catalog import Machine
+    from gpukube.workload.lint.ignores import Ignored
 
 WEIGHTS: Final[Mapping[Severity, Literal["note", "waiting", "broken"]]] = MappingProxyType(
     {"error": "broken", "warning": "waiting", "hint": "note"}
@@ -64,9 +68,9 @@ def diagnostic_document(diagnostic: Finding, fields: Mapping[Where, str] = Mappi
 
 
 def silenced_part(
-    silenced: Iterable[Silenced], fields: Mapping[Where, str] = MappingProxyType({})
+    silenced: Iterable[Silenced | Ignored], fields: Mapping[Where, str] = MappingProxyType({})
 ) -> list[SilencedPart]:
-    """Describe what a spec accepts; `fields` as for `diagnostic_document`."""
+    """Describe what a spec or manifests accept; `fields` as for `diagnostic_document`."""
     return [{"finding": diagnostic_document(one.finding, fields), "reason": one.reason} for one in silenced]
 
 
@@ -148,6 +152,11 @@ def toleration_part(toleration: PodToleration) -> Toleration:
         "value": toleration.value,
         "effect": toleration.effect,
     }
+
+
+def part_of(value: DataclassInstance) -> Any:  # noqa: ANN401 - of the shape that has the fields of this dataclass
+    """Describe a value whose part of a document has its very fields: dataclasses as objects, tuples as lists."""
+    return plain(asdict(value))
 
 
 def counted(words: Iterable[str]) -> dict[str, int]:

@@ -10,7 +10,6 @@ from gpukube.core.live import live_machine
 from gpukube.core.marks import names_another
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.tolerations import pod_tolerations
-from gpukube.engine.documents.drain_forecast import has_no_end, leaving_part
 from gpukube.engine.documents.parts import (
     WEIGHTS,
     change_part,
@@ -20,15 +19,22 @@ from gpukube.engine.documents.parts import (
     gpu_part,
     live_range,
     node_range,
+    part_of,
     plain,
     position_of,
     request_part,
     silenced_part,
     toleration_part,
 )
+from gpukube.engine.documents.plan_parts import (
+    has_no_end,
+    leaving_part,
+    quota_part,
+    replacement_needs,
+    replacement_part,
+    upgrades_part,
+)
 from gpukube.engine.documents.prices import price_part, price_sum, region_of
-from gpukube.engine.documents.replacement import replacement_needs, replacement_part
-from gpukube.engine.documents.upgrades import upgrades_part
 from gpukube.engine.plan.fidelity import abilities_for, inexact
 from gpukube.provider import load_provider
 
@@ -47,7 +53,6 @@ if TYPE_CHECKING:
         GpuSum,
         Health,
         LiveState,
-        Loss,
         NodeRepair,
         PlanDocument,
         PoolPart,
@@ -56,7 +61,6 @@ if TYPE_CHECKING:
         UnplannedPool,
     )
     from gpukube.engine.documents.shapes.prices import PoolPricePart
-    from gpukube.engine.documents.shapes.quotas import Quota
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.silencing import Silenced
     from gpukube.errors import Finding
@@ -191,7 +195,7 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
             {"name": o.name, "pool": o.pool, "owner": o.owner, "needs": ["--prune"]} for o in plan.undeclared
         ],
         "duration": None,
-        "quotas": _quotas(plan) if plan.quotas else [],
+        "quotas": [quota_part(use) for use in plan.quotas],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
     }
 
@@ -203,12 +207,6 @@ def _add_durations(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart]
         cluster["duration"] = durations.duration_of_cluster(plan)
         for pool, part in zip(plan.pools, cluster["pools"], strict=True):
             part["duration"] = durations.duration_of_pool(pool)
-
-
-def _quotas(plan: ClusterPlan) -> list[Quota]:
-    from gpukube.engine.documents.quotas import quota_part  # noqa: PLC0415 - a diff reads none
-
-    return [quota_part(use) for use in plan.quotas]
 
 
 def _release(plan: ReleasePlan) -> Release:
@@ -244,7 +242,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         "devices": _devices(plan),
         "duration": None,
         "live": _live(plan.cluster.provider, observed) if observed else None,
-        "loss": _loss(plan),
+        "loss": part_of(plan.loss) if plan.loss else None,
         "leaving": leaving_part(plan.leaving),
         "price": price,
         "replacement": replacement_part(plan),
@@ -316,8 +314,7 @@ def _wanted(desired: Desired) -> _Requested:
             for toleration in pod_tolerations(desired, tolerates_resources=provider.tolerates_resources)
         ],
         "fidelity": {
-            feature: {"fidelity": ability.fidelity, "substitute": ability.substitute, "reason": ability.reason}
-            for feature, ability in inexact(target, abilities_for(target, provider)).items()
+            feature: part_of(ability) for feature, ability in inexact(target, abilities_for(target, provider)).items()
         },
     }
 
@@ -375,13 +372,6 @@ def _live(provider: str, observed: Observed) -> LiveState:
         "owner": observed.owner,
         "protected": observed.protected,
     }
-
-
-def _loss(plan: PoolPlan) -> Loss | None:
-    if plan.loss is None:
-        return None
-    pods = None if plan.loss.pods is None else list(plan.loss.pods)
-    return {"nodes": plan.loss.nodes, "of": plan.loss.of, "gpus": plan.loss.gpus, "pods": pods}
 
 
 def _health(plan: PoolPlan, seen: Snapshot | None) -> Health | None:

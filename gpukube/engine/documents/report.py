@@ -11,6 +11,7 @@ from gpukube.engine.documents.parts import (
     change_part,
     counted,
     error_part,
+    part_of,
     toleration_part,
 )
 from gpukube.engine.run.report import exit_code
@@ -18,11 +19,9 @@ from gpukube.engine.run.report import exit_code
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.cluster.proof.outcome import Check as FoundCheck
     from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.cluster.proof.outcome import Probe as FoundProbe
     from gpukube.engine.documents.shapes.report import (
-        Check,
         Finding,
         PoolOutcome,
         Probe,
@@ -84,17 +83,13 @@ def _proof(proof: PoolProof) -> Proof:
                 "expected": dict(node.expected),
                 "allocatable": dict(node.seen),
                 "findings": [_finding(f) for f in node.findings],
-                "checks": [_check(c) for c in node.checks],
+                "checks": [part_of(c) for c in node.checks],
             }
             for node in proof.per_node
         ],
         "findings": [_finding(f) for f in proof.findings],
         "probe": _probe(proof.probe) if proof.probe else None,
     }
-
-
-def _check(check: FoundCheck) -> Check:
-    return {"what": check.what, "expected": check.expected, "seen": check.seen, "holds": check.holds}
 
 
 def _probe(probe: FoundProbe) -> Probe:

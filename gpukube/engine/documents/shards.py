@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube.engine.documents.parts import Document
-    from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart
+    from gpukube.engine.documents.shapes.parts import MergedPart, ShardPart
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.spec.loading.load import LoadedSpec
 

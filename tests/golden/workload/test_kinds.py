@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpukube.engine.documents.lint import lint_document
 from gpukube.engine.documents.summary import validation_summary
+from gpukube.engine.documents.validation import lint_document
 from gpukube.errors import render_diagnostics
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import lint

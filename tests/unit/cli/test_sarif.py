@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator
 from gpukube import api
 from gpukube.cli.formats.sarif import sarif_lines, sarif_log
 from gpukube.codes import FAMILIES
-from gpukube.engine.documents.lint import lint_document
-from gpukube.engine.documents.validation import validation_document
+from gpukube.engine.documents.validation import lint_document, validation_document
 from gpukube.engine.plan.prepare import Validation
 from gpukube.engine.plan.silencing import Silenced
 from gpukube.errors import Finding, Where

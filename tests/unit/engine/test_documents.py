@@ -17,12 +17,11 @@ from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import ClusterFacts, Loss, Nodes, Ownership, PoolPlan, Request
 from gpukube.engine.documents.event import event_document
-from gpukube.engine.documents.listing import list_document, pool_document
+from gpukube.engine.documents.listing import list_document, pool_document, used_devices
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
 from gpukube.engine.documents.schema import SCHEMA_NAMES, document_schema
 from gpukube.engine.documents.summary import plan_summary
-from gpukube.engine.documents.usage import used_devices
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.run.events import Event
 from gpukube.engine.run.report import ClusterReport, PoolReport

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpukube.cli.rendering.durations import duration_words
 from gpukube.cli.rendering.plan import endless_drains
+from gpukube.cli.rendering.plan_parts import duration_words
 from gpukube.core.drain_forecast import DrainForecast, KeptPod
 from gpukube.core.durations import CloudDurations, Span
 from gpukube.core.fields import COUNT, DISK_SIZE, label

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gpukube.cli.formats.github import github_lines
 from gpukube.cli.formats.sarif import sarif_log
-from gpukube.engine.documents.lint import lint_document
 from gpukube.engine.documents.summary import validation_summary
+from gpukube.engine.documents.validation import lint_document
 from gpukube.rule_ids import rule_id
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import Linted, lint

@@ -6,9 +6,10 @@ from typing import Literal, NotRequired, TypedDict
 
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Diagnostic,
+    MergedPart,
     ScopePart,
+    ShardPart,
 )
-from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
 
 class AilmentPart(TypedDict):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpukube.engine.documents.shapes.drain_forecast import (
-    LeavingPart,  # noqa: TC001 - schemas are made of it
-)
-from gpukube.engine.documents.shapes.durations import Duration  # noqa: TC001 - schemas are made of it
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
     Diagnostic,
     GpuModel,
+    MergedPart,
     NodeRange,
     Position,
     Request,
     ScopePart,
+    ShardPart,
     SilencedPart,
     Toleration,
 )
+from gpukube.engine.documents.shapes.plan_parts import (  # noqa: TC001 - as above
+    Duration,
+    LeavingPart,
+    Quota,
+    ReplacementPart,
+    Upgrades,
+)
 from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # noqa: TC001 - as above
-from gpukube.engine.documents.shapes.quotas import Quota  # noqa: TC001 - as above
-from gpukube.engine.documents.shapes.replacement import ReplacementPart  # noqa: TC001 - as above
-from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
-from gpukube.engine.documents.shapes.upgrades import Upgrades  # noqa: TC001 - as above
 
 
 class Loss(TypedDict):

@@ -7,11 +7,12 @@ from typing import Literal, NotRequired, TypedDict
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
     Change,
     Diagnostic,
+    MergedPart,
     ScopePart,
+    ShardPart,
     SilencedPart,
     Toleration,
 )
-from gpukube.engine.documents.shapes.shards import MergedPart, ShardPart  # noqa: TC001 - as above
 
 ReportKind = Literal["Create", "Apply", "Scale", "Delete", "Drain", "Release", "ReleaseRemoval", "Wait", "Verify"]
 
