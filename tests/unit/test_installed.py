@@ -34,5 +34,5 @@ def test_command_when_a_tool_made_the_environment_then_that_tool_is_named(
     (tmp_path / mark).parent.mkdir(parents=True)
     (tmp_path / mark).touch()
     monkeypatch.setattr("sys.prefix", str((tmp_path / mark).parent))
-    monkeypatch.setattr(installed, "_installed", lambda _: sandboxes)
+    monkeypatch.setattr(installed, "installed_points", lambda _: sandboxes)
     assert install_command(extra) == command.format(one=extra, all=extras)
