@@ -321,7 +321,7 @@ COMMANDS: Final[dict[str, str]] = {
     "sandbox-world": "An entry of a world file for the sandbox is not one.",
     "sandbox-fault": "A fault for the sandbox names something that does not exist.",
     "sandbox-permission": "`sandbox deny` names a permission that no call needs.",
-    "sandbox-upgrade": "`sandbox upgrade` names a cluster that does not exist, or no date.",
+    "sandbox-upgrade": "`sandbox upgrade` names a cluster that does not exist, or no valid version or date.",
     "sandbox-gone": "The shell has the variables of a sandbox that has stopped.",
     "sandbox-version": "The sandbox that runs, or the installed gpukube-sandbox, is of another version than gpukube.",
     "no-catalogue": "No installed package has a catalog of this cloud.",

@@ -295,7 +295,7 @@ def upgrade(
     try:
         _daemon().upgrade_cluster(info, cluster, kubernetes_version=kubernetes_version, images=images)
     except _daemon().SandboxError as error:
-        fix = "gpukube sandbox status lists the clusters; a date is written 20260915"
+        fix = "gpukube sandbox status lists the clusters; write a version as 1.35 or 1.35.1, a date as 20260915"
         raise SpecError(str(error), where=Where("sandbox upgrade"), fix=fix, code="sandbox-upgrade") from error
     typer.echo("done; the node pools stay as they are")
 
@@ -359,7 +359,7 @@ def _fault(kind: str, options: FaultOptions) -> dict[str, object]:
         name, equals, value = text.partition("=")
         if not (name and equals):
             raise SpecError(
-                f'"{text}" is no header', where=Where("--header"), fix="write KEY=VALUE", code="sandbox-fault"
+                f'"{text}" is not a header', where=Where("--header"), fix="write KEY=VALUE", code="sandbox-fault"
             )
         headers[name] = value
     given = {

@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from gpukube_sandbox import __version__, daemon
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="gpukube-sandbox",
         description="EKS, AKS and GKE emulated on loopback, with a Kubernetes API in each cluster.",
-        epilog="State is in GPUKUBE_SANDBOX_STATE, or below the state directory of your user.",
+        epilog="State is kept in GPUKUBE_SANDBOX_STATE, by default below your user's state directory.",
     )
     parser.add_argument("--version", action="version", version=f"gpukube-sandbox {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -83,9 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster", action="append", default=[], metavar="ADDRESS", help=f"declare a cluster: {_FORMS}; repeatable"
     )
     command.add_argument("--world", metavar="FILE", help="declare what this file lists: clusters, roles, subnets ...")
-    command.add_argument("--speed", type=_number(1, 10_000), default=60.0, help="how many times faster time runs (60)")
+    command.add_argument("--speed", type=_Number(1, 10_000), default=60.0, help="how many times faster time runs (60)")
     command.add_argument(
-        "--idle-timeout", type=_number(0), default=240.0, metavar="MINUTES",
+        "--idle-timeout", type=_Number(0), default=240.0, metavar="MINUTES",
         help="stop after so many minutes without a request (240); 0: never",
     )  # fmt: skip
     command.set_defaults(run=_up)
@@ -98,7 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("-v", "--verbose", action="store_true", help="show the nodes too")
     command.set_defaults(run=_status)
 
-    command = commands.add_parser("fault", help="let requests and operations fail", description="Let something fail.")
+    command = commands.add_parser(
+        "fault", help="make requests and operations fail", description="Make requests and operations fail."
+    )
     _add_fault_commands(command.add_subparsers(title="commands", metavar="COMMAND", required=True))
 
     command = commands.add_parser("deny", help="refuse calls that need a permission", description=_deny.__doc__)
@@ -108,8 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     command.set_defaults(run=_deny)
 
-    command = commands.add_parser("upgrade", help="upgrade a control plane", description=_upgrade.__doc__)
-    command.add_argument("cluster", metavar="CLUSTER", help="its name")
+    command = commands.add_parser(
+        "upgrade", help="upgrade a control plane or node images", description=_upgrade.__doc__
+    )
+    command.add_argument("cluster", metavar="CLUSTER", help="its name; all clusters of that name are upgraded")
     command.add_argument("--kubernetes-version", default="", metavar="VERSION", help="of the control plane")
     command.add_argument("--images", default="", metavar="YYYYMMDD", help="publish node images of this date")
     command.set_defaults(run=_upgrade)
@@ -124,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_fault_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
     kinds = "\n".join(f"  {kind:12} {text}" for kind, text in KINDS.items())
     add = commands.add_parser(
-        "add", help="let the next match fail", description=_add_fault.__doc__, epilog=f"kinds:\n{kinds}",
+        "add", help="make the next match fail", description=_add_fault.__doc__, epilog=f"kinds:\n{kinds}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add.add_argument("kind", metavar="KIND", help="what goes wrong: see below")
@@ -157,22 +161,24 @@ def _add_output(command: argparse.ArgumentParser) -> None:
     command.add_argument("-o", "--output", choices=("table", "json"), default="table", help="table (default) or json")
 
 
-class _number:  # noqa: N801 - argparse names the type in its message
+class _Number:
     """A number with bounds."""
 
     def __init__(self, least: float, most: float = float("inf")) -> None:
         self._least, self._most = least, most
-        self.__name__ = f"number from {least:g}" + (f" to {most:g}" if most < float("inf") else "")
+        self._name = f"a number from {least:g} to {most:g}" if most < float("inf") else f"a number, {least:g} or more"
 
     def __call__(self, text: str) -> float:
-        number = float(text)
-        if not self._least <= number <= self._most:
-            raise ValueError(text)
-        return number
+        with suppress(ValueError):
+            number = float(text)
+            if self._least <= number <= self._most:
+                return number
+        message = f'"{text}" is not {self._name}'
+        raise argparse.ArgumentTypeError(message)
 
 
 def _up(options: argparse.Namespace) -> None:
-    """Start the sandbox in the background unless it runs; declare clusters, and what else shall exist, in it."""
+    """Start the sandbox in the background unless it is running, and declare what exists in it."""
     from gpukube_sandbox.worldfile import WorldError, populate, read_world  # noqa: PLC0415 - loads PyYAML
 
     clusters = [_address(text) for text in options.cluster]
@@ -186,7 +192,7 @@ def _up(options: argparse.Namespace) -> None:
         if info.version != __version__:
             message = f"the running sandbox is of version {info.version or 'before 0.1'}, and this is {__version__}"
             raise _Failure(message, "gpukube-sandbox down, then run this again; everything in it is gone then")
-        with _failures("write it as docs/sandbox.md says under What exists", _BAD_INPUT):
+        with _failures(f"write {_FORMS}", _BAD_INPUT):
             for cluster in clusters:
                 daemon.call(info, "POST", "clusters", cluster)
             populate(info, entries)
@@ -202,7 +208,7 @@ def _address(text: str) -> dict[str, object]:
     provider, _, rest = text.partition(":")
     parts, names = rest.split("/"), _ADDRESS.get(provider, ())
     if len(parts) != len(names) or not all(parts):
-        raise _Failure(f'"{text}" is no address of a cluster', f"write {_FORMS}", _BAD_INPUT)
+        raise _Failure(f'"{text}" is not the address of a cluster', f"write {_FORMS}", _BAD_INPUT)
     return {"provider": provider, **dict(zip(names, parts, strict=True))}
 
 
@@ -240,12 +246,12 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _add_fault(options: argparse.Namespace) -> None:
-    """Let the next request, or the next operation on a node pool, that matches fail."""
+    """Make the next request, or the next operation on a node pool, that matches fail."""
     given = {key: value for key, value in vars(options).items() if key not in ("run", "kind") and value is not None}
     if headers := given.get("headers"):
         pairs = [header.partition("=") for header in headers]
         if wrong := [header for header, (key, _, value) in zip(headers, pairs, strict=True) if not (key and value)]:
-            raise _Failure(f'"{wrong[0]}" is no header', "write KEY=VALUE", _BAD_INPUT)
+            raise _Failure(f'"{wrong[0]}" is not a header', "write KEY=VALUE", _BAD_INPUT)
         given["headers"] = {key: value for key, _, value in pairs}
     fault = {"action": options.kind, **given}
     try:
@@ -294,7 +300,9 @@ def _deny(options: argparse.Namespace) -> None:
 
 def _upgrade(options: argparse.Namespace) -> None:
     """Upgrade the control plane of a cluster at once, or publish newer node images; its node pools stay as they are."""
-    with _failures("gpukube-sandbox status lists the clusters; a date is written 20260915", _BAD_INPUT):
+    with _failures(
+        "gpukube-sandbox status lists the clusters; write a version as 1.35 or 1.35.1, a date as 20260915", _BAD_INPUT
+    ):
         daemon.upgrade_cluster(
             _running(), options.cluster, kubernetes_version=options.kubernetes_version, images=options.images
         )

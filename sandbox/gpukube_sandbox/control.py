@@ -67,6 +67,7 @@ _CLUSTER = Keys(
     {"provider": str, "subscription": str, "resourceGroup": str, "name": str},
     {"kubernetesVersion": str, "location": str, "options": dict},
 )
+_VERSION = re.compile(r"\d+\.\d+(\.\d+(-gke\.\d+)?)?")
 _NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?")
 """Of resourceName in the specification of Microsoft.ContainerService."""
 _OF_NO_ACCOUNT = ("reset", "stop", "save", "load", "permissions")
@@ -306,6 +307,12 @@ class _Control:
         if not (azure or google or amazon):
             message = f"no cluster is called {name!r}"
             raise ValueError(message)
+        if not (version or images):
+            message = "nothing to upgrade to; give a Kubernetes version or a date of images"
+            raise ValueError(message)
+        if version and not _VERSION.fullmatch(version):
+            message = f"kubernetesVersion is {version!r}; write a version such as 1.35 or 1.35.1"
+            raise ValueError(message)
         if images and not re.fullmatch(r"20\d{6}", images):
             message = f"images is {images!r}; write a date such as 20260915"
             raise ValueError(message)
@@ -426,7 +433,7 @@ class _Control:
             denied = _strings(body, "denied")
             unknown = [text for text in denied if not (text in known_permissions() or is_access(text))]
             if unknown:
-                message = f"no call here needs a permission {unknown[0]!r}"
+                message = f"no call in the sandbox needs a permission {unknown[0]!r}"
                 near = get_close_matches(unknown[0], known_permissions(), n=1)
                 raise ValueError(message + (f"; did you mean {near[0]}?" if near else ""))
             permits.denied = set(denied)

@@ -21,11 +21,11 @@ KINDS: Final[dict[str, str]] = {
     "drop-before": "cut the connection before the service gets the request",
     "drop-after": "cut the connection after the service has done it: a lost answer",
     "delay": "answer later",
-    "hang": "do not answer until the faults are cleared; who gives up before has sent nothing",
+    "hang": "hold the request back until the faults are cleared",
     "hang-after": "do the request, but do not answer until the faults are cleared",
-    "stock-out": "let an operation on a node pool fail: no machines of the type",
-    "quota": "let an operation on a node pool fail: the quota is too small",
-    "operation": "let an operation on a node pool fail with a code, or take longer",
+    "stock-out": "make an operation on a node pool fail: no machines of the type",
+    "quota": "make an operation on a node pool fail: the quota is too small",
+    "operation": "make an operation on a node pool fail with a code, or take longer",
     "unlisted": "leave a new node pool out of lists for a while",
 }
 """Action -> what it does, for people."""
@@ -148,7 +148,7 @@ def parse_fault(document: object) -> Fault:
     """
     if not isinstance(document, dict) or document.get("action") not in get_args(Action):
         named = document.get("action") if isinstance(document, dict) else document
-        message = f"{named!r} is no kind of fault; there are {', '.join(get_args(Action))}"
+        message = f"there is no fault {named!r}; there are {', '.join(get_args(Action))}"
         raise ValueError(message)
     action = str(document["action"])
     values: dict[str, object] = {}
@@ -188,7 +188,7 @@ def _check_values(fault: Fault) -> None:
         try:
             re.compile(getattr(fault, name))
         except re.error as error:
-            message = f"{name} is no regular expression: {error}"
+            message = f"{name} is not a regular expression: {error}"
             raise ValueError(message) from error
 
 

@@ -102,7 +102,7 @@ class Loss:
         """Describe it in one line."""
         moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.last_seen))
         had = f"; lost with it: {', '.join(self.clusters)}" if self.clusters else "; it had no clusters"
-        return f"the last sandbox was killed, it was last seen at {moment}{had}"
+        return f"the last sandbox was killed (last seen {moment}){had}"
 
 
 def default_state_dir() -> Path:

@@ -84,6 +84,14 @@ def test_deny_upgrade_and_reset_when_run_then_the_sandbox_has_done_it(run: Run, 
     assert run("deny", "iam:PassRole")[:2] == (0, "refused from now on: iam:PassRole\n")
     assert daemon.call(sandbox, "GET", "permissions")["denied"] == ["iam:PassRole"]
     assert run("deny")[:2] == (0, "everything is allowed\n")
+    code, _, told = run("upgrade", "train")
+    assert (code, told.splitlines()[0]) == (
+        4,
+        "error: nothing to upgrade to; give a Kubernetes version or a date of images",
+    )
+    code, _, told = run("upgrade", "train", "--kubernetes-version", "latest")
+    wrong = "error: kubernetesVersion is 'latest'; write a version such as 1.35 or 1.35.1"
+    assert (code, told.splitlines()[0]) == (4, wrong)
     assert run("upgrade", "train", "--kubernetes-version", "1.35.0")[0] == 0
     assert run("reset")[:2] == (0, "all clusters deleted\n")
     assert run("status")[1].startswith("no clusters; gpukube-sandbox up --cluster declares one")
@@ -94,18 +102,18 @@ REFUSED = {
     "unknown option": (("up", "--fast"), "unrecognized arguments: --fast", "gpukube-sandbox --help"),
     "speed": (
         ("up", "--speed", "0"),
-        "argument --speed: invalid number from 1 to 10000 value: '0'",
+        'argument --speed: "0" is not a number from 1 to 10000',
         "gpukube-sandbox up --help",
     ),
     "address": (
         ("up", "--cluster", "eks:train"),
-        '"eks:train" is no address of a cluster',
+        '"eks:train" is not the address of a cluster',
         "write eks:ACCOUNT/REGION/NAME, aks:SUBSCRIPTION/RESOURCEGROUP/NAME or gke:PROJECT/LOCATION/NAME",
     ),
     "account": (
         ("up", "--cluster", "eks:1/us-east-1/train"),
         "account is '1'; it must have twelve digits",
-        "write it as docs/sandbox.md says under What exists",
+        "write eks:ACCOUNT/REGION/NAME, aks:SUBSCRIPTION/RESOURCEGROUP/NAME or gke:PROJECT/LOCATION/NAME",
     ),
     "world": (("up", "--world", "/none.yaml"), "/none.yaml: does not exist", "check the path"),
     "fault": (
@@ -113,16 +121,16 @@ REFUSED = {
         "a fault 'hang' takes no 'seconds'; it takes method, nth, path, service, times",
         "gpukube-sandbox fault add --help lists kinds and options",
     ),
-    "header": (("fault", "add", "status", "--header", "x"), '"x" is no header', "write KEY=VALUE"),
+    "header": (("fault", "add", "status", "--header", "x"), '"x" is not a header', "write KEY=VALUE"),
     "permission": (
         ("deny", "iam:PassRoll"),
-        "no call here needs a permission 'iam:PassRoll'; did you mean iam:PassRole?",
+        "no call in the sandbox needs a permission 'iam:PassRoll'; did you mean iam:PassRole?",
         "write it as the refusing cloud does; docs/sandbox.md, Permissions, has examples",
     ),
     "cluster": (
         ("upgrade", "train"),
         "no cluster is called 'train'",
-        "gpukube-sandbox status lists the clusters; a date is written 20260915",
+        "gpukube-sandbox status lists the clusters; write a version as 1.35 or 1.35.1, a date as 20260915",
     ),
 }
 
@@ -164,7 +172,7 @@ def test_up_when_the_last_sandbox_was_killed_then_what_was_lost_is_told_once(
         info: Any = daemon.load_info(tmp_path)
         os.kill(info.pid, signal.SIGKILL)
         wait_for(lambda: not state.is_running(tmp_path))
-        lost = "the last sandbox was killed, it was last seen at "
+        lost = "the last sandbox was killed (last seen "
         code, _, told = run("status")
         assert (code, told.startswith(f"error: the sandbox is not running: {lost}")) == (1, True)
         _, _, told = run("up")

@@ -7,8 +7,8 @@ import pytest
 from gpukube_sandbox.faults import KINDS, FaultBook, parse_fault
 
 REFUSED: dict[str, tuple[object, str]] = {
-    "nothing": (None, "None is no kind of fault"),
-    "an unknown action": ({"action": "explode"}, "'explode' is no kind of fault; there are status, drop-before"),
+    "nothing": (None, "there is no fault None"),
+    "an unknown action": ({"action": "explode"}, "there is no fault 'explode'; there are status, drop-before"),
     "an unknown key": ({"action": "status", "state": 1}, "takes no 'state'; it takes body, code"),
     "a key of another kind": ({"action": "stock-out", "path": "x"}, "a fault 'stock-out' takes no 'path'"),
     "a count of its own": ({"action": "status", "struck": 1}, "takes no 'struck'"),
@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a body without an answer": ({"action": "status", "status": 199, "body": {}}, "it must be 200 to 599"),
     "machines below none": ({"action": "quota", "afterNodes": -1}, "afterNodes is -1"),
     "no delay": ({"action": "delay"}, "needs seconds"),
-    "no pattern": ({"action": "operation", "pool": "("}, "pool is no regular expression"),
+    "no pattern": ({"action": "operation", "pool": "("}, "pool is not a regular expression"),
 }
 
 

@@ -48,7 +48,10 @@ def test_deny_when_no_call_needs_the_permission_then_refused_with_the_nearest(gp
     result = gpukube("sandbox", "deny", "eks:CreateNodegrup", sandbox=False)
 
     assert result.code == 4
-    assert "error[sandbox-permission]: no call here needs a permission 'eks:CreateNodegrup'; did you mean" in result.err
+    assert (
+        "error[sandbox-permission]: no call in the sandbox needs a permission 'eks:CreateNodegrup'; did you mean"
+        in result.err
+    )
 
 
 def test_faults_when_added_listed_and_cleared_then_shown(gpukube: Gpukube) -> None:
@@ -71,13 +74,13 @@ def test_faults_when_added_listed_and_cleared_then_shown(gpukube: Gpukube) -> No
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("stok-out",), "'stok-out' is no kind of fault; there are status, "),
+        (("stok-out",), "there is no fault 'stok-out'; there are status, "),
         (("hang", "--service", "azure"), "there is no service 'azure'; there are any, aws, "),
         (("hang", "--method", "GIT"), "there is no method 'GIT'"),
-        (("hang", "--path", "("), "path is no regular expression"),
+        (("hang", "--path", "("), "path is not a regular expression"),
         (("hang", "--pool", "x"), "a fault 'hang' takes no 'pool'; it takes method, "),
         (("status", "--status", "99"), "status is 99; it must be 400 to 599"),
-        (("status", "--header", "Retry-After"), '"Retry-After" is no header'),
+        (("status", "--header", "Retry-After"), '"Retry-After" is not a header'),
         (("delay",), "needs seconds"),
         (("hang", "--nth", "0"), "--nth"),
     ],
