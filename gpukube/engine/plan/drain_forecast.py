@@ -1,4 +1,4 @@
-"""Foresees the drain of pools that are replaced: what keeps their pods, and which could not run on the new pool.
+"""Forecasts the drain of pools that are replaced: what keeps their pods, and which cannot run on the new pool.
 
 Lives here: reading what the rules need, for these pools only. Must not live here: the rules (cluster.drain).
 """
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.cluster.drain.judge import Verdict
-    from gpukube.cluster.drain.pods import DisruptionBudget, NodePod
+    from gpukube.cluster.drain.pods import DisruptionBudget, Gang
+    from gpukube.cluster.drain.reading import Occupants
     from gpukube.cluster.kube.client import Kube
+    from gpukube.core.drain_forecast import PoolPin
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired, PoolPlan
     from gpukube.engine.run.session import Session
@@ -73,10 +75,10 @@ def with_drain_forecasts(plans: Sequence[PoolPlan], session: Session, kube: Kube
 
 
 def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> DrainForecast | None:
-    """Foresee the drain of the live pool of a plan.
+    """Forecast the drain of the live pool of a plan.
 
     Args:
-        plan: `observed` leaves; what takes its place is `desired`, or the pool beside it.
+        plan: The pods of `observed` leave; `desired`, or the pool beside it, takes them.
         session: Its cluster.
         kube: Its Kubernetes API.
         now: Seconds since the epoch.
@@ -93,30 +95,14 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
         return None
     nodes = pool_nodes(kube, old, session.provider.in_cluster.pool_label)
     names = [text(node, "metadata", "name") for node in nodes]
-    if not names:
-        return DrainForecast(0)
-    whole = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)}
-    read = partial(find_occupants, kube, whole.values(), now, staying=staying_nodes(nodes))
-    unknown: tuple[str, ...] = ()
-    try:
-        occupants = read(controllers=Controllers())
-    except AccessError as error:
-        occupants, unknown = read(), (f"templates that name a node: {error}",)
+    pods = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)} if names else {}
+    occupants, unread_templates = _read_occupants(kube, nodes, pods, now)
     left = occupants.left
     if not left:
         return DrainForecast(0)
     objects, unread = read_owners(kube)
-    together = {(g.kind, g.namespace, g.name): (g, members) for g, members in gangs(left).items()}
-    owners = {
-        (kind, text(obj, "metadata", "namespace"), text(obj, "metadata", "name")): obj
-        for kind in ("Job", "JobSet", "RayCluster")
-        for obj in objects.get(kind, ())
-    }
-    mine = [obj for key, obj in owners.items() if key in {_gang_key(v.pod) for v in left}]
-    gone = pool_labels(nodes, old.name, {POOL_LABEL})
-    bare = [whole[v.pod.uid] for v in left if not v.pod.owner.kind]
-    pins = [pin for kind, found in objects.items() for obj in found for pin in find_pins(obj, kind, gone)]
-    pins += [pin for obj in bare for pin in find_pins(obj, "Pod", gone)]
+    owners = _owners_by_gang(objects)
+    own_gangs = {_gang_key(v.pod.gang) for v in left if v.pod.gang}
     return DrainForecast(
         pods=len(left),
         blocked=tuple(_kept(v) for v in left if v.way == "never"),
@@ -126,16 +112,44 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
             Turns(delay.budget, delay.pods, delay.allowed, delay.seconds)
             for delay in delays(left, occupants.budgets, _min_ready(occupants.budgets, left, objects))
         ),
-        gangs=tuple(describe_gang(gang, members, owners.get(key)) for key, (gang, members) in together.items()),
-        queues=fed_queues([v.pod for v in left], mine),
-        homeless=tuple(_homeless(left, whole, nodes, new)) if new else (),
-        pins=tuple(dict.fromkeys(pins)),
-        unread=(*unknown, *unread),
+        gangs=tuple(describe_gang(gang, members, owners.get(_gang_key(gang))) for gang, members in gangs(left).items()),
+        queues=fed_queues([v.pod for v in left], [obj for key, obj in owners.items() if key in own_gangs]),
+        homeless=tuple(_unschedulable(left, pods, nodes, new)) if new else (),
+        pins=_pins(objects, [pods[v.pod.uid] for v in left if not v.pod.owner.kind], nodes, old.name),
+        unread=(*unread_templates, *unread),
     )
 
 
-def _gang_key(pod: NodePod) -> tuple[str, str, str]:
-    return (pod.gang.kind, pod.gang.namespace, pod.gang.name) if pod.gang else ("", "", "")
+def _read_occupants(
+    kube: Kube, nodes: Sequence[Tree], pods: Mapping[str, Tree], now: float
+) -> tuple[Occupants, tuple[str, ...]]:
+    """Judge the pods by their templates too; where these may not be read, without them, and return that."""
+    read = partial(find_occupants, kube, pods.values(), now, staying=staying_nodes(nodes))
+    try:
+        return read(controllers=Controllers()), ()
+    except AccessError as error:
+        return read(), (f"templates that name a node: {error}",)
+
+
+def _owners_by_gang(objects: Mapping[str, Sequence[Tree]]) -> dict[tuple[str, str, str], Tree]:
+    return {
+        (kind, text(obj, "metadata", "namespace"), text(obj, "metadata", "name")): obj
+        for kind in ("Job", "JobSet", "RayCluster")
+        for obj in objects.get(kind, ())
+    }
+
+
+def _gang_key(gang: Gang) -> tuple[str, str, str]:
+    return gang.kind, gang.namespace, gang.name
+
+
+def _pins(
+    objects: Mapping[str, Sequence[Tree]], bare_pods: Sequence[Tree], nodes: Sequence[Tree], pool: str
+) -> tuple[PoolPin, ...]:
+    """Find the selectors that match nothing once the nodes of the pool are gone."""
+    labels = pool_labels(nodes, pool, {POOL_LABEL})
+    by_kind = [*objects.items(), ("Pod", bare_pods)]
+    return tuple(dict.fromkeys(pin for kind, found in by_kind for obj in found for pin in find_pins(obj, kind, labels)))
 
 
 def _kept(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
@@ -144,7 +158,7 @@ def _kept(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
 
 
 def read_owners(kube: Kube) -> tuple[dict[str, tuple[Tree, ...]], tuple[str, ...]]:
-    """List what pods may belong to; a type that may not be listed is named, and the plan goes on."""
+    """List the objects that pods may belong to; returns the types that may not be listed beside them."""
     found: dict[str, tuple[Tree, ...]] = {}
     unread = []
     for kind in _KINDS:
@@ -177,10 +191,10 @@ def _min_ready(
     return found
 
 
-def _homeless(
+def _unschedulable(
     left: Sequence[Verdict], whole: Mapping[str, Tree], nodes: Sequence[Tree], new: Desired
 ) -> Iterator[KeptPod]:
-    """Find the pods that an empty node of the new pool would refuse."""
+    """Find the pods that could not run on an empty node of the new pool."""
     (offer,) = make_offers([new], load_provider)
     zones = {text(node, "metadata", "name"): text(node, "metadata", "labels", ZONE) for node in nodes}
     for verdict in left:

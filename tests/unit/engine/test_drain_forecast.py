@@ -1,4 +1,4 @@
-"""What a plan foresees of a drain: budgets, consent, gangs, queues, pods without a home, selectors of the pool."""
+"""What a plan forecasts of a drain: budgets, consent, gangs, queues, pods without a home, selectors of the pool."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 POOL_LABEL = "fake.example/pool"
 
 
-def foreseen(stage: Stage) -> DrainForecast:
+def forecast(stage: Stage) -> DrainForecast:
     new = replace(desire(), target=replace(desire().target, name=NEW))
     found = forecast_drain(replace(PLAN, desired=new), stage.session, cast("Kube", stage.kube), stage.clock.now())
     assert found is not None
     return found
 
 
-def test_foresee_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_pool(
+def test_forecast_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_pool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gpukube.engine.plan.drain_forecast.load_provider", lambda _name: FakeProvider())
@@ -51,7 +51,7 @@ def test_foresee_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_poo
         del daemon["spec"]["replicas"]
         stage.put("daemonsets", daemon)
         stage.pass_time(60)
-        found = foreseen(stage)
+        found = forecast(stage)
     assert found.pods == 7
     (blocked,) = found.blocked
     assert (blocked.pod.rsplit("-", 2)[0], blocked.budgets) == ("default/single", ("default/keep",))
@@ -68,7 +68,7 @@ def test_foresee_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_poo
     }
 
 
-def test_foresee_when_a_workload_ignores_the_cordon_then_named_and_templates_that_may_not_be_read_are(
+def test_forecast_when_a_workload_ignores_the_cordon_then_named_and_templates_that_may_not_be_read_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gpukube.engine.plan.drain_forecast.load_provider", lambda _name: FakeProvider())
@@ -77,7 +77,7 @@ def test_foresee_when_a_workload_ignores_the_cordon_then_named_and_templates_tha
         stage.put("deployments", deployment("named", 1, nodeName="old-1"))
         stage.put("deployments", deployment("all", 2, tolerations=[{"operator": "Exists"}]))
         stage.pass_time(60)
-        found = foreseen(stage)
+        found = forecast(stage)
         whys = {pod.why.partition(":")[0] for pod in found.needing}
         assert whys == {
             "Deployment default/all ignores the cordon (tolerations",
@@ -93,15 +93,15 @@ def test_foresee_when_a_workload_ignores_the_cordon_then_named_and_templates_tha
             return read(kind, namespace, labels)
 
         monkeypatch.setattr(stage.kube, "objects", denied)
-        less = foreseen(stage)
+        less = forecast(stage)
     assert (len(found.needing), len(less.needing)) == (3, 2)
     assert any(line.startswith("templates that name a node: ") and "replicasets" in line for line in less.unread)
 
 
-def test_foresee_when_nothing_must_leave_then_next_to_nothing_is_read() -> None:
+def test_forecast_when_nothing_must_leave_then_next_to_nothing_is_read() -> None:
     with Stage() as stage:
         stage.join("old-1")
-        assert foreseen(stage).pods == 0
+        assert forecast(stage).pods == 0
 
 
 def test_pins_when_a_selector_names_the_pool_then_found_wherever_it_stands() -> None:
