@@ -50,14 +50,7 @@ def find_pools(  # noqa: PLR0913 - what makes a name mean something else
         for plan in plans
     }
     for plan in plans:
-        for expected in plan.desired:
-            if any(is_named(name, plan.cluster.key, expected.target) for name in names) and (
-                lost := _lost(plan, expected)
-            ):
-                raise _unmarked(expected, lost[0])
-            if any(is_named(name, plan.cluster.key, expected.target) for name in names):
-                for pool in released_pools(plan, expected):
-                    _require_ours(plan.cluster, pool, owners)
+        _require_declared(plan, owners, names)
         for pool in found[plan.cluster.key]:
             _require_ours(plan.cluster, pool, owners)
             doubt = doubtful(plan.cluster, pool, plan.live)
@@ -72,6 +65,16 @@ def find_pools(  # noqa: PLR0913 - what makes a name mean something else
         if not live and not may_be_gone and not any(declared_as(plan, name) for plan in plans):
             raise no_such_pool(name, plans)
     return found
+
+
+def _require_declared(plan: ClusterPlan, owners: Sequence[str], names: Sequence[str]) -> None:
+    """Check the live pools that the spec declares under these names and that lost their marks or were released."""
+    for expected in plan.desired:
+        if any(is_named(name, plan.cluster.key, expected.target) for name in names):
+            if lost := _lost(plan, expected):
+                raise _unmarked(expected, lost[0])
+            for pool in released_pools(plan, expected):
+                _require_ours(plan.cluster, pool, owners)
 
 
 def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from gpukube.workload.lint.world import World
 from gpukube.workload.manifests import read_manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpukube.spec.source.files import Source
     from gpukube.workload.lint.edits import Edit
@@ -111,25 +111,18 @@ def lint(
 
 def _hits(world: World) -> Iterator[tuple[Rule[Any], Hit, Manifest | None]]:
     holders: tuple[Pod | Loose, ...] = (*world.pods, *world.loose)
-    for holder in holders:
-        for of_containers in CONTAINER_RULES:
-            for hit in of_containers.find(holder, world):
-                yield of_containers, hit, holder.manifest
-    for pod in world.pods:
-        for rule in POD_RULES:
-            for hit in rule.find(pod, world):
-                yield rule, hit, pod.manifest
-    for cluster in world.ray_clusters:
-        for of_ray in RAY_RULES:
-            for hit in of_ray.find(cluster, world):
-                yield of_ray, hit, cluster.manifest
-    for manifest in world.manifests:
-        for of_object in OBJECT_RULES:
-            for hit in of_object.find(manifest, world):
-                yield of_object, hit, manifest
-    for of_world in WORLD_RULES:
-        for hit in of_world.find(world, world):
-            yield of_world, hit, None
+    stages: tuple[tuple[Iterable[Rule[Any]], Iterable[tuple[object, Manifest | None]]], ...] = (
+        (CONTAINER_RULES, ((holder, holder.manifest) for holder in holders)),
+        (POD_RULES, ((pod, pod.manifest) for pod in world.pods)),
+        (RAY_RULES, ((cluster, cluster.manifest) for cluster in world.ray_clusters)),
+        (OBJECT_RULES, ((manifest, manifest) for manifest in world.manifests)),
+        (WORLD_RULES, ((world, None),)),
+    )
+    for rules, subjects in stages:
+        for subject, manifest in subjects:
+            for rule in rules:
+                for hit in rule.find(subject, world):
+                    yield rule, hit, manifest
 
 
 def _named(finding: Finding, manifest: Manifest | None) -> Finding:

@@ -245,21 +245,25 @@ def _name_unknown(pod: Pod | Loose, world: World) -> Iterator[Hit]:
     for name in sorted(misspelt):
         yield _misspelt(pod, name)
     places = world.places(pod) if isinstance(pod, Pod) else None
-    if not isinstance(pod, Pod) or not places or not places.every:
+    if isinstance(pod, Pod) and places and places.every:
+        requested = [name for name in pod.names if is_gpu(name) and pod.request.devices.get(name)]
+        for name in requested:
+            if name not in misspelt:
+                yield from _not_offered(pod, name, places)
+
+
+def _not_offered(pod: Pod, name: str, places: Places) -> Iterator[Hit]:
+    scope = places.chosen or places.every
+    if any(place.offer.real.devices.get(name) for place in scope):
         return
-    for name in pod.names:
-        if name not in misspelt and is_gpu(name) and pod.request.devices.get(name):
-            scope = places.chosen or places.every
-            if any(place.offer.real.devices.get(name) for place in scope):
-                continue
-            has = sorted({other for place in scope for other in place.offer.real.devices})
-            chosen = f"pool {scope[0].offer.name} does not have" if places.bound else "no pool of the spec has"
-            yield Hit(
-                where=pod.place_of(name),
-                seen=f"{chosen} {name}",
-                fix=f"request {' or '.join(has)}" if has else "",
-                severity=unsure(places),
-            )
+    has = sorted({other for place in scope for other in place.offer.real.devices})
+    chosen = f"pool {scope[0].offer.name} does not have" if places.bound else "no pool of the spec has"
+    yield Hit(
+        where=pod.place_of(name),
+        seen=f"{chosen} {name}",
+        fix=f"request {' or '.join(has)}" if has else "",
+        severity=unsure(places),
+    )
 
 
 def _misspelt(pod: Pod | Loose, name: str) -> Hit:

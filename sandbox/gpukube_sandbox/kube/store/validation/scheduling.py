@@ -110,34 +110,41 @@ def check_node_selector(selector: JsonObject, path: str) -> Iterator[Cause]:
 
 
 def _node_term(term: JsonObject, path: str) -> Iterator[Cause]:
-    for at, asked in enumerate(term.get("matchExpressions") or ()):
-        place, values = f"{path}.matchExpressions[{at}]", asked.get("values") or []
-        match asked.get("operator", ""):
-            case "In" | "NotIn":
-                if not values:
-                    yield required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-            case "Exists" | "DoesNotExist":
-                if values:
-                    text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                    yield forbidden(f"{place}.values", text)
-            case "Gt" | "Lt":
-                if len(values) != 1:
-                    text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                    yield required(f"{place}.values", text)
-            case other:
-                yield invalid(f"{place}.operator", other, "not a valid selector operator")
-        yield from qualified_name(f"{place}.key", asked.get("key", ""))
-        for number, value in enumerate(values):
-            yield from label_value(f"{place}.values[{number}]", str(value))
-    for at, asked in enumerate(term.get("matchFields") or ()):
-        place, values = f"{path}.matchFields[{at}]", asked.get("values") or []
-        if asked.get("operator") not in {"In", "NotIn"}:
-            yield invalid(f"{place}.operator", asked.get("operator", ""), "not a valid selector operator")
-        elif len(values) != 1:
-            text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-            yield required(f"{place}.values", text)
-        if asked.get("key") != "metadata.name":
-            yield invalid(f"{place}.key", asked.get("key", ""), "not a valid field selector key")
+    for at, expression in enumerate(term.get("matchExpressions") or ()):
+        yield from _match_expression(expression, f"{path}.matchExpressions[{at}]")
+    for at, requirement in enumerate(term.get("matchFields") or ()):
+        yield from _match_field(requirement, f"{path}.matchFields[{at}]")
+
+
+def _match_expression(expression: JsonObject, path: str) -> Iterator[Cause]:
+    values = expression.get("values") or []
+    match expression.get("operator", ""):
+        case "In" | "NotIn":
+            if not values:
+                yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        case "Exists" | "DoesNotExist":
+            if values:
+                text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield forbidden(f"{path}.values", text)
+        case "Gt" | "Lt":
+            if len(values) != 1:
+                text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+                yield required(f"{path}.values", text)
+        case other:
+            yield invalid(f"{path}.operator", other, "not a valid selector operator")
+    yield from qualified_name(f"{path}.key", expression.get("key", ""))
+    for number, value in enumerate(values):
+        yield from label_value(f"{path}.values[{number}]", str(value))
+
+
+def _match_field(requirement: JsonObject, path: str) -> Iterator[Cause]:
+    if requirement.get("operator") not in {"In", "NotIn"}:
+        yield invalid(f"{path}.operator", requirement.get("operator", ""), "not a valid selector operator")
+    elif len(requirement.get("values") or []) != 1:
+        text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield required(f"{path}.values", text)
+    if requirement.get("key") != "metadata.name":
+        yield invalid(f"{path}.key", requirement.get("key", ""), "not a valid field selector key")
 
 
 def _pod_term(term: JsonObject, path: str) -> Iterator[Cause]:
