@@ -142,11 +142,7 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     form = form or partial(renamed, provider.desired, desired)
     matches = match_live(desired, live, taken)
     if not matches:
-        desired = form(declared)
-        other = next((o for o in live if o.name == alternate_name(declared) and not o.owner), None)
-        problems = (_alternate_taken(desired, other),) if other and other.name not in taken else ()
-        why = "the pool does not exist"
-        return _plan(desired, None, "create", why, requests=(desired.create,), diagnostics=problems)
+        return _created(form(declared), live, taken)
     if len(matches) > 1:
         return _two_pools(provider, form, declared, matches, taken)
     observed = matches[0]
@@ -155,23 +151,21 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     asked = adopt or adopt_managed or bool(adopt_from)
     if has_lost_marks(desired, observed):
         if desired.copy_is_fixed:
-            gets_marks = adopt
+            if not adopt:
+                return _marks_lost(desired, observed)
         else:  # an adoption that was cut off between the copy and the labels is ended by the same command
             may_be_adopted = asked and not observed.owner and observed.state == "ready"
-            gets_marks = may_be_adopted and (adopt_managed or not provider.managers(observed))
-        if not gets_marks and desired.copy_is_fixed:
-            return _marks_lost(desired, observed)
-        if not gets_marks:
-            return _lost(provider, desired, observed, changes)
-    if (observed.owner, observed.pool) == (desired.target.owner, desired.target.pool) and observed.copied:
-        problem = copied_pool(desired.target.cluster, observed)
-        return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
+            if not (may_be_adopted and (adopt_managed or not provider.managers(observed))):
+                return _lost(provider, desired, observed, changes)
     if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
         managers = provider.managers(observed)
         refusal = _refused_adoption(desired, observed, asked=asked, adopt_from=adopt_from)
         if managers and (refusal is None or refusal.obstacle == "foreign") and not observed.owner and not adopt_managed:
             refusal = _managed_conflict(desired, observed, managers)
         return refusal or _with_managers(_adopted(provider, desired, observed, changes), managers)
+    if observed.copied:
+        problem = copied_pool(desired.target.cluster, observed)
+        return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
     plan = _ours(provider, desired, observed, changes)
     if plan.action != "replace":
         return plan
@@ -179,6 +173,13 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
         anew = form(declared)
         plan = replace(plan, desired=anew, requests=(*plan.requests[:-1], anew.create))
     return _with_successor(provider, form, declared, plan, taken)
+
+
+def _created(desired: Desired, live: Sequence[Observed], taken: Collection[str]) -> PoolPlan:
+    alternate = alternate_name(desired.target.name)
+    other = next((o for o in live if o.name == alternate and not o.owner and o.name not in taken), None)
+    problems = (_alternate_taken(desired, other),) if other else ()
+    return _plan(desired, None, "create", "the pool does not exist", requests=(desired.create,), diagnostics=problems)
 
 
 def _with_successor(

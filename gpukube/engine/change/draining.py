@@ -322,13 +322,13 @@ class _Drain:
                 consent_finding(self.plan, str(v.pod), v.pod.node, "; ".join(v.needs), undo=undo) for v in needing
             )
 
-    def _evict(self) -> None:
-        now, left = self.run.clock.now(), self.left
-        held = blocked_gangs(left)
-        busy = {v.pod.gang for v in left if v.pod.gang is not None and not v.pod.head}
-        due = [
+    def _due(self, now: float) -> list[Verdict]:
+        """Choose the pods to evict now: no gang that a pod holds back, and the head of a gang after its workers."""
+        held = blocked_gangs(self.left)
+        busy = {v.pod.gang for v in self.left if v.pod.gang is not None and not v.pod.head}
+        return [
             verdict
-            for verdict in left
+            for verdict in self.left
             if verdict.way != "leaving"
             and verdict.pod.uid not in self.evicted
             and self.retry_at.get(verdict.pod.uid, 0.0) <= now
@@ -336,12 +336,14 @@ class _Drain:
             and not (verdict.pod.head and verdict.pod.gang in busy)
             and not verdict.held
         ]
-        kube = self.session.kube()
-        asked = {v.pod.uid: v for v in sorted(due, key=lambda v: (str(v.pod.gang or ""), str(v.pod)))}
-        tasks = {uid: partial(kube.evict, v.pod.namespace, v.pod.name, uid) for uid, v in asked.items()}
+
+    def _evict(self) -> None:
+        now, kube = self.run.clock.now(), self.session.kube()
+        due = {v.pod.uid: v for v in sorted(self._due(now), key=lambda v: (str(v.pod.gang or ""), str(v.pod)))}
+        tasks = {uid: partial(kube.evict, v.pod.namespace, v.pod.name, uid) for uid, v in due.items()}
         for uid, answer in run_all(tasks, self.at_once).items():
             if isinstance(answer, EvictionAnswer):
-                self._note(asked[uid], answer, now)
+                self._note(due[uid], answer, now)
             elif isinstance(answer, WaitTimeout) or (isinstance(answer, AccessError) and uid in self.denied):
                 raise answer
             else:

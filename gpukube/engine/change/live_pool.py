@@ -501,10 +501,10 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
         Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
     """
     observed, desired = observe(plan, session), _require_desired(plan)
-    live = (observed,) if observed else ()
-    owner = plan.observed.copy.owner if plan.observed and plan.observed.copy else ""
     adopt = plan.action == "adopt"
-    owners = [owner] if adopt and owner else []
+    copy = plan.observed.copy if plan.observed else None
+    owners = [copy.owner] if adopt and copy and copy.owner else []
+    live = (observed,) if observed else ()
     now = plan_pool(session.provider, desired, live, adopt=adopt, adopt_from=owners, adopt_managed=adopt)
     if now.action == "no-op":
         return now
@@ -518,7 +518,11 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     elif adopt and observed and has_lost_marks(desired, observed):
         # The copy of the marks is written, the labels are not.
         now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
-    unexpected = [c.change for c in now.changes if _is_unexpected(c.change, known, begun=begun)]
+    _require_expected(now, plan, [c.change for c in now.changes if _is_unexpected(c.change, known, begun=begun)])
+    return now
+
+
+def _require_expected(now: PoolPlan, plan: PoolPlan, unexpected: Sequence[Change]) -> None:
     if unexpected or now.action != plan.action:
         what = ", ".join(f"{c.field} is {c.old} now" for c in unexpected) or now.why
         raise Conflict(
@@ -527,7 +531,6 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
             fix="plan again and review the plan",
             code="moved",
         )
-    return now
 
 
 def _only(

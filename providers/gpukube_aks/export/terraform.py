@@ -163,24 +163,19 @@ def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) 
     if properties.get("scaleSetPriority") == "Spot":
         properties, whole = _with_spot(properties), {**whole, "nodeLabels": None}
         paths |= {name: properties[name] for name in ("scaleSetEvictionPolicy", "spotMaxPrice", "nodeTaints")}
-    scaled = bool(properties.get("enableAutoScaling"))
     arguments = {**paths, **{name: texts(properties, name) for name in whole}}
+    scaled = bool(properties.get("enableAutoScaling"))
     if scaled:
         arguments.pop("count", None)  # the autoscaler's
-    body: list[Block | Argument] = [(name, arguments[path]) for path, name in _NAMES.items() if path in arguments]
-    body.append(("temporary_name_for_rotation", f"{pool.name[: _CYCLED - 3]}tmp"))
-    for kind, table in (("upgrade_settings", _UPGRADE), ("kubelet_config", _KUBELET)):
-        members = [(name, paths[path]) for path, name in table.items() if path in paths]
-        if {"max_surge", "max_unavailable"} <= dict(members).keys():  # the resource takes one of the two
-            members = [(name, value) for name, value in members if value not in ("0", "0%")]
-        body += [block(kind, *members)] if members else []
-    body += _system(paths)
-    body += [block("lifecycle", ("ignore_changes", [Expression("node_count")]))] if scaled else []
-    known = {*_NAMES, *_UPGRADE, *_KUBELET, *_SYSTEM, *_SAME, _MANAGED}
-    for path, value in paths.items():
-        if path not in known and not path.startswith(_SYSCTLS):
-            losses.note(f"{pool.name}: {path} ({text(value)}): the provider has no argument for it")
-    return body
+    _note_missing_arguments(pool, paths, losses)
+    return [
+        *((name, arguments[path]) for path, name in _NAMES.items() if path in arguments),
+        ("temporary_name_for_rotation", f"{pool.name[: _CYCLED - 3]}tmp"),
+        *_upgrade_settings(paths),
+        *_kubelet_config(paths),
+        *_linux_os_config(paths),
+        *([block("lifecycle", ("ignore_changes", [Expression("node_count")]))] if scaled else []),
+    ]
 
 
 def _with_spot(properties: Mapping[str, object]) -> dict[str, object]:
@@ -195,7 +190,26 @@ def _with_spot(properties: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _system(paths: Mapping[str, object]) -> list[Block]:
+def _note_missing_arguments(pool: ExportedPool, paths: Mapping[str, object], losses: Losses) -> None:
+    known = {*_NAMES, *_UPGRADE, *_KUBELET, *_SYSTEM, *_SAME, _MANAGED}
+    for path, value in paths.items():
+        if path not in known and not path.startswith(_SYSCTLS):
+            losses.note(f"{pool.name}: {path} ({text(value)}): the provider has no argument for it")
+
+
+def _upgrade_settings(paths: Mapping[str, object]) -> list[Block]:
+    members = {name: paths[path] for path, name in _UPGRADE.items() if path in paths}
+    if {"max_surge", "max_unavailable"} <= members.keys():  # the resource takes one of the two
+        members = {name: value for name, value in members.items() if value not in ("0", "0%")}
+    return [block("upgrade_settings", *members.items())] if members else []
+
+
+def _kubelet_config(paths: Mapping[str, object]) -> list[Block]:
+    members = [(name, paths[path]) for path, name in _KUBELET.items() if path in paths]
+    return [block("kubelet_config", *members)] if members else []
+
+
+def _linux_os_config(paths: Mapping[str, object]) -> list[Block]:
     members = [(name, paths[path]) for path, name in _SYSTEM.items() if path in paths]
     sysctls: list[tuple[str, object]] = [
         ("net_ipv4_tcp_keepalive_intvl" if path == _INTERVAL else _snake(path.removeprefix(_SYSCTLS)), value)

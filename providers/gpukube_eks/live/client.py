@@ -160,12 +160,18 @@ class EksCloud:
             target = self._reserved(target, same, strings(group, "subnets"))
             if is_placed:
                 return desired
-            # A group that could not be created says nothing of which role and subnets work here.
-            others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
-            role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
-            subnets = strings(group, "subnets") or self._kept_subnets(target, same)
-            subnets = subnets or self._choose_subnets(target, [one for one in others if one is not same] or others)
+            role, subnets = self._choose_place(target, group, groups, same)
         return with_place(desired, role, subnets)
+
+    def _choose_place(
+        self, target: Target, group: Answer, groups: Sequence[Answer], same: Answer
+    ) -> tuple[str, tuple[str, ...]]:
+        """Take role and subnets from the spec, the live group, or what the other groups use, in this order."""
+        # A group that could not be created does not show which role and subnets work here.
+        others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
+        role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
+        subnets = strings(group, "subnets") or self._kept_subnets(target, same)
+        return role, subnets or self._choose_subnets(target, [one for one in others if one is not same] or others)
 
     def send(self, request: Request) -> Operation:
         """Start a change; a delete of a missing group is an operation that `poll` finds done."""

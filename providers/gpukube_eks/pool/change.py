@@ -48,7 +48,7 @@ from gpukube_eks.pool.upgrades import upgrade_members
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpukube.core.values import ClusterRef, Desired, Observed, Taint
+    from gpukube.core.values import ClusterRef, Desired, Observed, Taint, Target
     from gpukube_eks.pool.marks import Outdated
 
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
@@ -299,6 +299,18 @@ def _structure(name: str, desired: Desired, observed: Observed) -> tuple[dict[st
 # Version
 
 
+def _require_empty_block(target: Target, observed: Observed) -> None:
+    live = tree(observed.native, "scalingConfig")
+    if size := {**live, **_scaling(target.nodes, live)}.get("desiredSize"):
+        raise SpecError(
+            f"{target.where}: this change needs new nodes, and EKS does not replace nodes of a Capacity Block in use",
+            where=target.locator.at("capacity.reserved.eks.capacityBlock"),
+            fix="apply nodes: {count: 0} with this change, then the old count; or undo the change",
+            why=f"the size of the node group must be 0; it is {size} (docs: eks/capacity-blocks-mng)",
+            code="block-in-use",
+        )
+
+
 def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
     """Replace the nodes: by a new version of the launch template, another release, or all at once.
 
@@ -309,17 +321,8 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
     if not remade and not upgraded and RELEASE not in fields:
         return
-    # Nodes of a Capacity Block are not replaced one by one: its size must be 0 (docs: eks/capacity-blocks-mng).
-    target, live = desired.target, tree(observed.native, "scalingConfig")
-    size = {**live, **_scaling(target.nodes, live)}.get("desiredSize")
-    if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
-        raise SpecError(
-            f"{target.where}: this change needs new nodes, and EKS does not replace nodes of a Capacity Block in use",
-            where=target.locator.at("capacity.reserved.eks.capacityBlock"),
-            fix="apply nodes: {count: 0} with this change, then the old count; or undo the change",
-            why=f"the size of the node group must be 0; it is {size} (docs: eks/capacity-blocks-mng)",
-            code="block-in-use",
-        )
+    if observed.native.get("capacityType") == "CAPACITY_BLOCK":
+        _require_empty_block(desired.target, observed)
     native, template = observed.native, tree(observed.native, "launchTemplate")
     group: dict[str, object] = dict(_path(desired.target.cluster, observed))
     if native.get("amiType") != _CUSTOM:

@@ -22,8 +22,9 @@ from gpukube_eks.pool.nodeadm import max_pods_data, read_max_pods
 from gpukube_eks.pool.purchase import bought_data
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Observed, Target
     from gpukube_eks.facts.images import Image
 
@@ -100,16 +101,9 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
     rocket = is_bottlerocket(str(observed.native.get("amiType")))
     data: dict[str, object] = {}
     if any(field.is_below("disk") for field in fields):
-        # The live disks with ours changed; throughput and IOPS are of the old type, and go with it.
-        name, devices = _device(bottlerocket=rocket), trees(live, "BlockDeviceMappings")
-        mine = next((device for device in devices if device.get("DeviceName") == name), {})
-        disk = tree(mine, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
-        if target.disk.type and target.disk.type != disk.get("VolumeType"):
-            disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
-            disk["VolumeType"] = target.disk.type
-        disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
-        others = [dict(device) for device in devices if device is not mine]
-        data["BlockDeviceMappings"] = [{**mine, "DeviceName": name, "Ebs": disk}, *others]
+        data["BlockDeviceMappings"] = _changed_disks(
+            target, trees(live, "BlockDeviceMappings"), _device(bottlerocket=rocket)
+        )
     if any(field.is_below("sharing") or field == MAX_PODS for field in fields):
         pods = target.max_pods or integer(observed.fields.get(MAX_PODS))
         data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
@@ -119,6 +113,17 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
         is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
         data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)
     return data
+
+
+def _changed_disks(target: Target, live: Sequence[Tree], name: str) -> list[dict[str, object]]:
+    """Change the disk of the nodes among the live ones; throughput and IOPS belong to its type and go with it."""
+    ours: Tree = next((device for device in live if device.get("DeviceName") == name), {})
+    disk = tree(ours, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
+    if target.disk.type and target.disk.type != disk.get("VolumeType"):
+        disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
+        disk["VolumeType"] = target.disk.type
+    disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
+    return [{**ours, "DeviceName": name, "Ebs": disk}, *(dict(device) for device in live if device is not ours)]
 
 
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:

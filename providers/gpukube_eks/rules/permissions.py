@@ -173,8 +173,8 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
     elif kind == "launch":
         yield from (f"{ec2}:{resource}/*" for resource in _LAUNCHED)
         yield f"{prefix}:ec2:{region}::image/*"
-        for one in sorted(_reservations(item)):  # an id, or the ARN of a group of several
-            yield one if one.startswith("arn:") else f"{ec2}:capacity-reservation/{one}"
+        reserved = sorted(_reservations(item))  # an id, or the ARN of a group of several
+        yield from (one if one.startswith("arn:") else f"{ec2}:capacity-reservation/{one}" for one in reserved)
     elif kind in ("role", "read-role"):
         yield from _roles(item, f"{iam}:role/*")
     elif kind in ("service-role", "new-service-role"):
