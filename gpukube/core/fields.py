@@ -9,6 +9,7 @@ documents: keys of labels and tags have dots and slashes of their own.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ class FieldPath(tuple[str, ...]):
 
     def __str__(self) -> str:
         """Render as disk.type or labels[team]."""
-        for above in _MAPS:
-            if self[:-1] == above:
-                return f"{'.'.join(above)}[{self[-1]}]"
-        return ".".join(self)
+        return _text(self)
 
     def __repr__(self) -> str:
         """Render the text, for failures of tests."""
@@ -57,6 +55,12 @@ class FieldPath(tuple[str, ...]):
     def key(self) -> str:
         """The last step: of labels[team] the label."""
         return self[-1]
+
+
+@lru_cache(maxsize=1024)  # fields are sorted by their texts in every pool, and most are those of the pool before
+def _text(path: tuple[str, ...]) -> str:
+    above = path[:-1]
+    return f"{'.'.join(above)}[{path[-1]}]" if above in _MAPS else ".".join(path)
 
 
 INSTANCE_TYPE: Final = FieldPath("instanceType")

@@ -104,12 +104,15 @@ def match_live(desired: Desired, live: Sequence[Observed], taken: Collection[str
         they stay among the matches.
     """
     target = desired.target
+    names = {target.name, alternate_name(target.name)}
+    copied = desired.copy.pool if desired.copy else None
+    # One cheap look at each pool of the cluster: this is asked for every declared pool, so its cost is quadratic.
+    live = [o for o in live if o.pool == target.pool or o.name in names or (o.copy and o.copy.pool == copied)]
     named = tuple(o for o in live if o.name == target.name)
     lost = tuple(o for o in live if has_lost_marks(desired, o))
     marked = tuple(o for o in live if (o.owner, o.pool) == (target.owner, target.pool))
-    names = {target.name, alternate_name(target.name)} - {*taken}
     known = (target.pool, RELEASED_BEFORE) if desired.copy_is_fixed else (target.pool,)
-    released = [o for o in live if o.name in names and o.released in known]
+    released = [o for o in live if o.name in names and o.name not in taken and o.released in known]
     if lost and any(o.copy is None and o.fields for o in marked):
         return (*marked, *lost)
     return marked or tuple(o for o in lost if o in named) or lost or named or tuple(released[:1])
