@@ -122,8 +122,11 @@ def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
 def _put(
     cluster: ClusterRef, observed: Observed, properties: Properties, declared: Collection[str] | None = None
 ) -> Request:
-    """Put the pool, with the copy of its marks; `declared` are the names of the spec's tags, where there is one."""
-    sent = copy.deepcopy(properties)
+    """Put the pool, with the copy of its marks; `declared` are the names of the spec's tags, where there is one.
+
+    A copy of the members is enough: `Apply` puts new values in their places and changes none.
+    """
+    sent = dict(properties)
     labels, read = tree(sent, "nodeLabels"), tree(sent, "tags")
     tags = with_copy(cluster, observed.name, labels, {key: str(value) for key, value in read.items()}, declared)
     body = {"properties": {**sent, "tags": tags} if tags or "tags" in sent else sent}
