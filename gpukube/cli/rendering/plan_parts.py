@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     )
     from gpukube.engine.documents.shapes.prices import PoolPricePart
 
+_SHOWN: Final = 5
+"""Lines of a kind, unless all are asked for."""
+_LEFT: Final = {
+    "create": "{new} is created and its GPUs are verified; then {old} is drained and deleted",
+    "prove": "next: verify the GPUs of {new}; then drain and delete {old}",
+    "drain": "next: drain {old}; then delete it",
+    "delete": "next: delete {old}, which is empty",
+}
+
 
 def duration_words(duration: Duration) -> str:
     """Say about how long something takes, the least and the most, and what most of it goes to."""
@@ -48,10 +57,6 @@ def quota_lines(quotas: Iterable[Quota]) -> Iterator[Line]:
         missing = "not checked" if not known else "used not checked" if quota["used"] is None else "limit not checked"
         why = f"; {missing}: {quota['unknown']}" if quota["unknown"] else ""
         yield Hung(Text("  quota      "), Text(f"{said}{why}", style="yellow" if quota["short"] or why else ""))
-
-
-_SHOWN: Final = 5
-"""Lines of a kind, unless all are asked for."""
 
 
 def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Line]:
@@ -126,14 +131,6 @@ def few(lines: Sequence[str], *, whole: bool = False, more: str) -> Iterator[str
     yield from shown
     if len(lines) > len(shown):
         yield f"... and {len(lines) - len(shown)} more like it {more}"
-
-
-_LEFT: Final = {
-    "create": "{new} is created and its GPUs are verified; then {old} is drained and deleted",
-    "prove": "next: verify the GPUs of {new}; then drain and delete {old}",
-    "drain": "next: drain {old}; then delete it",
-    "delete": "next: delete {old}, which is empty",
-}
 
 
 def needs_words(pool: PoolPart) -> str:

@@ -1,18 +1,31 @@
-"""Resource names and places of Google Cloud: projects, locations, zones and regions, as text.
+"""Places and resource names of Google Cloud: regions and their zones, locations, projects, clusters, pools.
 
-Lives here: making and reading names. Must not live here: which zone a pool goes to (`pool.placement`).
+Lives here: the list of regions, making and reading names. Must not live here: which zone a pool goes to
+(`pool.placement`).
 
-Source: google.container.v1, CreateNodePoolRequest.parent and GetOperationRequest.name.
+The list follows the table of compute/docs/regions-zones, as far as it is known offline; AI zones are left out. A region
+or zone that is not in it may be newer than the list, so that only a warning follows from it. Names:
+google.container.v1, CreateNodePoolRequest.parent and GetOperationRequest.name.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
 
+_OTHER_LETTERS: Final = {"europe-west1": "bcd", "us-central1": "abcf", "us-east1": "bcd"}
+REGIONS: Final = frozenset({
+    "africa-south1", "asia-east1", "asia-east2", "asia-northeast1", "asia-northeast2", "asia-northeast3", "asia-south1",
+    "asia-south2", "asia-southeast1", "asia-southeast2", "asia-southeast3", "australia-southeast1",
+    "australia-southeast2", "europe-central2", "europe-north1", "europe-north2", "europe-southwest1", "europe-west1",
+    "europe-west10", "europe-west12", "europe-west2", "europe-west3", "europe-west4", "europe-west6", "europe-west8",
+    "europe-west9", "me-central1", "me-central2", "me-west1", "northamerica-northeast1", "northamerica-northeast2",
+    "northamerica-south1", "southamerica-east1", "southamerica-west1", "us-central1", "us-east1", "us-east4",
+    "us-east5", "us-south1", "us-west1", "us-west2", "us-west3", "us-west4",
+})  # fmt: skip
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-(ai\d+)?[a-z]")
 """us-central1-a, and the AI zones us-central1-ai1a (docs: compute/docs/regions-zones/ai-zones)."""
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")
@@ -47,6 +60,11 @@ def is_location(location: str) -> bool:
 def region_of(location: str) -> str:
     """Return the region of a zone; a region is its own."""
     return location.rpartition("-")[0] if is_zone(location) else location
+
+
+def zones_in(region: str) -> tuple[str, ...]:
+    """Return the zones of a region that is in the list: a, b and c nearly everywhere."""
+    return tuple(f"{region}-{letter}" for letter in _OTHER_LETTERS.get(region, "abc"))
 
 
 def project_of(link: str) -> str:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
 from gpukube.visible import spell_out_lookalikes
-from gpukube_gke.facts.places import is_location, is_zone, region_of
-from gpukube_gke.facts.regions import REGIONS, zones_in
+from gpukube_gke.facts.places import REGIONS, is_location, is_zone, region_of, zones_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
