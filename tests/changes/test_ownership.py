@@ -303,6 +303,6 @@ def require_unharmed(number: int, world: World) -> None:
 
 def test_the_world_that_is_left_out_when_it_cannot_be_told_then_documented() -> None:
     text = " ".join((Path(__file__).parents[2] / "docs/replace.md").read_text(encoding="utf-8").split())
-    assert "On GKE nothing tells" in text
+    assert "on GKE gpukube cannot detect" in text
     left = Made("t4", "t4b", "whole", (Stranger("t4", BARE, differs=True),), "scale")
     assert [left.is_left_out(cloud) for cloud in CLOUDS] == [False, False, True]

@@ -262,7 +262,7 @@ def test_clone_when_the_printed_command_took_its_labels_off_then_ours_goes_on(cl
     )
     copied = {OWNER: "ml", POOL: "t4"}
     world.disown(cloud, "train", "t4", copied)
-    if cloud == "gke":  # under the declared name nothing would tell it: docs/replace.md
+    if cloud == "gke":  # under the declared name gpukube cannot detect it: docs/replace.md
         made(world, written(cloud, "they", pool(cloud, "victim")))
         world.disown(cloud, "train", "victim", copied)
     stranger = "victim" if cloud == "gke" else "t4"
