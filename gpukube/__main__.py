@@ -1,7 +1,4 @@
-"""The process: version before anything is imported, then the command line, and the one place where errors end.
-
-Lives here: exit codes of every way to end. Must not live here: commands (cli/) or what they do (api.py).
-"""
+"""Entry point of the process: answers --version before any import, then runs the command line."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ import sys
 
 from gpukube import __version__
 
-TYPE_CHECKING = False  # the checkers know this name; importing typing would cost --version a third of its time
+TYPE_CHECKING = False  # type checkers know this name; importing typing would take a third of the time of --version
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 GARBAGE = 200_000
-"""New objects after which circles of garbage are looked for, 20 ms each time; a diff makes 120,000 that stay.
+"""Allocations between runs of the cyclic garbage collector (20 ms each); a diff creates 120,000 objects that stay.
 
-By Python's 700 the imports alone, which leave no garbage, set off a hundred searches: 6 % of a validation.
+With Python's default of 700 the imports alone, which leave no garbage, trigger a hundred runs: 6 % of a validation.
 """
 
 
@@ -27,21 +24,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code (see errors.ExitCode)."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words in (["--version"], ["-V"]):
-        print(f"gpukube {__version__}")  # noqa: T201 - the answer, before any import that costs
+        print(f"gpukube {__version__}")  # noqa: T201 - answered before any expensive import
         return 0
     gc.set_threshold(GARBAGE)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # each package of the environment is searched for one
-    if arguments is None:  # the process is ours
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # pydantic would search each installed package for one
+    if arguments is None:  # run as the command, not as a library
         from gpukube.cli.deferred import compile_when_called  # noqa: PLC0415 - as below
 
         compile_when_called()
-    from gpukube.cli.app import run  # noqa: PLC0415 - after --version, which must not pay for it
+    from gpukube.cli.app import run  # noqa: PLC0415 - --version must not pay for it
 
     code = run(words)
     if arguments is None:
-        gc.freeze()  # nothing is searched for circles at the end of the process: a quarter of a run's time
+        gc.freeze()  # skips the collector's last run at exit: a quarter of a run's time
         if "gpukube.engine.run.calls" in sys.modules:
-            from gpukube.cli.ending import leave  # noqa: PLC0415 - it is loaded where calls were made
+            from gpukube.cli.ending import leave  # noqa: PLC0415 - loaded only if calls were made
 
             leave(code)
     return code

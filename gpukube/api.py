@@ -1,6 +1,6 @@
-"""The library: what the command line and notebooks call.
+"""The public library, used by the command line and by notebooks.
 
-Load and check specs offline, then plan, create, verify or delete with a `Run` that says how clouds are reached::
+Load and check specs offline, then plan, create, verify, or delete with a `Run` that defines how clouds are reached::
 
     from gpukube import api
 
@@ -9,8 +9,8 @@ Load and check specs offline, then plan, create, verify or delete with a `Run` t
     reports = api.create(prepared, run)
     sys.exit(api.exit_code(reports))
 
-All functions raise `gpukube.errors.GpukubeError` and its subclasses only; those that give no reports also `Stopped`,
-when the clock of the run is stopped meanwhile.
+All functions raise only `gpukube.errors.GpukubeError` and its subclasses; those that return no reports also raise
+`Stopped` if the clock of the run is stopped meanwhile.
 """
 
 from __future__ import annotations
@@ -109,5 +109,5 @@ __all__ = [
 
 
 def schema() -> dict[str, object]:
-    """Give the JSON Schema of the spec."""
+    """Return the JSON Schema of the spec."""
     return dict(json_schema())

@@ -1,9 +1,7 @@
-"""Cancellation of the call that runs in this thread: every SDK checks it before each request.
+"""Cancels the call that runs in this thread: every SDK checks the flag before each request.
 
-Lives here: the flag and the check, for providers and the engine. Must not live here: who cancels (engine.run.calls).
-
-A cancelled call may wake up later: an SDK returns from a Retry-After of an hour, or the next of several requests is
-due. Nobody reads its answer, and the report is already written.
+`engine.run.calls` sets the flag. A cancelled call may wake up later, after an SDK waited out a Retry-After of an hour
+or before the next of several requests; by then the report is written and nobody reads the response.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CANCELLED: Final[ContextVar[Callable[[], bool]]] = ContextVar("GIVEN_UP", default=lambda: False)
-"""Set in the thread of a call: returns whether the call was cancelled."""
+CANCELLED: Final[ContextVar[Callable[[], bool]]] = ContextVar("CANCELLED", default=lambda: False)
+"""Set in the thread of a call; returns whether that call was cancelled."""
 
 
 class CancelledCallError(Exception):

@@ -1,11 +1,11 @@
-"""Which endpoint of a cloud is talked to, and whether real credentials may go there.
+"""Decides which cloud endpoint to call, and whether real credentials may be sent there.
 
-Lives here: that decision, for every provider and wherever the address comes from: gpukube's settings, or an SDK's own
-environment and configuration files. Must not live here: credentials, an SDK.
+The decision is the same for every provider and for every source of the address: gpukube's settings, or an SDK's own
+environment and configuration files. No credentials and no SDK here.
 
-Three rules: nothing that real credentials give goes to plain http, to a loopback port, or anywhere at all in sandbox
-mode. They hold for requests that a service is to act on. They do not hold for where an SDK's chain gets its credentials
-(instance metadata, container credentials, managed identity: plain http on link-local or loopback addresses by design).
+Real credentials are never sent over plain http, to a loopback port, or anywhere at all in sandbox mode. This applies to
+requests that a service acts on. It does not apply to where an SDK's credential chain gets its credentials (instance
+metadata, container credentials, managed identity: plain http on link-local or loopback addresses by design).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from gpukube.errors import AccessError
 if TYPE_CHECKING:
     from gpukube.core.values import Settings
 
-UNKNOWN_SECRET: Final = "unknown"  # noqa: S105 - says that there is none
-"""What an emulated cloud gets whose secret nobody has told us: it refuses that, as the real one a wrong token."""
+UNKNOWN_SECRET: Final = "unknown"  # noqa: S105 - stands for no secret
+"""Sent to an emulated cloud whose secret is unknown; it refuses this as the real cloud refuses a wrong token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go.
+    """The destination of requests.
 
     Attributes:
-        url: Base URL without a slash at the end; "" for the public cloud.
-        is_emulated: On loopback: no credentials are read, and the secret is sent in their place.
-        secret: Of the emulated cloud.
+        url: Base URL without a trailing slash; "" for the public cloud.
+        is_emulated: On loopback: no credentials are read, and the secret is sent instead.
+        secret: The emulated cloud's secret.
     """
 
     url: str = ""
@@ -43,10 +43,10 @@ def choose_endpoint(provider: str, settings: Settings, where: str, *, carries: s
     """Choose the endpoint of a run.
 
     Args:
-        provider: Name in the settings' endpoints.
-        settings: Of the run.
+        provider: Its key in `settings.endpoints`.
+        settings: Settings of the run.
         where: The cluster, for messages.
-        carries: What would go over the wire.
+        carries: What the request would carry, for messages.
 
     Raises:
         AccessError: Sandbox mode without a loopback endpoint, or an endpoint that is neither https nor loopback.
@@ -62,16 +62,16 @@ def choose_endpoint(provider: str, settings: Settings, where: str, *, carries: s
 
 
 def require_safe(url: str, where: str, *, source: str, carries: str = "a token") -> None:
-    """Refuse an address that real credentials must not go to.
+    """Raise if real credentials must not be sent to an address.
 
     Args:
         url: Where the next request goes.
         where: The cluster, for messages.
-        source: The variable or file setting that the address comes from.
-        carries: What would go over the wire.
+        source: The variable or setting that the address comes from.
+        carries: What the request would carry, for messages.
 
     Raises:
-        AccessError: It is not https, or leads to this machine.
+        AccessError: The address is not https, or is on this machine.
     """
     address = url.partition("?")[0]
     if urlsplit(url).scheme != "https":
@@ -79,32 +79,32 @@ def require_safe(url: str, where: str, *, source: str, carries: str = "a token")
             f'the endpoint "{address}" is not https',
             where=where,
             fix=f"write an https:// address in {source}, or remove it",
-            why=f"anyone on the way can read {carries} sent over plain http",
+            why=f"anyone on the network path can read {carries} sent over plain http",
             code="plain-http",
         )
     if is_loopback(url):
         raise AccessError(
-            f'the endpoint "{address}" leads to this machine',
+            f'the endpoint "{address}" is on this machine',
             where=where,
             fix=f"remove {source}; for the emulated clouds use --sandbox",
-            why=f"any program of this machine can listen there for {carries}",
+            why=f"any program on this machine can listen there for {carries}",
             code="loopback-endpoint",
         )
 
 
 def not_loopback(what: str, where: str, fix: str) -> AccessError:
-    """Make the refusal of sandbox mode to leave this machine."""
+    """Return the error for a request that would leave this machine in sandbox mode."""
     message = f"sandbox mode reaches loopback only, and {what}"
     return AccessError(message, where=where, fix=fix, code="sandbox-endpoint")
 
 
 def host_of(url: str) -> str:
-    """Return host and port of an address, without a name or password that may stand in it."""
+    """Return the host and port of an address, without a user name or password."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def is_loopback(url: str) -> bool:
-    """Say whether a URL leads to this machine, by its host as written; no name is looked up."""
+    """Return whether the URL's host, as written, is this machine; names are not resolved."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True

@@ -1,34 +1,33 @@
-"""Everything that can go wrong, as values and as exceptions, and the exit codes.
+"""Exit codes, findings, and the exception tree.
 
-Lives here: `ExitCode`, `Where`, `Finding` and the exception tree. Must not live here: anything that
-knows a cloud, a file format or a terminal.
+Nothing here knows a cloud, a file format, or a terminal.
 
 The tree::
 
     GpukubeError            1
     ├── SpecError           4   the user's spec or command line
-    ├── AccessError         5   who we are, or what we may do
-    │   ├── WrongAccount    5   somebody else than the spec names
-    │   └── NotAllowed      5   known, and without the permission
-    ├── CapacityError       6   the cloud has no such machine now
-    ├── QuotaError          6   the account may not have more of them
+    ├── AccessError         5   authentication or permissions
+    │   ├── WrongAccount    5   not the account that the spec names
+    │   └── NotAllowed      5   authenticated, but the permission is missing
+    ├── CapacityError       6   the cloud has no such machine right now
+    ├── QuotaError          6   the account's quota is used up
     ├── WaitTimeout         7   the cloud is still working
     │   └── DrainTimeout    7   pods are still on nodes that are drained
-    ├── Conflict            1   somebody else's pool, a lost race
-    │   ├── Busy            1   another operation runs: wait, send again
-    │   └── Moved           1   changed since it was read: look again
-    ├── CloudError          1   any other answer of a cloud's API
-    │   └── NoCluster       1   no such cluster, or none that has node pools
+    ├── Conflict            1   another owner's pool, or a lost race
+    │   ├── Busy            1   another operation is running: wait, then retry
+    │   └── Moved           1   changed since it was read: read it again
+    ├── CloudError          1   any other error from a cloud's API
+    │   └── NoCluster       1   no such cluster, or it has no node pools
     ├── ClusterError        1   the Kubernetes API of a cluster
-    │   └── ClusterSlow     1   it took the connection, and answered too late
+    │   └── ClusterSlow     1   connected, but the answer came too late
     ├── HelmError           1   the chart or the release
-    │   ├── ChartNotFound   4   its repository has no such version
-    │   ├── FieldConflict   1   another editor has a field of an object
+    │   ├── ChartNotFound   4   the repository has no such chart version
+    │   ├── FieldConflict   1   another manager owns a field of an object
     │   └── HelmTimeout     1   Helm took too long
-    ├── StalePlan           1   a saved plan that the world has moved away from
+    ├── StalePlan           1   the live state changed since the plan was saved
     └── MissingExtra        1   a library that is not installed
 
-A class exists because somebody acts differently on it. Cloud SDK exceptions are kept as `__cause__`.
+Each class exists because a caller handles it differently. Cloud SDK exceptions are kept as `__cause__`.
 """
 
 from __future__ import annotations
@@ -78,22 +77,22 @@ __all__ = [
 ]
 
 Severity = Literal["error", "warning", "hint"]
-"""Gravest first. An error cannot work, a warning probably won't, a hint works and costs more than it has to."""
+"""Most severe first. An error cannot work, a warning probably will not, a hint works but costs more than necessary."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 MISREAD = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError)
-"""What SDKs and readers raise at an answer that is not the API's: a proxy's page, or values of another type.
+"""Exceptions that SDKs and parsers raise for a response that is not the API's: a proxy's page, or wrong types.
 
-Caught only where answers are read; anywhere else these are defects.
+They are caught only where responses are read; anywhere else they are defects.
 """
 
 SHOWN_AT_MOST = 50
-"""Findings printed in one run; the rest is counted."""
+"""Maximum number of findings printed in one run; the rest are counted."""
 
 
 class ExitCode(IntEnum):
-    """What the process says when it ends. Documented in README.md, per error code in docs/codes.md."""
+    """Exit codes of the process; README.md documents them, docs/codes.md lists them per error code."""
 
     DONE = 0
     ERROR = 1
@@ -109,11 +108,11 @@ class ExitCode(IntEnum):
 
 
 _PLACES: Final = 3
-"""Places or names that are listed; the same at more places than these is one line."""
+"""Maximum number of places or names listed; a finding at more places is folded into one line."""
 _ABOUT: Final = re.compile(r"([\w.-]+/[\w.-]+): (.+)", re.DOTALL)
-"""How a message that is about one pool of one cluster begins."""
+"""Prefix of a message about one pool of one cluster."""
 _ON: Final = re.compile(r"(.+) \(on ([\w.-]+)\)", re.DOTALL)
-"""How a message that is about one cluster ends."""
+"""Suffix of a message about one cluster."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -138,17 +137,17 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, or could be better: in a spec, in the answer of a cloud, on a node.
+    """A problem, or a possible improvement: in a spec, in a cloud's response, on a node.
 
     Attributes:
-        code: Stable, documented, kebab-case: of a message, each has a folder under tests/messages; of the doctor, the
-            id of its check.
+        code: Stable, documented, kebab-case. Each message code has a folder under tests/messages; for the doctor it
+            is the id of the check.
         where: File position or resource.
-        seen: What is wrong, with the value seen: one lower-case line without a full stop.
-        fix: What to write or run; empty only where no action is needed.
-        why: The rule behind it, or what comes of it, when it is not plain.
-        severity: Errors stop the run before anything is changed; warnings and hints do not.
-        evidence: Further lines that were seen.
+        seen: What is wrong, including the value: one lower-case line without a period.
+        fix: What to write or run; empty only if no action is needed.
+        why: The rule behind it, or its consequence, if that is not obvious.
+        severity: Errors stop the run before anything changes; warnings and hints do not.
+        evidence: Further lines of output that support it.
     """
 
     code: str
@@ -168,14 +167,14 @@ class Finding:
 
 
 def in_order(diagnostics: Iterable[Finding]) -> list[Finding]:
-    """Order diagnostics as they are shown everywhere: by position, the gravest first at one place."""
+    """Return diagnostics in display order: by position, the most severe first at one position."""
     return sorted(diagnostics, key=lambda d: (d.where, SEVERITIES.index(d.severity), d.code, d.seen))
 
 
 def render_diagnostics(diagnostics: Iterable[Finding]) -> str:
-    """Render at most 50 diagnostics in order of position, whatever their severity, then the count of the rest.
+    """Render at most 50 diagnostics in order of position, whatever their severity, then count the rest.
 
-    What is the same about several pools or clusters is told once, with their number.
+    Diagnostics that are the same for several pools or clusters are printed once, with their number.
     """
     ordered = _folded(in_order(diagnostics))
     lines = [d.render() for d in ordered[:SHOWN_AT_MOST]]
@@ -185,7 +184,7 @@ def render_diagnostics(diagnostics: Iterable[Finding]) -> str:
 
 
 def _folded(ordered: Sequence[Finding]) -> list[Finding]:
-    """Make one diagnostic of those that say the same of other pools or clusters, and of many at other places."""
+    """Merge diagnostics that differ only in their pool or cluster, and those repeated at many places."""
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for found in ordered:
         alike.setdefault((found.code, found.severity, _subject(found)[1], found.why, found.fix), []).append(found)
@@ -212,7 +211,7 @@ def _one_of(same: Sequence[Finding]) -> Finding:
 
 
 def _subject(found: Finding) -> tuple[str, str]:
-    """Split what is said from the pool or cluster that it is said of, "" where none is named."""
+    """Return the pool or cluster that a finding is about ("" if it names none), and the rest of the message."""
     if about := _ABOUT.fullmatch(found.seen):
         return about[1], about[2]
     if on := _ON.fullmatch(found.seen):
@@ -226,14 +225,14 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class GpukubeError(Exception):
-    """Base of all errors that gpukube raises on purpose; carries what the user is told.
+    """Base of all errors that gpukube raises on purpose; carries the diagnostics shown to the user.
 
     Args:
-        message: What is wrong, lower case, no full stop.
+        message: What is wrong, lower case, no period.
         where: File position or resource the message is about.
         fix: What to write or run.
-        why: The rule behind it, when it is not plain.
-        code: Stable kebab-case code; the class's own when not given.
+        why: The rule behind it, if that is not obvious.
+        code: Stable kebab-case code; defaults to the class's own.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.ERROR
@@ -254,11 +253,11 @@ class GpukubeError(Exception):
 
     @classmethod
     def of(cls, diagnostics: Iterable[Finding], message: str = "") -> Self:
-        """Make one error of several diagnostics.
+        """Combine several diagnostics into one error.
 
         Args:
             diagnostics: At least one.
-            message: What the error says as a whole; that of the first of the gravest diagnostics when not given.
+            message: Message of the error as a whole; defaults to that of the first of the most severe diagnostics.
         """
         found = tuple(diagnostics)
         first = min(found, key=lambda d: SEVERITIES.index(d.severity))
@@ -268,7 +267,7 @@ class GpukubeError(Exception):
 
     @property
     def diagnostics(self) -> tuple[Finding, ...]:
-        """What the user is told, at least one."""
+        """The diagnostics shown to the user, at least one."""
         return self._diagnostics
 
     def render(self) -> str:
@@ -277,11 +276,11 @@ class GpukubeError(Exception):
 
 
 def defect(error: BaseException, where: Where | str = "gpukube") -> GpukubeError:
-    """Tell of an exception that nobody expects: a bug in gpukube.
+    """Return the error for an unexpected exception: a bug in gpukube.
 
     Args:
-        error: As it was caught.
-        where: The pool or cluster that was worked on, where one is known.
+        error: The exception as caught.
+        where: The pool or cluster being processed, if known.
     """
     last = error.__traceback__
     while last and last.tb_next:
@@ -292,44 +291,44 @@ def defect(error: BaseException, where: Where | str = "gpukube") -> GpukubeError
         f"{type(error).__name__}{place}",
         where=where,
         why="this is a bug in gpukube, not in your input",
-        fix="report it with the trace of -v; running the command again continues",
+        fix="report it with the trace that -v prints; run the command again to continue",
         code="defect",
     )
 
 
 class SpecError(GpukubeError):
-    """The spec or the command line is wrong; holds all diagnostics of the run."""
+    """The spec or the command line is wrong; carries all diagnostics of the run."""
 
     exit_code = ExitCode.BAD_INPUT
     default_code = "spec"
 
 
 class AccessError(GpukubeError):
-    """Not authenticated, not authorised, or authenticated as somebody else than the spec names."""
+    """Not authenticated, not authorized, or authenticated to an account that the spec does not name."""
 
     exit_code = ExitCode.ACCESS
     default_code = "access"
 
 
 class WrongAccount(AccessError):
-    """Authenticated, and the account, subscription, tenant or project is another than the spec names."""
+    """Authenticated, but to another account, subscription, tenant, or project than the spec names."""
 
 
 class NotAllowed(AccessError):
-    """Authenticated as the spec says, and without the permission."""
+    """Authenticated as the spec requires, but the permission is missing."""
 
     default_code = "permission"
 
 
 class CapacityError(GpukubeError):
-    """The cloud has no such machine at this place now; another zone, type or time may do."""
+    """The cloud has no such machine in this place right now; another zone, type, or time may work."""
 
     exit_code = ExitCode.CAPACITY
     default_code = "capacity"
 
 
 class QuotaError(GpukubeError):
-    """The account may not have more of this machine family; somebody must raise the quota."""
+    """The account's quota for this machine family is used up; it has to be raised."""
 
     exit_code = ExitCode.CAPACITY
     default_code = "quota"
@@ -339,10 +338,10 @@ class WaitTimeout(GpukubeError):
     """The deadline passed while the cloud keeps working; the same command resumes.
 
     Args:
-        message: As of every error.
-        where: As of every error.
-        fix: As of every error.
-        in_flight: A change was sent and its answer was not waited for: nobody knows whether it had an effect.
+        message: See GpukubeError.
+        where: See GpukubeError.
+        fix: See GpukubeError.
+        in_flight: A change was sent and its response did not arrive in time: its outcome is unknown.
     """
 
     exit_code = ExitCode.TIMED_OUT
@@ -354,25 +353,25 @@ class WaitTimeout(GpukubeError):
 
 
 class DrainTimeout(WaitTimeout):
-    """Pods are still on the nodes at the end of a drain's time; the nodes stay cordoned."""
+    """Pods are still on the nodes when a drain times out; the nodes stay cordoned."""
 
     default_code = "drain-timeout"
 
 
 class Conflict(GpukubeError):
-    """The resource is somebody else's, busy, or changed under our hands; observe, then decide."""
+    """The resource belongs to another owner, is busy, or changed concurrently; observe, then decide."""
 
     default_code = "conflict"
 
 
 class Busy(Conflict):
-    """Another operation runs on the cluster or the pool: the same call may be sent again once that has ended."""
+    """Another operation is running on the cluster or pool; the same call can be retried once it ends."""
 
     default_code = "busy"
 
 
 class Moved(Conflict):
-    """The pool changed since it was read (an etag that no longer fits), and nothing was done: look at it again."""
+    """The pool changed since it was read (its etag no longer matches); nothing was changed, so read it again."""
 
     default_code = "changed"
 
@@ -384,55 +383,55 @@ class CloudError(GpukubeError):
 
 
 class NoCluster(CloudError):
-    """There is no such cluster, or it is of a kind that has no node pools."""
+    """The cluster does not exist, or is of a kind without node pools."""
 
     default_code = "no-cluster"
 
 
 class ClusterError(GpukubeError):
-    """The Kubernetes API of a cluster refused or could not be reached."""
+    """The Kubernetes API of a cluster refused a request or could not be reached."""
 
     default_code = "cluster"
 
 
 class ClusterSlow(ClusterError):
-    """The Kubernetes API took the connection and answered too late: nothing was changed, so it is asked again."""
+    """The Kubernetes API connected but answered too late; nothing was changed, so the request is retried."""
 
     default_code = "cluster-unreachable"
 
 
 class HelmError(GpukubeError):
-    """The chart could not be had or rendered, or the release could not be changed."""
+    """The chart could not be fetched or rendered, or the release could not be changed."""
 
     default_code = "helm"
 
 
 class ChartNotFound(HelmError):
-    """The repository has answered, and has no such version of the chart: the spec or the command line must change."""
+    """The repository answered and has no such chart version; the spec or the command line must change."""
 
     exit_code = ExitCode.BAD_INPUT
     default_code = "no-chart-version"
 
 
 class FieldConflict(HelmError):
-    """Somebody else holds fields of an object of the release, which Helm does not overwrite."""
+    """Another field manager owns fields of an object of the release; Helm does not overwrite them."""
 
     default_code = "helm-field-conflict"
 
 
 class HelmTimeout(HelmError):
-    """Helm took too long, or was ended because the run is to end."""
+    """Helm took too long, or was stopped because the run is ending."""
 
     default_code = "helm-timeout"
 
 
 class StalePlan(GpukubeError):
-    """What a saved plan saw is no longer there."""
+    """The live state no longer matches what the saved plan recorded."""
 
     default_code = "stale-plan"
 
 
 class MissingExtra(GpukubeError):
-    """A cloud or tool was asked for whose library is not installed."""
+    """A requested cloud or tool needs a library that is not installed."""
 
     default_code = "missing-extra"

@@ -1,7 +1,7 @@
-"""The installed providers and the sandbox: loaded when they are needed, with an error that names what to install.
+"""Loads installed providers and the sandbox on demand; errors name what to install.
 
-Must not live here: what a provider is (gpukube.provider). The rooms below that one take their own part of a provider
-from here: the spec its models, the GPU room its machines.
+`gpukube.provider` defines what a provider is. The layers below it get their part of a provider from here: the spec its
+models, the GPU package its machines.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 SANDBOX_GROUP: Final = "gpukube.sandbox"
 SANDBOX_PROTOCOL: Final = 1
-"""What this gpukube knows how to use of a sandbox (`PROTOCOL` of gpukube_sandbox.door)."""
+"""The sandbox protocol that this gpukube supports (`PROTOCOL` in gpukube_sandbox.door)."""
 _UVX_CACHE: Final = "archive-v0"
-"""Environments of uvx lie there, below `uv cache dir`."""
+"""Directory of uvx's environments, below `uv cache dir`."""
 
 
 def load_installed(name: str) -> object:
     """Load one provider by its name in the spec.
 
     Raises:
-        MissingExtra: No installed package announces this provider; names those that are installed. Or its package
-            cannot be loaded.
+        MissingExtra: No installed package provides it (the error lists the installed ones), or its package cannot be
+            loaded.
     """
     if name in provider_names():
         try:
@@ -41,16 +41,16 @@ def load_installed(name: str) -> object:
     raise MissingExtra(
         f'no provider for "{name}" is installed',
         where=name,
-        fix=f"use one of the installed providers ({known}), or install the package that brings {name}",
+        fix=f"use one of the installed providers ({known}), or install the package that provides {name}",
         code="no-provider",
     )
 
 
 def member_of(name: str, member: str) -> object:
-    """Give a member of an installed provider.
+    """Return a member of an installed provider.
 
     Raises:
-        MissingExtra: The provider cannot be loaded, or has no such member: it was made for another gpukube.
+        MissingExtra: The provider cannot be loaded, or has no such member because it was made for another gpukube.
     """
     provider = load_installed(name)
     try:
@@ -60,10 +60,10 @@ def member_of(name: str, member: str) -> object:
 
 
 def load_sandbox() -> Any:  # noqa: ANN401 - a module of a package that gpukube does not know
-    """Load the face of the sandbox.
+    """Load the sandbox's entry module.
 
     Raises:
-        MissingExtra: gpukube-sandbox is not installed, cannot be loaded, or is made for another gpukube.
+        MissingExtra: gpukube-sandbox is not installed, cannot be loaded, or belongs to another gpukube version.
     """
     point = next(iter(installed_points(SANDBOX_GROUP)), None)
     if point is None:
@@ -85,10 +85,10 @@ def load_sandbox() -> Any:  # noqa: ANN401 - a module of a package that gpukube 
 
 
 def install_command(extra: str) -> str:
-    """Write the command that brings an extra to where this gpukube runs.
+    """Return the command that installs an extra into the environment of this gpukube.
 
-    Where a tool made the environment, pip of the user's shell would install elsewhere. Such tools make it anew, so that
-    their command names all extras: one alone would take away those that were there. `all` leaves the sandbox out.
+    If pipx or uv created the environment, pip in the user's shell would install elsewhere. These tools recreate the
+    environment, so their command names all extras; naming one would drop the others. `all` excludes the sandbox.
     """
     prefix = Path(sys.prefix)
     extras = "all,sandbox" if extra == "sandbox" or installed_points(SANDBOX_GROUP) else "all"
@@ -102,12 +102,12 @@ def install_command(extra: str) -> str:
 
 
 def unusable(name: str, why: str) -> MissingExtra:
-    """Make the error about a provider that is installed and does not fit."""
+    """Return the error for a provider that is installed but incompatible."""
     package = next((_package(point) for point in installed_points().select(name=name)), "its package")
     return MissingExtra(
         f'the provider "{name}" of {package} {why}',
         where=name,
-        fix=f"install a version of {package} that is made for this gpukube, or remove it",
+        fix=f"install a version of {package} that supports this gpukube, or remove it",
     )
 
 

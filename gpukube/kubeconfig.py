@@ -1,7 +1,6 @@
-"""Kubeconfigs: one context taken out of a file, complete in itself.
+"""Reads the user's kubeconfig: picks one context and embeds the files that it names.
 
-Lives here: finding the user's own, reading, choosing, embedding the files that it names. Must not live here: those that
-a cloud makes.
+Kubeconfigs that a cloud generates belong to its provider.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _FILES: Final = {
     "client-certificate": "client-certificate-data",
     "client-key": "client-key-data",
 }
-"""Keys that name a file -> the key that holds its contents in base64."""
+"""Keys that name a file -> the key with its contents in base64."""
 _PLUGINS: Final = ("exec", "auth-provider")
 
 
 class KubeconfigError(Exception):
-    """A kubeconfig that cannot be used; `fix` says what to write."""
+    """A kubeconfig that cannot be used; `fix` tells the user what to write."""
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
@@ -46,9 +45,9 @@ class Entry:
     """One context with its cluster and user.
 
     Attributes:
-        name: Of the context.
+        name: Name of the context.
         cluster, user: The two sections.
-        namespace: Of the context, "" when it names none.
+        namespace: Namespace of the context; "" if it names none.
     """
 
     name: str
@@ -67,11 +66,11 @@ class Entry:
         return bool(self.user) and not any(key in self.user for key in _PLUGINS)
 
     def with_token(self, token: str) -> Entry:
-        """Replace the user section by a bearer token."""
+        """Return a copy whose user section is a bearer token."""
         return replace(self, user={"token": token})
 
     def document(self) -> dict[str, object]:
-        """Return the kubeconfig that holds only this context."""
+        """Return a kubeconfig with only this context."""
         context = {"cluster": self.name, "user": self.name}
         context |= {"namespace": self.namespace} if self.namespace else {}
         return {
@@ -84,16 +83,16 @@ class Entry:
         }
 
     def access(self) -> KubeAccess:
-        """Write it as the engine takes it."""
+        """Return the kubeconfig as the engine expects it."""
         return KubeAccess(yaml.safe_dump(self.document(), sort_keys=False))
 
 
 def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
-    """Take one context out of the user's own kubeconfig, complete in itself.
+    """Read one context of the user's kubeconfig, with all files embedded.
 
     Raises:
-        AccessError: No such file or context; in sandbox mode a server that is not on loopback; outside it credentials
-            for one over plain http.
+        AccessError: No such file or context; in sandbox mode, a server that is not on loopback; otherwise, credentials
+            for a plain http server.
     """
     try:
         entry = _first_with(cluster.context, _files(cluster.kubeconfig))
@@ -101,22 +100,22 @@ def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:
         raise AccessError(str(error), where=cluster.key, fix=error.fix, code="kubeconfig") from error
     if sandbox and not is_loopback(entry.server):
         fix = f"remove clusters.{cluster.key}.kubeconfig and context"
-        raise not_loopback(f'the kubeconfig leads to "{entry.server}"', cluster.key, fix)
-    # Without credentials, as in front of `kubectl proxy`, there is nothing to protect; https on loopback is a tunnel,
-    # whose far end proves itself by the CA of the file.
+        raise not_loopback(f'the kubeconfig points to "{entry.server}"', cluster.key, fix)
+    # Without credentials, as with `kubectl proxy`, there is nothing to protect; https on loopback is a tunnel whose far
+    # end is authenticated by the CA in the file.
     if not sandbox and entry.user and not entry.server.startswith("https://"):
         raise AccessError(
             f'the kubeconfig sends credentials to "{entry.server}"',
             where=cluster.key,
-            fix="write the https:// address of the cluster into it, or remove its user where a proxy logs in",
-            why="anyone on the way can read plain http",
+            fix="write the cluster's https:// address, or remove the user if a proxy authenticates",
+            why="anyone on the network path can read plain http",
             code="plain-http",
         )
     return entry.access()
 
 
 def _files(written: str) -> list[str]:
-    """The file of the spec, else those of kubectl: $KUBECONFIG, which may name several, or its default."""
+    """Return the spec's file, else kubectl's: those in $KUBECONFIG, or the default."""
     if written:
         return [written]
     listed = [file for file in os.environ.get("KUBECONFIG", "").split(os.pathsep) if file]
@@ -134,10 +133,10 @@ def _first_with(context: str, files: list[str]) -> Entry:
 
 
 def read_kubeconfig(path: str, context: str) -> Entry:
-    """Read one context of a file; "" for the current one. Files that it names are read and embedded.
+    """Read one context of a file ("" for the current one) and embed the files that it names.
 
     Raises:
-        KubeconfigError: The file or one it names cannot be read, is no kubeconfig, or has no such context.
+        KubeconfigError: A file cannot be read, is not a kubeconfig, or has no such context.
     """
     file = Path(path).expanduser()
     entry = parse_kubeconfig(_read(file), context)
@@ -149,7 +148,7 @@ def parse_kubeconfig(text: str, context: str) -> Entry:
     """Parse one context; "" for the current one.
 
     Raises:
-        KubeconfigError: The text is no kubeconfig, or has no such context.
+        KubeconfigError: The text is not a kubeconfig, or has no such context.
     """
     try:
         document = parse_yaml(text)
@@ -182,7 +181,7 @@ def _embed(section: Mapping[str, object], folder: Path) -> dict[str, object]:
 
 
 def _with_whole_path(plugin: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """A command with a slash is relative to the file (docs: kubernetes.io, client-go credential plugins)."""
+    """Resolve a command with a slash relative to the file (docs: kubernetes.io, client-go credential plugins)."""
     command = str(plugin.get("command", ""))
     return {**plugin, "command": str((folder / command).absolute())} if "/" in command else dict(plugin)
 

@@ -1,10 +1,8 @@
-"""Addresses without the secrets in them.
+"""Masks secrets in addresses, and in text that repeats an address.
 
-Lives here: what of an address may be shown, and how a text that repeats it is cleaned. Must not live here: who fetches.
-
-A token is as secret as a password and stands where hosts want it: as the user name, in the query, after a "#". Whoever
-writes it by hand seldom percent-encodes it, so a "/", "@" or "?" of it looks like the end of the part it is in. So
-everything up to the last "@" is taken for secret, and everything after a "?" or "#".
+A token is as secret as a password and can be anywhere a host expects it: in the user name, in the query, after a "#".
+Tokens typed by hand are rarely percent-encoded, so a "/", "@", or "?" in one looks like the end of its part. Therefore
+everything up to the last "@" counts as secret, and everything after a "?" or "#".
 """
 
 from __future__ import annotations
@@ -19,41 +17,41 @@ if TYPE_CHECKING:
 MASK: Final = "***"
 _SCHEME: Final = re.compile(r"\s*([a-z][a-z0-9+.-]*):[\\/]*", re.IGNORECASE)
 _DIGEST: Final = re.compile(r"@(sha(?:256|384|512):[0-9a-f]+)$")
-"""How a reference to a registry names a manifest (opencontainers/distribution-spec, Pulling manifests)."""
+"""The manifest digest in a registry reference (opencontainers/distribution-spec, Pulling manifests)."""
 _IN_TEXT: Final = re.compile(r"([a-z][a-z0-9+.-]*://)[^\s\"'<>]*", re.IGNORECASE)
 _WORD: Final = re.compile(r"(--[\w-]+=)?(?=[a-z][a-z0-9+.-]*://)", re.IGNORECASE)
 _ENDS: Final = re.compile(r"[:/@?#&=\s]")
-"""At which a parser may cut an address."""
+"""Characters at which a parser may split an address."""
 _LEAST: Final = 4
-"""Characters of a piece of a secret that is searched for by itself: shorter ones are in every text."""
+"""Minimum length of a piece of a secret that is masked on its own: shorter ones occur in any text."""
 
 
 def shown_address(address: str) -> str:
-    """Give an address with marks in the place of all that may be secret."""
+    """Return the address with everything that may be secret masked."""
     scheme, rest, digest = _parts(address)
     user, at, place = rest.rpartition("@")
-    if "?" in user or "#" in user:  # of a query with an "@", or of a password with a "?": the host is on either side
+    if "?" in user or "#" in user:  # a query with an "@", or a password with a "?": the host may be on either side
         return f"{scheme}{MASK}"
     shown = re.sub(r"[?#].*", lambda found: found[0][0] + MASK, place, flags=re.DOTALL)
     return f"{scheme}{MASK + '@' if at else ''}{shown}{digest}"
 
 
 def has_secret(address: str) -> bool:
-    """Whether an address has a part that may be secret."""
+    """Return whether an address contains something that may be secret."""
     return shown_address(address) != address
 
 
 def looks_like_address(text: str) -> bool:
-    """Whether a text that names no file may be a misspelt address, with secrets where nobody looks for them."""
+    """Return whether a text that is not a file name may be a misspelled address, which may contain secrets."""
     return bool(re.match(r"\s*([a-z][a-z0-9+.-]*:|//)|.*[@?#]", text, re.IGNORECASE | re.DOTALL))
 
 
 def without_secrets(text: str, address: str = "") -> str:
-    """Clean a text of what it repeats of an address, and of the secrets of any other address in it.
+    """Mask the secrets of an address in a text that may repeat it, and those of any other address in the text.
 
     Args:
-        text: Of somebody else: it may quote, decode, or cut the address.
-        address: The one that was used; "" when not known.
+        text: Text from outside: it may quote, decode, or truncate the address.
+        address: The address that was used; "" if unknown.
     """
     if has_secret(address):
         text = text.replace(address, shown_address(address))
@@ -63,7 +61,7 @@ def without_secrets(text: str, address: str = "") -> str:
 
 
 def shown_words(words: Iterable[str]) -> list[str]:
-    """Give the words of a command line without the secrets of their addresses; what it says then must be filled in."""
+    """Return the words of a command line with the secrets of their addresses masked; the user fills them in again."""
     return [f"{option}{shown_address(value)}" for option, value in map(_value_of, words)]
 
 
@@ -82,7 +80,7 @@ def _parts(address: str) -> tuple[str, str, str]:
 
 
 def _secrets(address: str) -> Iterator[str]:
-    """List what may be secret, whole and in the pieces that a parser cuts it into, as written, decoded and encoded."""
+    """Yield what may be secret, whole and in the pieces a parser may produce, as written, decoded, and encoded."""
     _, rest, _ = _parts(address)
     user, at, place = rest.rpartition("@")
     behind = re.split(r"[?#]", place, maxsplit=1)[1:]

@@ -62,5 +62,5 @@ def test_provider_when_it_does_not_fit_then_its_package_is_named(
     )  # fmt: skip
     assert done.returncode != 0
     assert f'the provider "acme" of acme {said}' in done.stderr
-    assert "install a version of acme that is made for this gpukube, or remove it" in done.stderr
+    assert "install a version of acme that supports this gpukube, or remove it" in done.stderr
     assert "Traceback" not in done.stderr
