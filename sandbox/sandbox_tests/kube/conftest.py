@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from gpukube_sandbox.clock import ScaledClock
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.kube.cluster import KubeCluster
 from gpukube_sandbox.kube.http.app import make_app
 from gpukube_sandbox.kube.repository import VERSIONS, archive_name, chart_archive
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TOKEN = "sandbox-token"
+TOKEN = new_secret()
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.kube.controlplane import ControlPlane, find_assets
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import place, priority
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ASSETS = find_assets()
-TOKEN = "scheduler"
+TOKEN = new_secret()
 PODS = 200
 NODES = 15
 OLDEST = (1, 34)

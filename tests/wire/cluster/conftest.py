@@ -20,6 +20,7 @@ from gpukube.cluster.proof.verify import prove_pool
 from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.values import KubeAccess
+from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.kube.cluster import KubeCluster
 from gpukube_sandbox.kube.http.app import make_app
 from gpukube_sandbox.kube.store.kinds import CORE
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.store import Change
 
 T = TypeVar("T")
-TOKEN = "sandbox-token"
+TOKEN = new_secret()
 FAST = 600.0
 """Sandbox seconds per second."""
 MOMENT_S = 0.3
