@@ -23,7 +23,7 @@ from gpukube_sandbox.kube.store.eviction import covers
 from gpukube_sandbox.kube.store.objects import annotations_of, labels, meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
 
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.autoscaler.groups import Group, Groups, Profile
@@ -115,11 +115,8 @@ class Autoscaler:
             return []
         daemonsets = await self._api.list("daemonsets")
         snapshot = take_snapshot(ready.values(), pods, await self._api.list("namespaces"))
-        for group in groups.values():
-            coming = [name for name in group.nodes if name not in ready and name not in unready]
-            for number in range(len(coming) + max(0, group.target - len(group.nodes))):
-                view = fresh_node(self._template(group), f"{group.name}-upcoming-{number}", daemonsets)
-                snapshot.nodes[view.name] = view
+        for view in self._upcoming_nodes(groups.values(), {*ready, *unready}, daemonsets):
+            snapshot.nodes[view.name] = view
         left = [pod for pod in waiting if not self._fits(pod, snapshot)]
         if not left:
             return []
@@ -135,6 +132,14 @@ class Autoscaler:
                 await self._explain(pod, groups, estimator)
         blocked = [until for until, _ in self._blocked.values() if until > self._clock.now()]
         return [self._clock.now() + SCAN_S] if useful else blocked
+
+    def _upcoming_nodes(
+        self, groups: Iterable[Group], registered: set[str], daemonsets: list[JsonObject]
+    ) -> Iterator[NodeView]:
+        for group in groups:
+            coming = [name for name in group.nodes if name not in registered]
+            for number in range(len(coming) + max(0, group.target - len(group.nodes))):
+                yield fresh_node(self._template(group), f"{group.name}-upcoming-{number}", daemonsets)
 
     def _fits(self, pod: JsonObject, snapshot: Snapshot) -> bool:
         """Put the pod on a node that is there or comes, if it fits one; the scheduler will do so."""

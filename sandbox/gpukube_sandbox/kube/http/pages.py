@@ -51,6 +51,24 @@ def read_page(store: Store, target: Target, query: Mapping[str, str], selects: C
         ApiProblem: 400 for a token that is none, 410 when its moment is forgotten.
     """
     version, start = _read_token(query["continue"]) if query.get("continue") else (store.version, ("", ""))
+    held = _objects_at(store, target, version)
+    found = [obj for key, obj in sorted(held.items()) if key > start and selects(obj)]
+    _check_version(query)
+    requested = query.get("limit") or "0"
+    if not requested.removeprefix("-").isdigit():
+        raise bad_request(f'strconv.ParseInt: parsing "{requested}": invalid syntax')
+    limit = max(int(requested), 0)
+    if not limit or len(found) <= limit:
+        return Page(found, version)
+    chunk = found[:limit]
+    more: JsonObject = {"continue": _write_token(version, chunk[-1])}
+    if not query.get("labelSelector") and not query.get("fieldSelector"):
+        more["remainingItemCount"] = len(found) - limit
+    return Page(chunk, version, more)
+
+
+def _objects_at(store: Store, target: Target, version: int) -> dict[tuple[str, str], JsonObject]:
+    """Undo the changes since a version, so that all chunks of a list show the same moment."""
     held = {(namespace_of(obj), name_of(obj)): obj for obj in store.all_of(target.kind, target.namespace)}
     try:
         changes = store.changes_since(target.kind, version)
@@ -61,11 +79,10 @@ def read_page(store: Store, target: Target, query: Mapping[str, str], selects: C
         held.pop(key, None)
         if change.old is not None and target.namespace in {"", key[0]}:
             held[key] = change.old
-    found = [obj for key, obj in sorted(held.items()) if key > start and selects(obj)]
-    asked = query.get("limit") or "0"
-    if not asked.removeprefix("-").isdigit():
-        raise bad_request(f'strconv.ParseInt: parsing "{asked}": invalid syntax')
-    limit = max(int(asked), 0)
+    return held
+
+
+def _check_version(query: Mapping[str, str]) -> None:
     since = query.get("resourceVersion") or ""
     if since and not since.isdigit():
         text = f'Invalid value: "{since}": strconv.ParseUint: parsing "{since}": invalid syntax'
@@ -73,13 +90,6 @@ def read_page(store: Store, target: Target, query: Mapping[str, str], selects: C
     if query.get("resourceVersionMatch") and not since:
         text = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         raise invalid("ListOptions", "", text, "meta.k8s.io")
-    if not limit or len(found) <= limit:
-        return Page(found, version)
-    chunk = found[:limit]
-    more: JsonObject = {"continue": _write_token(version, chunk[-1])}
-    if not query.get("labelSelector") and not query.get("fieldSelector"):
-        more["remainingItemCount"] = len(found) - limit
-    return Page(chunk, version, more)
 
 
 def _write_token(version: int, last: JsonObject) -> str:

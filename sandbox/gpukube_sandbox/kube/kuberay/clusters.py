@@ -179,50 +179,67 @@ class RayClusters:
         await self._events.tell("rayclusters", cluster, reason, text)
 
     async def _report(self, cluster: JsonObject, pods: list[JsonObject], *, gone: bool) -> None:
-        groups, now, old = groups_of(cluster), timestamp(self._clock.now()), status(cluster)
-        workers = [pod for pod in pods if labels(pod).get(NODE_TYPE) == "worker"]
-        bounds = [(group, int(group.get("numOfHosts") or 1)) for group in groups if not group.get("suspend")]
-        numbers: JsonObject = {
-            "desiredWorkerReplicas": sum(map(desired, groups)),
-            "availableWorkerReplicas": sum(status(pod).get("phase") == "Running" for pod in workers),
-            "readyWorkerReplicas": sum(map(is_ready, workers)),
-            "minWorkerReplicas": sum(int(group.get("minReplicas") or 0) * hosts for group, hosts in bounds),
-            "maxWorkerReplicas": min(2147483647, sum(int(group["maxReplicas"]) * hosts for group, hosts in bounds)),
-            **desired_resources(cluster),
-            "observedGeneration": meta(cluster).get("generation", 1),
-        }
-        heads = [pod for pod in pods if labels(pod).get(NODE_TYPE) == "head"]
+        now, old = timestamp(self._clock.now()), status(cluster)
+        numbers = _replica_counts(cluster, pods)
+        head = next((pod for pod in pods if labels(pod).get(NODE_TYPE) == "head"), None)
+        if head:
+            numbers["head"] = _head_info(cluster, head)
         whole = len(pods) == numbers["desiredWorkerReplicas"] + 1 and all(map(is_ready, pods))
+        numbers["conditions"] = conditions(
+            _conditions(old), _new_conditions(cluster, head, whole=whole, gone=gone), now
+        )
         suspended = bool(spec(cluster).get("suspend"))
         state = "suspended" if suspended and gone else "ready" if whole and not suspended else old.get("state")
-        if heads:
-            head = heads[0]
-            address = status(head).get("podIP", "")
-            numbers["head"] = {
-                "podIP": address,
-                "podName": name_of(head),
-                "serviceIP": address,
-                "serviceName": head_service_name(cluster),
-            }
-        ready = bool(heads) and is_ready(heads[0])
-        first = any(one["type"] == "RayClusterProvisioned" and one["status"] == "True" for one in _conditions(old))
-        ready_as = ("HeadPodRunningAndReady", "") if ready else ("ContainersNotReady", "")
-        came_as = ("AllPodRunningAndReadyFirstTime", "All Ray Pods are ready for the first time")
-        coming = ("RayClusterPodsProvisioning", "RayCluster Pods are being provisioned for first time")
-        came = (whole or first) and not (suspended and gone)
-        wanted = {
-            "HeadPodReady": (ready, *(ready_as if heads else ("HeadPodNotFound", "Head Pod not found"))),
-            "RayClusterProvisioned": (came, *(came_as if came else coming)),
-            "RayClusterSuspending": (suspended and not gone, "RayClusterSuspending", ""),
-            "RayClusterSuspended": (suspended and gone, "RayClusterSuspended", ""),
-        }
-        numbers["conditions"] = conditions(_conditions(old), wanted, now)
         if state:
             numbers["state"] = state
             if state != old.get("state"):
                 numbers["stateTransitionTimes"] = {**(old.get("stateTransitionTimes") or {}), state: now}
         if merge_patch(old, numbers) != old:
             await self._api.patch_status("rayclusters", cluster, {**numbers, "lastUpdateTime": now})
+
+
+def _replica_counts(cluster: JsonObject, pods: list[JsonObject]) -> JsonObject:
+    groups = groups_of(cluster)
+    workers = [pod for pod in pods if labels(pod).get(NODE_TYPE) == "worker"]
+    bounds = [(group, int(group.get("numOfHosts") or 1)) for group in groups if not group.get("suspend")]
+    return {
+        "desiredWorkerReplicas": sum(map(desired, groups)),
+        "availableWorkerReplicas": sum(status(pod).get("phase") == "Running" for pod in workers),
+        "readyWorkerReplicas": sum(map(is_ready, workers)),
+        "minWorkerReplicas": sum(int(group.get("minReplicas") or 0) * hosts for group, hosts in bounds),
+        "maxWorkerReplicas": min(2147483647, sum(int(group["maxReplicas"]) * hosts for group, hosts in bounds)),
+        **desired_resources(cluster),
+        "observedGeneration": meta(cluster).get("generation", 1),
+    }
+
+
+def _head_info(cluster: JsonObject, head: JsonObject) -> JsonObject:
+    address = status(head).get("podIP", "")
+    return {
+        "podIP": address,
+        "podName": name_of(head),
+        "serviceIP": address,
+        "serviceName": head_service_name(cluster),
+    }
+
+
+def _new_conditions(
+    cluster: JsonObject, head: JsonObject | None, *, whole: bool, gone: bool
+) -> dict[str, tuple[bool, str, str]]:
+    """Give each condition as it is now: whether it is true, its reason and message."""
+    old, suspended = _conditions(status(cluster)), bool(spec(cluster).get("suspend"))
+    ready = head is not None and is_ready(head)
+    ready_as = ("HeadPodRunningAndReady", "") if ready else ("ContainersNotReady", "")
+    came_as = ("AllPodRunningAndReadyFirstTime", "All Ray Pods are ready for the first time")
+    coming = ("RayClusterPodsProvisioning", "RayCluster Pods are being provisioned for first time")
+    first = any(one["type"] == "RayClusterProvisioned" and one["status"] == "True" for one in old)
+    came = (whole or first) and not (suspended and gone)
+    return {
+        "HeadPodReady": (ready, *(ready_as if head else ("HeadPodNotFound", "Head Pod not found"))),
+        "RayClusterProvisioned": (came, *(came_as if came else coming)),
+        "RayClusterSuspending": (suspended and not gone, "RayClusterSuspending", ""),
+        "RayClusterSuspended": (suspended and gone, "RayClusterSuspended", ""),
+    }
 
 
 def _conditions(found: JsonObject) -> list[JsonObject]:

@@ -29,15 +29,22 @@ _MOST_ANNOTATIONS = 256 * 1024
 
 def check_metadata(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     """Refuse labels, annotations, finalizers and owners that no API server keeps."""
-    yield from check_marks(new.get("metadata") or {}, "metadata")
     meta, before = new.get("metadata") or {}, (old or {}).get("metadata") or {}
+    yield from check_marks(meta, "metadata")
+    yield from _finalizers(meta, before)
+    yield from _owners(list(meta.get("ownerReferences") or ()))
+
+
+def _finalizers(meta: JsonObject, before: JsonObject) -> Iterator[Cause]:
     for at, name in enumerate(meta.get("finalizers") or ()):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(f"metadata.finalizers[{at}]", name, text)
-        elif old and before.get("deletionTimestamp") and name not in (before.get("finalizers") or ()):
+        elif before.get("deletionTimestamp") and name not in (before.get("finalizers") or ()):
             yield forbidden("metadata.finalizers", "no new finalizers can be added if the object is being deleted")
-    owners = list(meta.get("ownerReferences") or ())
+
+
+def _owners(owners: list[JsonObject]) -> Iterator[Cause]:
     for at, owner in enumerate(owners):
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):

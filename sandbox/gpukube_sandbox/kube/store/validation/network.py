@@ -44,6 +44,15 @@ def check_service(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     if kind == "ExternalName":
         name = str(spec.get("externalName") or "").removesuffix(".")
         yield from subdomain("spec.externalName", name) if name else [required("spec.externalName")]
+    yield from _service_ports(ports, kind)
+    for key, value in (spec.get("selector") or {}).items():
+        yield from qualified_name("spec.selector", key)
+        yield from label_value("spec.selector", str(value))
+    yield from one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
+    yield from one_of("spec.type", spec.get("type"), _TYPES)
+
+
+def _service_ports(ports: list[JsonObject], kind: str) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
     for at, port in enumerate(ports):
         yield from _port(f"spec.ports[{at}]", port, several=len(ports) > 1)
@@ -55,11 +64,6 @@ def check_service(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
         if any(key == "port" for key, _ in own & seen):
             yield duplicate(f"spec.ports[{at}]", {"port": port.get("port"), "protocol": port.get("protocol")})
         seen |= own
-    for key, value in (spec.get("selector") or {}).items():
-        yield from qualified_name("spec.selector", key)
-        yield from label_value("spec.selector", str(value))
-    yield from one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
-    yield from one_of("spec.type", spec.get("type"), _TYPES)
 
 
 def _port(field: str, port: JsonObject, *, several: bool) -> Iterator[Cause]:

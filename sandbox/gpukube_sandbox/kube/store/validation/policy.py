@@ -60,6 +60,11 @@ def check_quota(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     """Refuse a ResourceQuota of what nobody counts."""
     del old
     spec = new.get("spec") or {}
+    yield from _hard_limits(spec)
+    yield from _scopes(spec)
+
+
+def _hard_limits(spec: JsonObject) -> Iterator[Cause]:
     for name, value in (spec.get("hard") or {}).items():
         field, amount = f"spec.hard[{name}]", parse_quantity(value)
         if "/" not in name and name not in _STANDARD and not name.startswith(("hugepages-", "requests.hugepages-")):
@@ -70,6 +75,9 @@ def check_quota(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
         whole = name in _COUNTS or name.startswith("count/") or "/" in name
         if whole and amount != amount.to_integral_value():
             yield invalid(field, str(value), "must be an integer")
+
+
+def _scopes(spec: JsonObject) -> Iterator[Cause]:
     scopes = set(spec.get("scopes") or ())
     if scopes - _SCOPES:
         yield invalid("spec.scopes", spec["scopes"], "unsupported scope")
