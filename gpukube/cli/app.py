@@ -104,7 +104,9 @@ def _run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         return _usage(error, arguments)
     except GpukubeError as error:
-        _say(error, verbose=verbose)
+        write_stderr(error.render())
+        if verbose and error.__cause__ is not None:
+            write_stderr("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("gpukube: interrupted\n")
@@ -112,8 +114,11 @@ def _run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader went away: `gpukube ... | head`
         sys.stderr.close()
         return ExitCode.ERROR
-    except Exception as error:  # noqa: BLE001 - the process edge: told without a wall of text
-        _blame(error, verbose=verbose)
+    except Exception as error:  # noqa: BLE001 - the process edge: a message, no stack trace
+        # Either the machine fails (a full disk, a directory that may not be written), or gpukube does.
+        write_stderr(_of_machine(error) if isinstance(error, OSError) else f"{defect(error).render()}\n")
+        if verbose:
+            write_stderr("".join(traceback.format_exception(error)))
         _drop_unwritten()
         return ExitCode.ERROR
     return result if isinstance(result, int) else ExitCode.DONE
@@ -159,13 +164,6 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     return ExitCode.BAD_INPUT
 
 
-def _blame(error: Exception, *, verbose: bool) -> None:
-    """Tell whose fault it is: the machine's (a full disk, a directory that may not be written), or ours."""
-    write_stderr(_of_machine(error) if isinstance(error, OSError) else f"{defect(error).render()}\n")
-    if verbose:
-        write_stderr("".join(traceback.format_exception(error)))
-
-
 def _drop_unwritten() -> None:
     """Drop output that cannot be written: at its end Python would try again, print a trace and exit with 120."""
     try:
@@ -180,9 +178,3 @@ def _of_machine(error: OSError) -> str:
         f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
         "    fix: fix it and run the command again; it continues\n"
     )
-
-
-def _say(error: GpukubeError, *, verbose: bool) -> None:
-    write_stderr(error.render())
-    if verbose and error.__cause__ is not None:
-        write_stderr("caused by:\n" + "".join(traceback.format_exception(error.__cause__)))

@@ -103,7 +103,10 @@ def fix_clusters(
     confirm([f"{key}: {item}" for key, found in offered.items() for item in found])
     tasks = {key: partial(_fixed, sessions[key], prepared, run, found) for key, found in offered.items()}
     results = run_all(tasks, run.parallelism)
-    return tuple(_after(item, results.get(item.cluster.key, item)) for item in examinations)
+    after = [(item, results.get(item.cluster.key, item)) for item in examinations]
+    return tuple(
+        replace(before, fix_error=result) if isinstance(result, GpukubeError) else result for before, result in after
+    )
 
 
 def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
@@ -140,9 +143,3 @@ def _fixed(session: Session, prepared: Prepared, run: Run, fixes: Sequence[SafeF
             break
         examination = _examine(session, prepared, run, tools)
     return replace(examination, fixed=done)
-
-
-def _after(before: Examination, result: Examination | GpukubeError) -> Examination:
-    if isinstance(result, GpukubeError):
-        return replace(before, fix_error=result)
-    return result

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from gpukube.cli.options import Choices
     from gpukube.core.permissions import Extra, PolicyLevel
-    from gpukube.engine.documents.shapes.permissions import PermissionsDocument
 
 _LEVELS: Final = ("plan", "apply")
 
@@ -38,7 +37,9 @@ def print_policies(choices: Choices, level: str, extras: Sequence[str], director
     _, prepared = prepare_choices(choices)
     document = describe_policies(prepared, cast("PolicyLevel", level), cast("Sequence[Extra]", extras), directory)
     if directory:
-        _write(document, Path(directory))
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        for policy in document["policies"]:
+            (Path(directory) / policy["file"]).write_text(file_text(policy["file"], policy["documents"]), "utf-8")
     out.show(document, choices.output, verbose=choices.verbose)
 
 
@@ -47,9 +48,3 @@ def _require(value: str, option: str, known: Sequence[str]) -> None:
         message = f'"{value}" is not a value of {option}' if value else f"{option} is missing"
         words = " or ".join((", ".join(known[:-1]), known[-1]))
         raise SpecError(message, where=Where(option), fix=f"write {option} with {words}", code="choice")
-
-
-def _write(document: PermissionsDocument, directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    for policy in document["policies"]:
-        (directory / policy["file"]).write_text(file_text(policy["file"], policy["documents"]), "utf-8")

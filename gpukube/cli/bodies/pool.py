@@ -41,10 +41,10 @@ from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.visible import visible_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.cli.stage import Job
-    from gpukube.core.values import Desired, PoolPlan, ReplaceHow
+    from gpukube.core.values import PoolPlan, ReplaceHow
     from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.run.report import ClusterReport
     from gpukube.engine.run.session import Session
@@ -364,12 +364,9 @@ def _report(
         made = {
             (report.cluster.key, pool.pool) for report in reports for pool in report.pools if pool.outcome == "done"
         }
-        tell_first_pods(choices, _desired(job), made)
+        desired = (pool for pools in job.prepared.desired.values() for pool in pools)
+        tell_first_pods(choices, desired, made)
     raise typer.Exit(exit_code(reports))
-
-
-def _desired(job: Job) -> Iterator[Desired]:
-    return (pool for pools in job.prepared.desired.values() for pool in pools)
 
 
 def _named(pool: PoolPlan) -> str:

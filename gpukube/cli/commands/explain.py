@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gpukube.cli.rendering.text import Line
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.engine.documents.shapes.explanation import OwnerDocument
-    from gpukube.engine.plan.ownership import Explained
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.errors import Finding
 
@@ -101,6 +100,7 @@ def owner(
     from gpukube.engine import offline
     from gpukube.engine.documents.reasons import owner_document
     from gpukube.engine.plan.ownership import explain_owners, has_operator
+    from gpukube.engine.plan.prepare import Filters
     from gpukube.errors import ExitCode, SpecError, Where
 
     _require_format(choices, "OwnerExplanation")
@@ -109,19 +109,14 @@ def owner(
     specs = offline.load(choices.files, sets=choices.sets)
     seen, against = _look(choices, pool) if live else ({}, {})
     found = explain_owners(specs, pool, operator_live=[key for key, item in seen.items() if has_operator(item)])
-    meant = [item for item in found if _is_meant(item, choices)]
-    if not meant:
+    filters = Filters(tuple(choices.clusters))
+    selected = [item for item in found if filters.takes_cluster(item.decision.target.cluster.key)]
+    if not selected:
         keys = ", ".join(item.decision.target.cluster.key for item in found)
         message = f"--cluster {' '.join(choices.clusters)} matches no cluster of {pool}"
         raise SpecError(message, where=Where("--cluster"), fix=f"choose from: {keys}", code="no-match")
-    _show(owner_document(meant, seen, against), choices)
-    raise typer.Exit(ExitCode.DONE if all(item.desired for item in meant) else ExitCode.BAD_INPUT)
-
-
-def _is_meant(item: Explained, choices: Choices) -> bool:
-    from gpukube.engine.plan.prepare import Filters
-
-    return Filters(tuple(choices.clusters)).takes_cluster(item.decision.target.cluster.key)
+    _show(owner_document(selected, seen, against), choices)
+    raise typer.Exit(ExitCode.DONE if all(item.desired for item in selected) else ExitCode.BAD_INPUT)
 
 
 def _look(choices: Choices, pool: str) -> tuple[dict[str, Snapshot], dict[str, list[Finding]]]:

@@ -47,13 +47,10 @@ def _command(note: Note) -> str:
     if place and place["file"] != "-":
         file = repository_path(place["file"])
         parts = {"file": file, "line": str(place["line"]), "col": str(place["column"]), **parts}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in parts.items())
+    escaped = {name: _data(value).replace(":", "%3A").replace(",", "%2C") for name, value in parts.items()}
+    properties = ",".join(f"{name}={value}" for name, value in escaped.items())
     return f"::{note.level} {properties}::{_data(note.text)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

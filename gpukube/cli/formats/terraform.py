@@ -55,13 +55,14 @@ def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | No
     clusters = plan["clusters"]
     failed = any(one["error"] or one["unplanned"] for one in clusters)
     refused = any(pool["action"] == "conflict" for one in clusters for pool in one["pools"])
+    planned = None if resources is None else [_planned(one) for one in resources]
     return {
         "format_version": _FORMAT,
         "terraform_version": _TERRAFORM,
         "applyable": plan["differs"] and not failed and not refused,
         "complete": not failed,
         "errored": failed or refused,
-        **({} if resources is None else {"planned_values": _values(resources)}),
+        **({} if planned is None else {"planned_values": {"root_module": {"resources": planned}}}),
         "resource_changes": _all_changes(plan),
         "output_changes": {},
         "prior_state": {"format_version": "1.0"},
@@ -83,10 +84,6 @@ def gitlab_lines(document: PlanDocument) -> Iterator[str]:
 
 def _all_changes(plan: PlanDocument) -> list[dict[str, Any]]:
     return [change for cluster in plan["clusters"] for change in _changes(cluster)]
-
-
-def _values(resources: Sequence[PlannedResource]) -> dict[str, object]:
-    return {"root_module": {"resources": [_planned(one) for one in resources]}}
 
 
 def _planned(one: PlannedResource) -> dict[str, object]:

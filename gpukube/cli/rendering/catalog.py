@@ -41,8 +41,9 @@ _ATTACHED: Final = "n1-"
 
 def render_types(document: CatalogListDocument, view: View) -> Iterator[Line]:
     """Show types, a table for each cloud and each day and region that prices are of."""
-    for group, machines in _grouped(document["machines"]).items():
-        yield Text(_title(group), style="bold")
+    for (provider, region, date), machines in _grouped(document["machines"]).items():
+        prices = f"USD/h in {region} on {date}" if region else "no known price"
+        yield Text(f"{provider}  {prices}", style="bold")
         yield from _table(machines, view)
         yield ""
     yield from _footnotes(document)
@@ -67,7 +68,10 @@ def render_slices(document: CatalogSlicesDocument, view: View) -> Iterator[Line]
     for found, head in zip(document["slices"], heads, strict=True):
         cells = (cell.ljust(width) for cell, width in zip(head, widths, strict=True))
         yield Hung(Text("  "), Text(" ".join(cells).rstrip()))
-        yield Hung(Text(" " * 10), Text(_slice_place(found), style="dim"))
+        machine, price = found["machine"], found["price"]
+        place = f"{machine['instanceType']}: {found['perNode']} per node as {' or '.join(found['resources'].values())}"
+        place += f" ({price['region']}, {price['date']})" if price else ""
+        yield Hung(Text(" " * 10), Text(place, style="dim"))
     if any(found["machine"]["instanceType"].startswith(_ATTACHED) for found in document["slices"]):
         yield Hung(Text(""), Text("+: plus the price of the machine", style="dim"))
     yield Hung(Text(""), Text("sizes are from the names; usable memory is a little less", style="dim"))
@@ -113,11 +117,6 @@ def _grouped(machines: Sequence[MachinePart]) -> dict[Group, list[MachinePart]]:
 def _own_group(machine: MachinePart) -> Group | None:
     price = machine["price"]
     return (machine["provider"], price["region"], price["date"]) if price else None
-
-
-def _title(group: Group) -> str:
-    provider, region, date = group
-    return f"{provider}  USD/h in {region} on {date}" if region else f"{provider}  no known price"
 
 
 def _gpus(machine: MachinePart) -> str:
@@ -269,13 +268,6 @@ def _slice_head(found: SlicePart) -> tuple[str, str, str, str, str]:
     return f"{number(found['memoryGB'])} GB", what, machine["gpu"]["model"], machine["provider"], price
 
 
-def _slice_place(found: SlicePart) -> str:
-    machine, price = found["machine"], found["price"]
-    asked = " or ".join(found["resources"].values())
-    told = f" ({price['region']}, {price['date']})" if price else ""
-    return f"{machine['instanceType']}: {found['perNode']} per node as {asked}{told}"
-
-
 def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
     (machine,) = document["machines"]
     status = machine["status"] + (f": write {machine['successor']}" if machine["successor"] else "")
@@ -327,13 +319,10 @@ def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
 
 def _mixes(mixes: Sequence[Sequence[str]], view: View) -> Iterator[Line]:
     if mixes and view.verbose:
-        yield Hung(Text(f"  {'full mixes':<{_FACT}} "), Text("; ".join(_counted(mix) for mix in mixes)))
+        counted = (" + ".join(f"{mix.count(name)}x {name}" for name in dict.fromkeys(mix)) for mix in mixes)
+        yield Hung(Text(f"  {'full mixes':<{_FACT}} "), Text("; ".join(counted)))
     elif mixes:
         yield Hung(Text(f"  {'full mixes':<{_FACT}} "), Text(f"{len(mixes)} of one GPU (-v shows them)"))
-
-
-def _counted(mix: Sequence[str]) -> str:
-    return " + ".join(f"{mix.count(name)}x {name}" for name in dict.fromkeys(mix))
 
 
 def _refreshed(cloud: RefreshedPart) -> Iterator[Line]:

@@ -32,7 +32,7 @@ def render_field(document: FieldDocument, *, recursive: bool, sources: bool) -> 
         sources: Name the public source of what a change does.
     """
     yield _title(document)
-    yield _text(document["description"])
+    yield Hung(Text(_INDENT), Text(document["description"]))
     yield from _values(document)
     if document["fidelity"]:
         yield _heading("clouds")
@@ -53,10 +53,6 @@ def _title(part: FieldPart) -> Line:
 
 def _heading(words: str) -> Line:
     return Text.assemble("\n", (words, "bold"))
-
-
-def _text(words: str) -> Line:
-    return Hung(Text(_INDENT), Text(words))
 
 
 def _values(part: FieldPart) -> Iterator[Line]:
@@ -89,12 +85,9 @@ def _faiths(found: Sequence[Faith]) -> Iterator[Line]:
         for faith in each:
             if faith["fidelity"] != "exact":
                 why = f" ({faith['reason']})" if faith["reason"] else ""
-                words = f"done by {faith['substitute']}{why}" if faith["substitute"] else _missing(faith)
+                missing = f"{faith['fidelity']}: {faith['reason']}"
+                words = f"done by {faith['substitute']}{why}" if faith["substitute"] else missing
                 yield Hung(Text(f"{_INDENT * 2}{faith['provider']}  "), Text(words))
-
-
-def _missing(faith: Faith) -> str:
-    return f"{faith['fidelity']}: {faith['reason']}"
 
 
 def _effect(effect: Effect, *, sources: bool) -> Line:

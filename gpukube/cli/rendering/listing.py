@@ -41,28 +41,20 @@ def _gpus(pool: LivePool) -> str:
     return f"{number(pool['gpu']['count'])}x {pool['gpu']['model']}" if pool["gpu"] else "-"
 
 
-def _owner(pool: LivePool) -> str:
-    return pool["owner"] or "-"
-
-
-def _slices(pool: LivePool) -> str:
-    return "-" if pool["slicesPerGpu"] is None else number(pool["slicesPerGpu"])
-
-
-def _all_gpus(pool: LivePool) -> str:
-    return "-" if pool["gpus"] is None else number(pool["gpus"])
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else number(value)
 
 
 LIST_COLUMNS: Final[Sequence[Column]] = (
     ("CLUSTER", lambda pool: pool["cluster"]),
     ("NAME", lambda pool: pool["name"]),
-    ("OWNER", _owner),
+    ("OWNER", lambda pool: pool["owner"] or "-"),
     ("STATUS", lambda pool: pool["status"]),
     ("NODES", _nodes),
     ("GPUS", _gpus),
     ("ALLOCATABLE", lambda pool: _counts(pool["allocatable"])),
     ("USED", lambda pool: _counts(pool["used"])),
-    ("SLICES", _slices),
+    ("SLICES", lambda pool: _or_dash(pool["slicesPerGpu"])),
 )
 """Title and cell of each column; SLICES is devices per physical GPU."""
 
@@ -70,7 +62,7 @@ WIDE_COLUMNS: Final[Sequence[Column]] = (
     ("PROVIDER", lambda pool: pool["provider"]),
     ("POOL", lambda pool: pool["pool"] or "-"),
     ("TYPE", lambda pool: pool["instanceType"]),
-    ("GPUS IN ALL", _all_gpus),
+    ("GPUS IN ALL", lambda pool: _or_dash(pool["gpus"])),
     ("PROTECTED", lambda pool: "yes" if pool["protected"] else "no"),
     ("FAILURE", lambda pool: pool["failure"] or "-"),
 )

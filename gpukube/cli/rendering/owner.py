@@ -65,11 +65,9 @@ def _settings(part: OwnerPart) -> Iterator[Line]:
         yield Text("  sets", style="bold")
     for setting in part["settings"]:
         why = f"  ({setting['why']})" if setting["kind"] == "label" else ""
-        yield _line(setting["kind"], f"{setting['name']} = {_value(setting['value'])}{why}")
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) and "\n" not in value else json.dumps(value)
+        value = setting["value"]
+        shown = value if isinstance(value, str) and "\n" not in value else json.dumps(value)
+        yield _line(setting["kind"], f"{setting['name']} = {shown}{why}")
 
 
 def _refusals(part: OwnerPart) -> Iterator[Line]:

@@ -64,7 +64,10 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
     for cluster in document["clusters"]:
         yield from _head(cluster)
         yield from _cluster_table(cluster, view) if view.width >= WIDE else _stacked(cluster["pools"], view)
-        yield from _unplanned(cluster)
+        for pool in cluster["unplanned"]:  # of a cluster that could not be read: what the spec alone defines
+            yield headline("unknown", pool["name"], pool["instanceType"], node_words(pool["nodes"]))
+            yield fact("devices", device_change(pool))
+            yield fact("why", "the cluster could not be read")
         yield from quota_lines(cluster["quotas"])
         yield from _inside(cluster, view)
         yield ""
@@ -76,7 +79,8 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
     yield from (Hung(Text("time: "), Text(f"no estimate: {words}")) for words in endless_drains(document))
     yield from _price(document, view)
     yield from _unread(document)
-    yield from _needs(document)
+    for line in filter(None, (needs_line(document), stuck_line(document))):
+        yield Hung(Text(""), Text(line, style="yellow"))
 
 
 def endless_drains(document: PlanDocument) -> Iterator[str]:
@@ -121,14 +125,6 @@ def _head(cluster: ClusterPart) -> Iterator[Line]:
         yield from finding_lines(cluster["error"])
     elif cluster["unknown"]:
         yield Hung(Text("  "), Text(f"inside the cluster: unknown: {cluster['unknown']}"))
-
-
-def _unplanned(cluster: ClusterPart) -> Iterator[Line]:
-    """Show what the spec alone tells of the pools of a cluster that could not be read."""
-    for pool in cluster["unplanned"]:
-        yield headline("unknown", pool["name"], pool["instanceType"], node_words(pool["nodes"]))
-        yield fact("devices", device_change(pool))
-        yield fact("why", "the cluster could not be read")
 
 
 def _unread(document: PlanDocument) -> Iterator[Line]:
@@ -276,8 +272,3 @@ def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:
     quiet = cluster["release"] is None or not release_acts(cluster["release"])
     kept: ClusterPart = {**cluster, "release": None} if quiet else cluster
     yield from _inside(kept, view)
-
-
-def _needs(document: PlanDocument) -> Iterator[Line]:
-    for said in filter(None, (needs_line(document), stuck_line(document))):
-        yield Hung(Text(""), Text(said, style="yellow"))

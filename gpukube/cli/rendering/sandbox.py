@@ -35,10 +35,10 @@ def render_faults(document: Mapping[str, Any], view: View) -> Iterator[Line]:
         yield "no faults"
     for fault in document["faults"]:
         rest = {key: value for key, value in fault.items() if key not in ("number", "action", "seen", "struck")}
-        strikes = " ".join(f"{key}={_plain(value)}" for key, value in rest.items())
+        plain = {
+            key: ",".join(f"{name}:{item}" for name, item in value.items()) if isinstance(value, dict) else value
+            for key, value in rest.items()
+        }
+        strikes = " ".join(f"{key}={value}" for key, value in plain.items())
         yield Text.assemble(f"{fault['number']}  ", (fault["action"], "bold"), f"  {strikes}")
         yield f"   {fault['seen']} matched, {fault['struck']} struck"
-
-
-def _plain(value: object) -> str:
-    return ",".join(f"{key}:{item}" for key, item in value.items()) if isinstance(value, dict) else f"{value}"

@@ -46,7 +46,11 @@ def repair_words(repair: NodeRepair) -> str:
 def cost_words(loss: Loss, *, whole: bool = False) -> str:
     """Say what goes away: nodes, GPUs, pods (the first few by name, all if `whole`)."""
     parts = [
-        "an unknown number of nodes" if loss["nodes"] is None else _node_count(loss["nodes"], loss["of"]),
+        "an unknown number of nodes"
+        if loss["nodes"] is None
+        else plural(loss["nodes"], "node")
+        if loss["of"] is None
+        else f"{loss['nodes']} of {plural(loss['of'], 'node')}",
         "an unknown number of GPUs" if loss["gpus"] is None else plural(loss["gpus"], "GPU"),
     ]
     if loss["pods"] is None:
@@ -58,10 +62,6 @@ def cost_words(loss: Loss, *, whole: bool = False) -> str:
     if loss["pods"] and loss["of"] is not None:
         pods = f"those on them of {pods}"
     return ", ".join([*parts, pods]) + (f": {names}" if names else "")
-
-
-def _node_count(nodes: int, of: int | None) -> str:
-    return plural(nodes, "node") if of is None else f"{nodes} of {plural(of, 'node')}"
 
 
 def device_change(pool: PoolPart | UnplannedPool) -> str:
@@ -84,7 +84,11 @@ def short_devices(pool: PoolPart | UnplannedPool) -> str:
     devices = pool["devices"]
     if not pool["managed"]:
         return "not managed"
-    words = [f"{short(name)} {_now(devices, name)} -> {_total(devices, name)}" for name in devices["perNode"]]
+    now = devices["now"]
+    words = [
+        f"{short(name)} {'?' if now is None else now.get(name, 0)} -> {_total(devices, name)}"
+        for name in devices["perNode"]
+    ]
     words += [f"{short(name)} {count} -> 0" for name, count in _leaving(devices)]
     return ", ".join(words) or "-"
 
@@ -161,10 +165,6 @@ def _leaving(devices: Devices) -> Iterator[tuple[str, int]]:
     for name, count in (devices["now"] or {}).items():
         if name not in devices["perNode"] and count:
             yield name, count
-
-
-def _now(devices: Devices, name: str) -> str:
-    return "?" if devices["now"] is None else str(devices["now"].get(name, 0))
 
 
 def _total(devices: Devices, name: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.faults import Fault
-    from gpukube.core.values import Observed, Taint
+    from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 _GPU: Final = "nvidia.com/gpu"
@@ -149,7 +149,10 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
     needs=("nodes", "pods"),
 )
 def _homeless(evidence: Evidence) -> Iterator[Fault]:
-    if not evidence.nodes or any(_is_open(node.taints) for node in evidence.nodes):
+    closing = [
+        any(taint.effect in _HARD and taint.key != _CRITICAL for taint in node.taints) for node in evidence.nodes
+    ]
+    if not closing or not all(closing):
         return
     own = [
         pod
@@ -167,7 +170,3 @@ def _homeless(evidence: Evidence) -> Iterator[Fault]:
         evidence=tuple(f"pod {pod} is pending" for pod in waiting[:_MOST_NAMED]),
         severity="error" if waiting else "warning",
     )
-
-
-def _is_open(taints: tuple[Taint, ...]) -> bool:
-    return not any(taint.effect in _HARD and taint.key != _CRITICAL for taint in taints)

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         GpuSum,
         Health,
         LiveState,
-        NodeRepair,
         PlanDocument,
         PoolPart,
         Release,
@@ -188,7 +187,9 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
         "error": error_part(plan.error),
         "unknown": plan.unknown,
         "release": _release(plan.release) if plan.release else None,
-        "nodeRepairs": _repairs(plan),
+        "nodeRepairs": [
+            {"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.desired} for r in plan.repairs
+        ],
         "pools": [_pool(pool, plan.seen, price_part(pool, region, prices)) for pool in plan.pools],
         "unplanned": [_unplanned(expected) for expected in plan.desired] if plan.error else [],
         "undeclared": [
@@ -223,10 +224,6 @@ def _release(plan: ReleasePlan) -> Release:
             {"object": d.object, "field": d.field, "old": plain(d.live), "new": plain(d.desired)} for d in plan.drift
         ],
     }
-
-
-def _repairs(plan: ClusterPlan) -> list[NodeRepair]:
-    return [{"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.desired} for r in plan.repairs]
 
 
 def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) -> PoolPart:

@@ -57,13 +57,13 @@ def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | 
     totals = [side.total(node) for side, node in zip(sides, nodes, strict=True)]
     was = _all_of(totals[: len(there)])
     will = totals[-1] if wanted else NOTHING
-    shown = nodes[-1]
+    shown, machine = nodes[-1], sides[-1].machine
     device, per_device = _device(plan.desired, shown)
     return {
         "usdPerHour": {"before": usd_part(was), "after": usd_part(will)},
         "whileBothRun": usd_part(_all_of([totals[0], will])) if _surges(plan) else None,
         "perNode": usd_part(shown.usd),
-        "perGpuHour": usd_part(_per_gpu(sides[-1], shown)),
+        "perGpuHour": usd_part(shown.usd.per(machine.gpus) if shown.usd and machine else None),
         "perDevice": usd_part(per_device),
         "device": device,
         "spot": shown.spot,
@@ -154,10 +154,6 @@ def _total(prices: Iterable[Usd | None]) -> Usd:
 
 def _monthly(usd: Usd) -> UsdPart:
     return {"min": round(usd.least * HOURS_PER_MONTH, 2), "max": round(usd.most * HOURS_PER_MONTH, 2)}
-
-
-def _per_gpu(side: Side, node: NodePrice) -> Usd | None:
-    return node.usd.per(side.machine.gpus) if node.usd and side.machine else None
 
 
 def _all_of(prices: Sequence[Usd | None]) -> Usd | None:

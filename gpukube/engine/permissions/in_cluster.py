@@ -209,7 +209,15 @@ def _role(kind: str, metadata: Mapping[str, str], rules: Sequence[RoleRule]) -> 
         "apiVersion": f"{_RBAC}/v1",
         "kind": kind,
         "metadata": dict(metadata),
-        "rules": [_rule(group, resources, names, verbs) for (group, resources, names), verbs in _merged(rules)],
+        "rules": [
+            {
+                "apiGroups": [group],
+                "resources": list(resources),
+                **({"resourceNames": list(names)} if names else {}),
+                "verbs": list(verbs),
+            }
+            for (group, resources, names), verbs in _merged(rules)
+        ],
     }
 
 
@@ -223,11 +231,6 @@ def _merged(rules: Sequence[RoleRule]) -> list[tuple[tuple[str, tuple[str, ...],
     for (group, resource, names), some in verbs.items():
         resources.setdefault((group, names, tuple(sorted(some))), []).append(resource)
     return sorted(((group, tuple(sorted(some)), names), found) for (group, names, found), some in resources.items())
-
-
-def _rule(group: str, resources: Sequence[str], names: Sequence[str], verbs: Sequence[str]) -> dict[str, list[str]]:
-    named = {"resourceNames": list(names)} if names else {}
-    return {"apiGroups": [group], "resources": list(resources), **named, "verbs": list(verbs)}
 
 
 def _binding(kind: str, metadata: Mapping[str, str], who: Mapping[str, str]) -> dict[str, object]:
