@@ -1,4 +1,4 @@
-"""What the pages of AKS and GKE say of each field's change, made of the tables of their providers.
+"""What the pages of AKS and GKE say of each field's change, from the tables of their providers.
 
 Lives here: the section's form. Must not live here: rows.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- changes: begin -->", "<!-- changes: end -->"
 HEADINGS = {
     "in-place": "In place",
-    "disruptive": "In place, but pods suffer: `--allow-disruption`",
+    "disruptive": "In place, but restarts or evicts pods: `--allow-disruption`",
     "replace": "A new pool: `--replace surge` or `--replace recreate`",
 }
 
@@ -32,7 +32,7 @@ def section(cloud: str, rows: Iterable[tuple[str, UpdateRow]], refused: Iterable
         lines += ["", f"**{heading}**", "", "| Field | What happens |", "| --- | --- |"]
         lines += [f"| {', '.join(names)} | {sentence} |" for sentence, names in by_sentence.items()]
     listed = ", ".join(f"`{name}`" for name in sorted(refused))
-    lines += ["", f"`{cloud}:` does not take {listed}: see `gpukube validate` for the reason of each.", "", END]
+    lines += ["", f"`{cloud}:` does not accept {listed}; `gpukube validate` gives the reason for each.", "", END]
     return "\n".join(lines)
 
 
