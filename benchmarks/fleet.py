@@ -1,6 +1,6 @@
 """Specs of any number of pools, as fleets have them: three clouds, all ways of sharing, some fields of every kind.
 
-Lives here: the text of such a spec. Must not live here: measuring.
+In scope: the text of such a spec. Out of scope: measuring.
 """
 
 from __future__ import annotations

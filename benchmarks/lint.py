@@ -106,7 +106,7 @@ def manifests(count: int) -> str:
 
 
 def figures(count: int, words: tuple[str, ...] = ()) -> tuple[float, float]:
-    """Give the seconds of the processor that the command takes, the least of some runs, and its most memory in MB."""
+    """Return the seconds of the processor that the command takes, the least of some runs, and its most memory in MB."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "providers")))}
     seconds, megabytes = [], 0.0
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:

@@ -63,7 +63,7 @@ SINGLE = (
 
 
 def figures(pools: int, *, mistakes: bool = False) -> tuple[float, float]:
-    """Give the seconds that the command takes beyond start-up, the least of some runs, and its most memory in MB."""
+    """Return the seconds that the command takes beyond start-up, the least of some runs, and its most memory in MB."""
     write = fleet_of_mistakes if mistakes else fleet
     seconds, megabytes = zip(*(_command(write(pools)) for _ in range(RUNS)), strict=True)
     start_up = min(_command(fleet(1))[0] for _ in range(RUNS))
@@ -158,7 +158,7 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 def slowest_mangled() -> float:
-    """Give the most seconds that one of the mangled specs of `tests/fuzz` takes in this process, start-up left out."""
+    """Return the seconds of the slowest mangled spec of `tests/fuzz` in this process, without start-up."""
     with tempfile.TemporaryDirectory() as directory, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         file = Path(directory, "spec.yaml")
         _mangled_seconds(0, file)

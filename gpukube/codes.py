@@ -1,6 +1,6 @@
 """Every code of a finding or an error of gpukube, with its title; those of rules with their numbers.
 
-Lives here: the tables, by what the code is about, and nothing else. A provider's own are in its package. Codes are
+In scope: the tables, by what the code is about, and nothing else. A provider's own are in its package. Codes are
 stable: they may be added, never renamed or given a new meaning. How to add a rule: `gpukube.rule_ids`.
 """
 

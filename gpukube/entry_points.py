@@ -1,6 +1,6 @@
 """Which packages announce themselves to gpukube by an entry point, and the objects that they announce.
 
-Lives here: that search. Must not live here: errors for people about what is missing or does not load
+In scope: that search. Out of scope: errors for people about what is missing or does not load
 (gpukube.installed), which need the numbers of rules, and those are a provider's own.
 """
 

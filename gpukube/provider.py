@@ -105,7 +105,7 @@ class Provider(Protocol):
 
     @property
     def pools_at_once(self) -> int:
-        """How many pools of one cluster may change at the same time; 1 where the cloud serialises them."""
+        """How many pools of one cluster may change at the same time; 1 where the cloud serializes them."""
 
     @property
     def tolerates_resources(self) -> bool:
@@ -165,7 +165,7 @@ class Provider(Protocol):
         """
 
     def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
-        """Give the fields of a live pool that a person chose, as a spec writes them.
+        """Return the fields of a live pool that a person chose, as a spec writes them.
 
         What the cloud gives by itself is left out, and so is what follows from another field.
         """
@@ -183,7 +183,7 @@ class Provider(Protocol):
         """Find what this cloud would refuse, before any call: names, limits, combinations. Empty when all is well."""
 
     def stack(self, target: Target) -> NodeStack:
-        """Say what the nodes of this pool bring before anything is installed."""
+        """Describe what the nodes of this pool bring before anything is installed."""
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """Translate a checked target. The create request carries our ownership marks."""
@@ -202,7 +202,7 @@ class Provider(Protocol):
         """
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Say what changing this field does. Every key of Desired.fields has a row.
+        """Describe what changing this field does. Every key of Desired.fields has a row.
 
         Args:
             change: The change.
@@ -281,7 +281,7 @@ class NodeUpgrades(Protocol):
         """Read what the nodes are made from."""
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
-        """Say what an upgrade does to the nodes of this pool and to their pods."""
+        """Describe what an upgrade does to the nodes of this pool and to their pods."""
 
     def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
         """Declare what is on offer where the spec declares nothing: the differences are then ordinary changes.
@@ -290,7 +290,7 @@ class NodeUpgrades(Protocol):
         """
 
     def marks(self, observed: Observed) -> NodeMarks:
-        """Say how nodes are known that are made from what this pool says now."""
+        """Describe how nodes are known that are made from what this pool says now."""
 
     def unfinished(self, observed: Observed) -> str:
         """Tell by what a failed pool shows that an upgrade stopped half-way, and that repairing it goes on with that.
@@ -310,7 +310,7 @@ class Cloud(Protocol):
         """Check that we are who the spec says and that the cluster is there.
 
         Raises:
-            AccessError: Not authenticated, not authorised, or another account or subscription than the spec names.
+            AccessError: Not authenticated, not authorized, or another account or subscription than the spec names.
             CloudError: No such cluster; endpoint unreachable.
         """
 
@@ -391,7 +391,7 @@ def in_cluster_facts() -> tuple[InClusterFacts, ...]:
 
 @contextmanager
 def importing_sdk(distributions: str, modules: tuple[str, ...], extra: str, where: str) -> Iterator[None]:
-    """Say what to install when the import of a provider's SDK in the body fails; other failures pass.
+    """Describe what to install when the import of a provider's SDK in the body fails; other failures pass.
 
     Args:
         distributions: What is missing, as people name it: "boto3".

@@ -1,6 +1,6 @@
 """Numbers, titles and pages of rules: what `gpukube validate` and `workload lint` find, each with a stable number.
 
-Lives here: looking them up. Must not live here: the tables. gpukube's own are in `gpukube.codes`, a provider brings its
+In scope: looking them up. Out of scope: the tables. gpukube's own are in `gpukube.codes`, a provider brings its
 own as `Provider.codes`; a row is code, number and title. A code that only a live run reports has no number: messages
 show its name alone.
 

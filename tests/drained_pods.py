@@ -1,6 +1,6 @@
 """Generated workloads with disruption budgets, and whether what was foretold of their drain is what the drain met.
 
-Lives here: generating, comparing. Must not live here: clusters (draining), the tests.
+In scope: generating, comparing. Out of scope: clusters (draining), the tests.
 """
 
 from __future__ import annotations

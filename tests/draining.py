@@ -1,6 +1,6 @@
 """A pool of an emulated cluster, in one thread and without sockets, whose time goes on only where a drain waits.
 
-Lives here: the stage of tests that drain. Must not live here: what is tested.
+In scope: the stage of tests that drain. Out of scope: what is tested.
 """
 
 from __future__ import annotations

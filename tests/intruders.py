@@ -1,6 +1,6 @@
 """What others put into a cluster: pods and workloads beside ours, made and taken away through the Kubernetes API.
 
-Lives here: the objects and the hands. Must not live here: which of them is a fault, and what is to be said of it.
+In scope: the objects and the hands. Out of scope: which of them is a fault, and what is to be said of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A proxy in front of the sandbox that mangles answers, by a seed: of the three clouds and of Kubernetes.
 
-Lives here: what is done to an answer, and the server. Must not live here: what is asked, and what must come of it.
+In scope: what is done to an answer, and the server. Out of scope: what is asked, and what must come of it.
 
 Values get another type, members are dropped or added, words that nobody knows stand where a known one stood, a proxy's
 login page comes with 200, bodies end early. Which answer, and what is done to it, depends on the seed alone and on the

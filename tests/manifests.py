@@ -1,6 +1,6 @@
 """Manifests for property tests: of each kind, right and wrong, with values of wrong types anywhere.
 
-Lives here: strategies for manifests as plain data. Must not live here: what is asserted of them.
+In scope: strategies for manifests as plain data. Out of scope: what is asserted of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Specs for property tests, drawn from the published schema: a new field is drawn without a line here.
 
-Lives here: strategies for specs as plain data. Must not live here: what is asserted of them.
+In scope: strategies for specs as plain data. Out of scope: what is asserted of them.
 
 `anything_of` draws what the schema allows; `specs` mends a draw where fields depend on each other, so that the loader
 takes most of them. Texts are of the kind that YAML readers quarrel about.

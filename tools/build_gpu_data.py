@@ -2,7 +2,7 @@
 
     python tools/build_gpu_data.py INSTANCE_CSV MIG_JSON --as-of 2026-11-21
 
-Lives here: the mapping from research tables to the few columns the product reads. Must not live here:
+In scope: the mapping from research tables to the few columns the product reads. Out of scope:
 facts about single machines (they belong in the tables). docs/catalog.md has the sources of the tables.
 """
 
@@ -176,7 +176,7 @@ def profile(model: str, cells: Mapping[str, Any]) -> Row:
 
 
 def usable_memory(cells: Mapping[str, Any]) -> int | None:
-    """Give what the driver reports of a profile's memory, in MiB; None when no report was seen."""
+    """Return what the driver reports of a profile's memory, in MiB; None when no report was seen."""
     if cells.get("memory_mib"):
         return int(cells["memory_mib"])
     gib = cells.get("memory_gib_reported")

@@ -1,6 +1,6 @@
 """Finds every place in the source where an error or warning gets its code, by reading the syntax trees.
 
-Lives here: the search, and which exit code a place leads to. The page of codes takes the exit codes from here, the test
+In scope: the search, and which exit code a place leads to. The page of codes takes the exit codes from here, the test
 of the registry the codes: neither can rot. What a code means is written in `gpukube.codes` and beside each provider.
 """
 
@@ -87,7 +87,7 @@ def sites_of(file: str, source: str) -> tuple[Site, ...]:
 
 
 def exit_codes() -> dict[str, tuple[ExitCode, ...]]:
-    """Give every code of the source with the exit codes it can lead to, lowest first."""
+    """Return every code of the source with the exit codes it can lead to, lowest first."""
     found: dict[str, set[ExitCode]] = defaultdict(set)
     for site in find_sites():
         found[site.code].add(site.exit_code)

@@ -47,7 +47,7 @@ def _schema(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, obje
 
 
 def _anything(_shape: type) -> dict[str, Any]:
-    """Give the schema of `object`, the only type in the shapes that the library does not know."""
+    """Return the schema of `object`, the only type in the shapes that the library does not know."""
     return {"type": ["null", "boolean", "number", "string", "array", "object"]}
 
 

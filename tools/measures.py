@@ -4,7 +4,7 @@
     python tools/measures.py DIR        # another one, to compare before and after
     python tools/measures.py --list 15  # the functions above complexity 15, instead of the table
 
-Lives here: what is counted and how. Must not live here: limits; ruff checks those.
+In scope: what is counted and how. Out of scope: limits; ruff checks those.
 """
 
 from __future__ import annotations

@@ -62,12 +62,12 @@ class Case:
         return self.name.partition(".")[0]
 
     def arguments(self, side: Literal["bad", "good"]) -> Arguments:
-        """Give the command line; without anything it is the file."""
+        """Return the command line; without anything it is the file."""
         given = self.more.get(side, {})
         return given if "paths" in given or "loads" in given else {**given, "paths": [f"{side}.yaml"]}
 
     def text(self, name: str) -> list[str]:
-        """Give the lines of a file, as far as they can be read."""
+        """Return the lines of a file, as far as they can be read."""
         return self.files[name].decode("utf-8", "replace").splitlines()
 
     def lay_out(self, directory: Path) -> None:

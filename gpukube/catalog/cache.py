@@ -1,6 +1,6 @@
 """The file of refreshed data on this machine.
 
-Lives here: reading and writing it. Must not live here: its place (place), what is in it (gpukube.gpu.refreshed).
+In scope: reading and writing it. Out of scope: its place (place), what is in it (gpukube.gpu.refreshed).
 
 The sandbox has a file of its own, so that invented prices never mix with real ones. A file that cannot be used is told
 about and passed over: the embedded data is always there.

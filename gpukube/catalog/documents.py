@@ -1,6 +1,6 @@
 """The catalog -> the documents of `gpukube catalog`.
 
-Lives here: one maker per document. Must not live here: how a document is shown (cli).
+In scope: one maker per document. Out of scope: how a document is shown (cli).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _others(rejected: Sequence[tuple[Machine, str]]) -> list[OtherPart]:
 
 
 def _bar(entry: Entry, region: str) -> str:
-    """Say what keeps this account, or this region, from having a machine; "" for nothing."""
+    """Describe what keeps this account, or this region, from having a machine; "" for nothing."""
     if region and region in entry.missing:
         return f"is not offered in {region}"
     return f"not available to this account ({entry.restricted})" if entry.restricted else ""

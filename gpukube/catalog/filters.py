@@ -1,6 +1,6 @@
 """Which types `catalog list` shows.
 
-Lives here: the filters and the order. Must not live here: how they are given on the command line (cli).
+In scope: the filters and the order. Out of scope: how they are given on the command line (cli).
 """
 
 from __future__ import annotations

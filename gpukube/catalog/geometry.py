@@ -1,7 +1,7 @@
 """The MIG geometry of a GPU -> the document of `gpukube catalog mig`.
 
-Lives here: reading what was asked, and the maker of the document. Must not live here: geometry itself (gpu.mig and its
-neighbours), how a document is shown (cli).
+In scope: reading what was asked, and the maker of the document. Out of scope: geometry itself (gpu.mig and its
+neighbors), how a document is shown (cli).
 """
 
 from __future__ import annotations

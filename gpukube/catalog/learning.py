@@ -1,6 +1,6 @@
 """Names of new instance types for the commands that read specs.
 
-Lives here: taking them from the file of refreshed data. Must not live here: prices, and what a model and a count mean;
+In scope: taking them from the file of refreshed data. Out of scope: prices, and what a model and a count mean;
 both stay as embedded for those commands (gpukube.gpu.machines.learn).
 """
 

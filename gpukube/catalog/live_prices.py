@@ -1,6 +1,6 @@
 """Asking the clouds what the machines of a plan cost now.
 
-Lives here: what is asked, at once and within a limit, and the notes. Must not live here: which price holds where
+In scope: what is asked, at once and within a limit, and the notes. Out of scope: which price holds where
 (gpukube.core.prices), the calls (the providers).
 
 Prices are a help: no failure here fails a command. What could not be read is a note, and the catalog's price stands.

@@ -1,6 +1,6 @@
 """The prices that are known on this machine without a call.
 
-Lives here: taking them from the file of refreshed data. Must not live here: asking clouds (live_prices), and which
+In scope: taking them from the file of refreshed data. Out of scope: asking clouds (live_prices), and which
 price holds where (gpukube.core.prices).
 """
 

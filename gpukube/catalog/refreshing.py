@@ -1,7 +1,7 @@
 """Refreshing the catalog from the clouds' own APIs.
 
-Lives here: which regions are asked, asking them at the same time, what becomes of answers and failures, and the
-document of it. Must not live here: calls and what answers mean (the providers), the file (cache.py).
+In scope: which regions are asked, asking them at the same time, what becomes of answers and failures, and the
+document of it. Out of scope: calls and what answers mean (the providers), the file (cache.py).
 
 One cloud's failure is its own: what was there before stays, and it is said why.
 """
@@ -135,7 +135,7 @@ def _with_price_of(old: Offer | None, offer: Offer) -> Offer:
 
 
 def joined(former: Sequence[Stock], outcomes: Sequence[Outcome]) -> tuple[Stock, ...]:
-    """Give what is to be kept: everything of before, and the new in place of its own."""
+    """Return what is to be kept: everything of before, and the new in place of its own."""
     kept = {(stock.provider, stock.region): stock for stock in former}
     kept |= {(o.stock.provider, o.stock.region): o.stock for o in outcomes if o.stock is not None and o.error is None}
     return tuple(kept.values())

@@ -1,6 +1,6 @@
 """The clouds' part in the catalog: what the installed providers contribute.
 
-Lives here: asking them, and what follows of it for a machine. Must not live here: the shape of a contribution
+In scope: asking them, and what follows of it for a machine. Out of scope: the shape of a contribution
 (gpukube.core.cloud_catalog), any cloud.
 """
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def catalog_of(provider: str) -> CloudCatalog | None:
-    """Give what a provider knows; None where it has no catalog, or is not installed."""
+    """Return what a provider knows; None where it has no catalog, or is not installed."""
     return load_provider(provider).catalog if provider in provider_names() else None
 
 
 def catalogs() -> dict[str, CloudCatalog]:
-    """Give those of all installed providers that have one, by name."""
+    """Return those of all installed providers that have one, by name."""
     found = {name: catalog_of(name) for name in provider_names()}
     return {name: catalog for name, catalog in found.items() if catalog is not None}
 
 
 def cuts_of(machine: Machine) -> Cuts:
-    """Say what a machine's cloud makes of its GPUs; nothing where no package speaks for the cloud."""
+    """Describe what a machine's cloud makes of its GPUs; nothing where no package speaks for the cloud."""
     catalog = catalog_of(machine.provider)
     if catalog is None:
         return Cuts()

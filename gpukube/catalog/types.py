@@ -1,6 +1,6 @@
 """Finding one instance type by its name, whatever its cloud.
 
-Lives here: that search and its refusals. Must not live here: choosing a machine for a GPU (gpukube.gpu.selection).
+In scope: that search and its refusals. Out of scope: choosing a machine for a GPU (gpukube.gpu.selection).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
 
 
 def _with_host(entries: Sequence[Entry], host: Host) -> tuple[Entry, ...]:
-    """Give the GPUs that fit on a machine which has none of its own."""
+    """Return the GPUs that fit on a machine which has none of its own."""
     parts = [e for e in entries if e.machine.name == ATTACHED]
     fitting = [e for e in parts if host.vcpus <= MOST_VCPUS.get(str(e.machine.model), {}).get(e.machine.devices, 0)]
     return tuple(

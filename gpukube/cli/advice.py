@@ -1,6 +1,6 @@
 """What somebody with the habits of another tool meant by a command line that does not parse.
 
-Lives here: the command line that gpukube has for it. Imports the standard library only: it runs on a mistyped word.
+In scope: the command line that gpukube has for it. Imports the standard library only: it runs on a mistyped word.
 """
 
 from __future__ import annotations

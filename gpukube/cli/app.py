@@ -125,7 +125,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _shown(arguments: Sequence[str]) -> Sequence[str]:
-    """Give the words of the command line without secrets; only an address can hold one."""
+    """Return the words of the command line without secrets; only an address can hold one."""
     if not any(":" in word for word in arguments):
         return arguments
     from gpukube.masking import shown_words

@@ -1,6 +1,6 @@
-"""Lines for people on a stream: drawn by rich where there is a terminal, colour or a table; else records of plain text.
+"""Lines for people on a stream: drawn by rich where there is a terminal, color or a table; else records of plain text.
 
-Colour and live rows only on a terminal (rich honours NO_COLOR and FORCE_COLOR). Must not live here: what the lines say
+Color and live rows only on a terminal (rich honors NO_COLOR and FORCE_COLOR). Out of scope: what the lines say
 (rendering), formats (output).
 """
 
@@ -83,7 +83,7 @@ def _hang(line: Hung, console: Console) -> DrawnText:
 def console_on(stream: TextIO) -> Console:
     """Make a console; in a pipe lines are as long as they are, so tables get room.
 
-    FORCE_COLOR asks for colour in a pipe, not for a terminal's width and redrawing, which rich would take it for.
+    FORCE_COLOR asks for color in a pipe, not for a terminal's width and redrawing, which rich would take it for.
     """
     live = stream.isatty() and not os.environ.get("CI")
     console = Console(file=stream, highlight=False, force_interactive=None if live else False, emoji=False)

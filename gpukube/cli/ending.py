@@ -1,6 +1,6 @@
 """How a run is ended from outside: Ctrl-C, SIGTERM of a CI job or a machine, SIGHUP of a closed terminal.
 
-Lives here: what a first and a second signal do, and the end that comes when a report does not. Must not live here: how
+In scope: what a first and a second signal do, and the end that comes when a report does not. Out of scope: how
 calls and waits notice a stop (engine.calls, engine.wait).
 
 The first signal stops the run: waits end, calls are given up, and the report is written. The second, or the time that

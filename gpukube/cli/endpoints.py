@@ -1,6 +1,6 @@
 """Private endpoints and emulators, as the environment names them.
 
-Must not live here: whether credentials may go there (gpukube.endpoint).
+Out of scope: whether credentials may go there (gpukube.endpoint).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Commands(MutableMapping[str, "Command"]):
         del self._builders[name]
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is such a command; without building it."""
+        """Return whether there is such a command; without building it."""
         return name in self._builders
 
     def __iter__(self) -> Iterator[str]:

@@ -112,7 +112,7 @@ class _Row:
         return self.event.phase in ("done", "failed")
 
     def seconds(self, now: float) -> float:
-        """Give the time it takes so far, or took."""
+        """Return the time it takes so far, or took."""
         return (self.event.at if self.ended else now) - self.since
 
 

@@ -1,7 +1,7 @@
 """What a person or a script gets: the format asked for, on the stream it belongs to.
 
-Results go to stdout, everything else to stderr; texts must be readable at 80 columns. Must not live here: what a
-document says (rendering, formats.markdown, formats.github, formats.junit), colour and the breaking of lines (console).
+Results go to stdout, everything else to stderr; texts must be readable at 80 columns. Out of scope: what a
+document says (rendering, formats.markdown, formats.github, formats.junit), color and the breaking of lines (console).
 
 What shows one kind of document, or one format, is imported when it is shown: a run shows one of them.
 """
@@ -75,7 +75,7 @@ TEXTS: Final[Mapping[str, str]] = {
 _QUOTED: Final = ("sarif", "terraform-json", "gitlab-terraform")
 """Those that are JSON, which quotes by itself."""
 _COLOURED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""Variables by which rich is asked for colour in a pipe; it knows their values."""
+"""Variables by which rich is asked for color in a pipe; it knows their values."""
 
 
 def renderer(kind: str) -> Callable[[Document, View], Iterable[Line]]:

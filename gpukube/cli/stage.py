@@ -1,6 +1,6 @@
 """The stage of a command: the spec, the clouds' endpoints, progress, Ctrl-C, and the question before destroying.
 
-Lives here: what all pool commands stand on. Must not live here: what a command does (bodies.pool).
+In scope: what all pool commands stand on. Out of scope: what a command does (bodies.pool).
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
 
 
 def _minutes(choices: Choices) -> float:
-    """Give the command's timeout; the default one leaves out the time that pods may take to leave."""
+    """Return the command's timeout; the default one leaves out the time that pods may take to leave."""
     drains = bool(choices.replace) and "timeout" not in choices.given
     return choices.timeout + (choices.drain_timeout if drains else 0)
 

@@ -1,6 +1,6 @@
 """Messages for people on stderr: cleaned, and on a terminal broken at words below their beginning.
 
-Lives here: every plain line that a command writes beside its result. Must not live here: rows and tables (output,
+In scope: every plain line that a command writes beside its result. Out of scope: rows and tables (output,
 progress). Imports the standard library only, because errors of the command line itself come through here.
 """
 

@@ -1,6 +1,6 @@
 """The names of our two releases, of which a cluster has at most one, and of what their charts make.
 
-Lives here: constants. Must not live here: values of the charts.
+In scope: constants. Out of scope: values of the charts.
 """
 
 from __future__ import annotations
@@ -110,5 +110,5 @@ MIG_MANAGER_NAME: Final = "nvidia-mig-manager"
 
 
 def kind_of(advertiser: str) -> ReleaseKind | None:
-    """Give the release that makes an owner advertise; None for owners that need none of ours."""
+    """Return the release that makes an owner advertise; None for owners that need none of ours."""
     return next((kind for kind in RELEASE_KINDS if kind.advertiser == advertiser), None)

@@ -1,6 +1,6 @@
 """What is allowed and costs more than it has to, or gives less than it seems: remarks on a pool, whatever its cloud.
 
-Lives here: rules on a resolved pool and its owners; all are hints. Must not live here: what cannot work (resolve,
+In scope: rules on a resolved pool and its owners; all are hints. Out of scope: what cannot work (resolve,
 owners), what one cloud knows better (the providers' rules).
 """
 

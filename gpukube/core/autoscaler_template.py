@@ -1,6 +1,6 @@
 """What an autoscaler expects of nodes that do not exist yet, compared with what they will advertise.
 
-Pure. Lives here: the comparison, and the findings for a pool before it is created. Must not live here: what one cloud's
+Pure. In scope: the comparison, and the findings for a pool before it is created. Out of scope: what one cloud's
 autoscaler goes by (its package's diagnose.py), and live nodes (doctor).
 
 An autoscaler plans with a template node. For a pool that has a node it is that node; for an empty one it is made of the

@@ -5,7 +5,7 @@ pool, what a change of it does, and how faithful the cloud is. From the rows com
 comparable fields of both sides, the rows of updatability, the wire members that the escape hatch must not set, and the
 abilities. Pure.
 
-Lives here: rows, and what is read off them. Must not live here: any cloud; what an update sends, because clouds take
+In scope: rows, and what is read off them. Out of scope: any cloud; what an update sends, because clouds take
 changes in calls of their own grouping (`change` of each provider; a field with a place on the wire and no call of its
 own is sent by that place).
 """

@@ -1,6 +1,6 @@
 """A wrong clock of this machine, seen by the Date of an answer.
 
-Lives here: how far off is too far, and what to say. Must not live here: the clock, the answer.
+In scope: how far off is too far, and what to say. Out of scope: the clock, the answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MOST_S: Final = 4 * 60
 
 
 def wrong_clock(date: str, now: float) -> str:
-    """Say how far this machine's clock is off; "" where it is not, or the answer had no Date.
+    """Describe how far this machine's clock is off; "" where it is not, or the answer had no Date.
 
     Args:
         date: Header "Date" of an answer that has just come.

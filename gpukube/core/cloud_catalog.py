@@ -1,7 +1,7 @@
 """What a cloud package contributes to the catalog, as a value.
 
 A provider gives one `CloudCatalog` as its member `catalog`. It is pure and needs no SDK; `fetch` imports what it
-needs. Lives here: its shape, what it is asked and what it answers. Must not live here: any
+needs. In scope: its shape, what it is asked and what it answers. Out of scope: any
 cloud, and what becomes of the answers (gpukube.catalog).
 """
 
@@ -148,7 +148,7 @@ class CloudCatalog:
     location: str = ""
 
     def has_region(self, name: str) -> bool:
-        """Tell whether a name has the form of this cloud's regions; whether there is such a region it alone knows."""
+        """Return whether a name has the form of this cloud's regions; whether there is such a region it alone knows."""
         return re.fullmatch(self.region_form, name) is not None
 
     def region_of(self, location: str) -> str:

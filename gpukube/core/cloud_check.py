@@ -1,7 +1,7 @@
 """What a cloud package checks its pools for, as data that the doctor reads.
 
-A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. Lives here: its shape. Must not live
-here: any check, and what only the Kubernetes API shows (doctor).
+A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. In scope: its shape. Out of scope:
+any check, and what only the Kubernetes API shows (doctor).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CloudChecks(list[CloudCheck]):
     def each_pool(
         self, check_id: str, *, title: str, consequence: str, link: str, severity: Severity = "error"
     ) -> Callable[[Judge], Judge]:
-        """Make the decorated judgement on one pool a check of all; the arguments are those of `CloudCheck`."""
+        """Make the decorated judgment on one pool a check of all; the arguments are those of `CloudCheck`."""
 
         def added(judge: Judge) -> Judge:
             def find(view: CloudView) -> Iterator[Fault]:

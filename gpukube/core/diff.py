@@ -1,6 +1,6 @@
 """Desired against observed, field by field.
 
-Both sides are flat mappings of normalised intent (see `core.values.Desired.fields`). What the cloud fills in by
+Both sides are flat mappings of normalized intent (see `core.values.Desired.fields`). What the cloud fills in by
 itself is not drift: a field that the spec leaves open is skipped, unless it belongs to a closed group, where
 everything live must be declared. Numbers that the autoscaler moves never appear as fields.
 """

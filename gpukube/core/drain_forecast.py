@@ -1,6 +1,6 @@
 """What a drain of a pool's nodes would meet, as it is foreseen: values that plans carry.
 
-Lives here: the values. Must not live here: reading clusters and judging (engine.plan.leaving, cluster.drain).
+In scope: the values. Out of scope: reading clusters and judging (engine.plan.leaving, cluster.drain).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long a cloud takes for what a plan would do, as data.
 
-A provider gives one `CloudDurations` as its member `durations`. Lives here: these values. Must not live here: any
+A provider gives one `CloudDurations` as its member `durations`. In scope: these values. Out of scope: any
 cloud, and the sums (gpukube.engine.plan.durations).
 """
 

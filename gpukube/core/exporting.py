@@ -1,6 +1,6 @@
 """What it takes to write a pool for another tool: the pools, the notes on what is lost, commands for a shell.
 
-Lives here: the values that the command and the clouds hand each other, and quoting. Must not live here: what one tool
+In scope: the values that the command and the clouds hand each other, and quoting. Out of scope: what one tool
 can hold (the providers' `export`).
 """
 

@@ -1,6 +1,6 @@
 """What a check of a live cluster finds and what fixes it, as values: cloud packages and the doctor both make them.
 
-Lives here: the values. Must not live here: how faults are found, and how a fix is applied (doctor).
+In scope: the values. Out of scope: how faults are found, and how a fix is applied (doctor).
 """
 
 from __future__ import annotations

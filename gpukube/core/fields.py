@@ -1,6 +1,6 @@
 """Paths of the comparable fields of a pool: ("nodes", "count"), ("labels", "team"), ("gke", "config", "tags").
 
-Lives here: the path, its text, and the paths that more than one room needs. Must not live here: what a field means on a
+In scope: the path, its text, and the paths that more than one room needs. Out of scope: what a field means on a
 cloud (its provider), places in a file (spec.positions).
 
 A path is compared and looked into as a tuple. Its text stands in messages and documents, and is read back only from

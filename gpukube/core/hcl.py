@@ -1,6 +1,6 @@
 """Terraform's language: blocks and arguments as values, written as `terraform fmt` would.
 
-Lives here: quoting, alignment, and the names of resources. Must not live here: what a pool is there (providers).
+In scope: quoting, alignment, and the names of resources. Out of scope: what a pool is there (providers).
 
 Rules: docs: terraform/language/syntax/configuration and terraform/language/expressions/strings (escapes, `$${`, `%%{`).
 """
@@ -83,7 +83,7 @@ def literal(value: object) -> str:
 
 
 def values_of(one: Block) -> dict[str, object]:
-    """Give the arguments of a block as Terraform's JSON has them: nested blocks are lists of objects."""
+    """Return the arguments of a block as Terraform's JSON has them: nested blocks are lists of objects."""
     found: dict[str, object] = {}
     for item in one.body:
         if isinstance(item, Block):

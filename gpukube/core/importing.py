@@ -1,6 +1,6 @@
 """A live pool -> what a spec would say of it, with a comment on everything that was guessed or cannot be said.
 
-Pure. Lives here: which fields a person chose, and where they stand in a spec. Must not live here: what one cloud gives
+Pure. In scope: which fields a person chose, and where they stand in a spec. Out of scope: what one cloud gives
 to pools by itself (its provider's `chosen_fields`), the text of the spec, and whether its plan is empty (the engine).
 """
 

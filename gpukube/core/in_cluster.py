@@ -1,6 +1,6 @@
 """What a cloud puts into its clusters, as data: marks on nodes, and device plugins of its own.
 
-A provider gives one `InClusterFacts` as its member `in_cluster`. Lives here: its shape. Must not live here: any cloud,
+A provider gives one `InClusterFacts` as its member `in_cluster`. In scope: its shape. Out of scope: any cloud,
 and looking for these signs (gpukube.cluster, gpukube.doctor).
 """
 

@@ -1,6 +1,6 @@
 """Reading trees of JSON that somebody else wrote, without trusting their shape.
 
-Lives here: accessors that answer "empty" where the tree is not as expected. Must not live here: what a tree means.
+In scope: accessors that answer "empty" where the tree is not as expected. Out of scope: what a tree means.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who else manages a live pool: found by the signs that a tool leaves in the pool's own API.
 
-Pure. Lives here: signs and how they are looked for. Must not live here: the signs of one cloud (its provider), what a
+Pure. In scope: signs and how they are looked for. Out of scope: the signs of one cloud (its provider), what a
 plan makes of them (plan).
 """
 

@@ -6,7 +6,7 @@ together with the place they were written for, which is cluster and cloud name: 
 prove nothing there. One more tag holds the names of the tags that gpukube wrote, so that those that leave the spec
 can be removed, and those of others stay.
 
-Pure. Lives here: keys, values, and how they are read. Must not live here: what a plan makes of a copy (`plan`), calls.
+Pure. In scope: keys, values, and how they are read. Out of scope: what a plan makes of a copy (`plan`), calls.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CopyForm:
         return self._fold(key) in {self._key(name) for name in COPY_TAGS}
 
     def encode(self, value: str) -> str:
-        """Give the value of a tag; one that the cloud refuses is replaced by a hash, in lower case."""
+        """Return the value of a tag; one that the cloud refuses is replaced by a hash, in lower case."""
         if self._fits(value) and not value.startswith(_HASHED):
             return value
         return f"{_HASHED}{sha256(value.encode()).hexdigest()[:_HASH_DIGITS]}"
@@ -167,7 +167,7 @@ def has_lost_marks(desired: Desired, observed: Observed) -> bool:
 
 
 def doubt_of(observed: Observed, *, required: bool, desired: Desired | None = None) -> str:
-    """Say why the tags of a live pool with marks do not prove that gpukube made it; "" where nothing is against it.
+    """Explain why the tags of a live pool with marks do not prove that gpukube made it; "" where nothing is against it.
 
     Args:
         observed: The pool.
@@ -188,7 +188,7 @@ def doubt_of(observed: Observed, *, required: bool, desired: Desired | None = No
 
 
 def released_labels(observed: Observed) -> dict[str, str]:
-    """Give the labels of a live pool without the marks, and with the one by which its spec still finds it."""
+    """Return the labels of a live pool without the marks, and with the one by which its spec still finds it."""
     kept = {key: value for key, value in observed.labels.items() if key not in MARKS}
     return {**kept, RELEASED_LABEL: observed.pool} if observed.owner and observed.pool else kept
 

@@ -1,6 +1,6 @@
 """What a cloud's errors mean: the shape of a problem and of a meaning, and the look-up that all providers share.
 
-Lives here: values and look-up. Must not live here: any cloud's codes and texts (its `meanings`).
+In scope: values and look-up. Out of scope: any cloud's codes and texts (its `meanings`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a cloud's nodes are like for pods, before there is one: a provider gives one `NodeFacts` as its member `nodes`.
 
-Pure. Lives here: its shape, and the arithmetic that all clouds share. Must not live here: any cloud's numbers, and what
+Pure. In scope: its shape, and the arithmetic that all clouds share. Out of scope: any cloud's numbers, and what
 pods make of it (gpukube.workload).
 """
 

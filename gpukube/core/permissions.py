@@ -1,6 +1,6 @@
 """The permissions that gpukube needs, as values: what one allows and why, and the policies that clouds take.
 
-Lives here: the values, and choosing rows of a table. Must not live here: any cloud's permissions (its
+In scope: the values, and choosing rows of a table. Out of scope: any cloud's permissions (its
 `facts.permissions`), those inside a cluster (engine.permissions).
 """
 

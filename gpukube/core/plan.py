@@ -309,7 +309,7 @@ def half_marked(cluster: ClusterRef, observed: Observed) -> Finding:
 
 
 def _take_labels_off(cluster: ClusterRef, name: str) -> str:
-    """Give the command that makes a live pool nobody's, which changes nothing else of it."""
+    """Return the command that makes a live pool nobody's, which changes nothing else of it."""
     return f"take the labels off the pool that gpukube did not make: gpukube pool release {cluster.key}/{name} -f FILE"
 
 
@@ -368,7 +368,7 @@ def plan_removal(
 
 
 def doubtful(cluster: ClusterRef, observed: Observed, live: Sequence[Observed]) -> Finding | None:
-    """Say why a live pool with marks may not be changed, whether it is declared or not: somebody may have copied them.
+    """Explain why a live pool with marks may not be changed, declared or not: the marks may be a copy.
 
     Args:
         cluster: Where it is.

@@ -1,6 +1,6 @@
 """What nodes cost per hour, as far as it is known: from the catalog, or from what a cloud has just answered.
 
-Pure. Lives here: which price holds for a machine in a region, and between which pools a plan moves. Must not live here:
+Pure. In scope: which price holds for a machine in a region, and between which pools a plan moves. Out of scope:
 calls and files (gpukube.catalog.pricing), documents.
 
 A price is for one region. The catalog's price of another region is rough and is marked so; a spot price of another

@@ -1,7 +1,7 @@
 """What a cloud lets an account run in a place: its quotas, what pools count against them, and what is left.
 
-A provider gives one `CloudQuotas` as its member `quotas`; the numbers come from `Cloud.quotas`. Lives here: these
-values. Must not live here: any cloud, and which pools of a plan need what (gpukube.engine.plan.quotas).
+A provider gives one `CloudQuotas` as its member `quotas`; the numbers come from `Cloud.quotas`. In scope: these
+values. Out of scope: any cloud, and which pools of a plan need what (gpukube.engine.plan.quotas).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the live pool does not have: two names that take turns, so that no name grows. B
 one is gone; nothing else remembers a replacement. So whoever finds two live pools of one mark finds out from the spec
 which is which: the one that matches it, but for what can change in place, is the new one.
 
-Pure. Must not live here: whether there is room for both (engine.plan), doing it (engine.change).
+Pure. Out of scope: whether there is room for both (engine.plan), doing it (engine.change).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def renamed(translate: Callable[[Target, Ownership, Promise], Desired], desired:
 def doubt_among(
     declared: str, live: Sequence[Observed], forms: Callable[[str], Desired] | None = None, taken: Collection[str] = ()
 ) -> tuple[str, str] | None:
-    """Say why several live pools of one mark are no unfinished replacement, so that none of them is changed.
+    """Explain why several live pools of one mark are no unfinished replacement, so that none of them is changed.
 
     They are one only if one has the declared name and the other its alternate, and each has a copy of the marks that
     was written for it, with which a replacement begins. Where copies are written at creation only, a pool that was
@@ -73,7 +73,7 @@ def doubt_among(
 
 
 def tell_apart(live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pair | str:
-    """Tell which of several live pools of one mark is the old one.
+    """Return which of several live pools of one mark is the old one.
 
     Args:
         live: The two pools.
@@ -96,7 +96,7 @@ def tell_apart(live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pa
 
 
 def surge_doubt(declared: str, old: Observed, form: Callable[[str], Desired], taken: Collection[str] = ()) -> str:
-    """Say why the live pool could not be told from its replacement; "" where it can.
+    """Explain why the live pool could not be told from its replacement; "" where it can.
 
     Args:
         declared: Name of the pool in the cloud, by the spec.

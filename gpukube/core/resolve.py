@@ -128,7 +128,7 @@ def resolve_pool(
 def _machines(
     loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, unknown: frozenset[Path]
 ) -> tuple[list[Machine], list[Finding]]:
-    """Give the machine of a pool; where a mistake leaves it unknown, several that it could be, and the mistake."""
+    """Return the machine of a pool; where a mistake leaves it unknown, several that it could be, and the mistake."""
     found: list[Finding] = []
     wrong = is_unknown(("instanceType",), unknown) or is_unknown(("gpu",), unknown)
     if not wrong and (pool.gpu is not None or pool.instance_type_on(cluster.provider) is not None):
@@ -188,7 +188,7 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
 
 
 def _sold(loaded: LoadedSpec, pool: Pool) -> frozenset[GpuModel]:
-    """Give the models that each cloud of the pool sells."""
+    """Return the models that each cloud of the pool sells."""
     clouds = {loaded.spec.clusters[key].provider for key in pool.clusters}
     return frozenset.intersection(*(_models_of(cloud) for cloud in clouds))
 
@@ -241,7 +241,7 @@ def _diagnostic(error: CatalogError, path: str, cluster: ClusterRef, locator: Lo
 
 
 def _sharing_path(pool: Pool, code: str) -> str:
-    """Say which field a finding of the GPU room is about."""
+    """Return which field a finding of the GPU room is about."""
     shares = "sharing.mps" if pool.sharing.mps else "sharing.timeSlicing"
     if code == "sharing-replicas":
         return f"{shares}.replicas"

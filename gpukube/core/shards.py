@@ -1,6 +1,6 @@
 """Part I of N of a fleet: which clusters one of several runs takes. Pure.
 
-Lives here: reading `--shard 3/16`, and which shard a cluster is in. Must not live here: what a cluster's identity is
+In scope: reading `--shard 3/16`, and which shard a cluster is in. Out of scope: what a cluster's identity is
 (`gpukube.spec.address`), putting the results together (`gpukube.engine.merging`).
 
 A cluster is in the shard whose weight is highest (rendezvous hashing: Thaler and Ravishankar, "Using name-based
@@ -40,7 +40,7 @@ class Shard:
         return f"{self.index}/{self.total}"
 
     def takes(self, identity: str) -> bool:
-        """Tell whether a cluster is in this shard.
+        """Return whether a cluster is in this shard.
 
         Args:
             identity: The cluster's address; the same text for every key and spelling of one cluster.

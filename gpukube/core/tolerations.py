@@ -1,6 +1,6 @@
 """What the pods of a pool must tolerate by themselves, because nothing adds it for them.
 
-Pure. Lives here: taints that the nodes will carry x what the cluster's admission adds. Must not live here: what the
+Pure. In scope: taints that the nodes will carry x what the cluster's admission adds. Out of scope: what the
 admission of a cloud does (its provider), and how it is shown.
 """
 
@@ -39,7 +39,7 @@ def pod_tolerations(desired: Desired, *, tolerates_resources: bool) -> tuple[Tol
 
 
 def _is_added(taint: Taint, resources: Collection[str]) -> bool:
-    """Say whether it is tolerated whichever resource of the pool a pod asks for."""
+    """Return whether it is tolerated whichever resource of the pool a pod asks for."""
     return taint.effect == "NoSchedule" and all(taint.key == resource for resource in resources)
 
 

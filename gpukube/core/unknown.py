@@ -40,7 +40,7 @@ _LEAST: Final = 3
 
 @cache
 def example_machines(provider: str, model: str) -> list[Machine]:
-    """Give machines of a cloud that differ as much as machines do.
+    """Return machines of a cloud that differ as much as machines do.
 
     Args:
         provider: The cloud.

@@ -115,7 +115,7 @@ class UpgradeOutlook:
 
 
 def is_older(version: str, other: str) -> bool:
-    """Say whether a version is before another one, as far as both are written: 1.34 is not before 1.34.2."""
+    """Return whether a version is before another one, as far as both are written: 1.34 is not before 1.34.2."""
     one, two = version_numbers(version), version_numbers(other)
     shared = min(len(one), len(two))
     return one[:shared] < two[:shared]

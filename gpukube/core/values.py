@@ -1,6 +1,6 @@
 """The values that the rooms hand each other: what is wanted, what is there, what changes, what is sent.
 
-Lives here: frozen dataclasses without behaviour beyond small derived properties. Must not live here: anything
+In scope: frozen dataclasses without behavior beyond small derived properties. Out of scope: anything
 that computes them (see resolve, owners, diff, plan) or that knows a cloud.
 """
 

@@ -1,6 +1,6 @@
 """Reading YAML that a machine wrote: kubeconfigs, manifests, configuration of charts.
 
-Lives here: which parser. Must not live here: specs, whose lines and columns are told (spec.source).
+In scope: which parser. Out of scope: specs, whose lines and columns are told (spec.source).
 """
 
 from __future__ import annotations

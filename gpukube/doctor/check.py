@@ -1,6 +1,6 @@
 """What a check is, how a module declares its checks, and how checks are put to evidence.
 
-Lives here: the value, its decorator and the examination. Must not live here: any check (the families), I/O.
+In scope: the value, its decorator and the examination. Out of scope: any check (the families), I/O.
 """
 
 from __future__ import annotations

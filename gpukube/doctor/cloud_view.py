@@ -1,6 +1,6 @@
 """The cloud's part of the evidence.
 
-Lives here: finding and naming. Must not live here: checks.
+In scope: finding and naming. Out of scope: checks.
 """
 
 from __future__ import annotations

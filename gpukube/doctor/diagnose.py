@@ -1,6 +1,6 @@
 """The doctor's run: clusters side by side, read and examined; then, if requested, fixed and examined again.
 
-Lives here: the order of these steps. Must not live here: the reading (gather), the checks, the fixes.
+In scope: the order of these steps. Out of scope: the reading (gather), the checks, the fixes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything the checks may look at, read once.
 
-Lives here: the values. Must not live here: I/O (gather) and conclusions (the checks).
+In scope: the values. Out of scope: I/O (gather) and conclusions (the checks).
 """
 
 from __future__ import annotations

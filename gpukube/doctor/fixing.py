@@ -1,6 +1,6 @@
 """Applies the doctor's safe fixes: labels of nodes, restarts of DaemonSets, our release reconciled with the spec.
 
-Lives here: the writes, all idempotent. Must not live here: whether something needs a fix (the checks).
+In scope: the writes, all idempotent. Out of scope: whether something needs a fix (the checks).
 """
 
 from __future__ import annotations

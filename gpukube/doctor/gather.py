@@ -1,6 +1,6 @@
 """Reads one cluster for the doctor: a dozen calls, each of which may fail by itself.
 
-Lives here: I/O only. Must not live here: conclusions (the checks). A user who may not read Secrets, or whose cloud
+In scope: I/O only. Out of scope: conclusions (the checks). A user who may not read Secrets, or whose cloud
 login has expired, still gets what the rest shows.
 """
 

@@ -1,6 +1,6 @@
 """Which workloads of a cluster belong to the NVIDIA stack, whoever installed them, and which nodes have GPUs.
 
-Lives here: the parts as the checks name them, on top of cluster.stack, and the signs of GPU nodes. Must not live here:
+In scope: the parts as the checks name them, on top of cluster.stack, and the signs of GPU nodes. Out of scope:
 what is wrong with them (the checks).
 
 Sources: names, labels, images and commands of NVIDIA/k8s-device-plugin v0.20.0 (chart and static manifest),

@@ -1,6 +1,6 @@
 """The tools that this machine has, read once per run.
 
-Lives here: finding them. Must not live here: the checks of them (checks.tools), running Helm for a release
+In scope: finding them. Out of scope: the checks of them (checks.tools), running Helm for a release
 (cluster.helm).
 """
 

@@ -1,6 +1,6 @@
 """Which rights gpukube needs in a cluster, and whether we have them, checked without changing anything.
 
-Lives here: the requests. Must not live here: conclusions (checks.access).
+In scope: the requests. Out of scope: conclusions (checks.access).
 """
 
 from __future__ import annotations

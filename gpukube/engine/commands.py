@@ -1,6 +1,6 @@
 """The commands on pools, from a prepared spec to plans and reports.
 
-Lives here: what each command puts together, and the exit codes of plans. Must not live here: how a command line says it
+In scope: what each command puts together, and the exit codes of plans. Out of scope: how a command line says it
 (cli), and what is examined (doctor).
 """
 

@@ -1,6 +1,6 @@
 """Pools of a spec, or live ones, written for another tool, with what is lost at the top.
 
-Lives here: choosing the cluster, what every target loses, and the head of the document. Must not live here: what one
+In scope: choosing the cluster, what every target loses, and the head of the document. Out of scope: what one
 tool can hold (the providers' `exporters`).
 """
 

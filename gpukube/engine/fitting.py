@@ -1,6 +1,6 @@
 """What `gpukube workload fit` is made of beyond the pure rules: reading the files and the spec. Calls nothing.
 
-Lives here: manifests and pools, as they are placed. Must not live here: placing (gpukube.workload.fit), live clusters
+In scope: manifests and pools, as they are placed. Out of scope: placing (gpukube.workload.fit), live clusters
 (`live_fitting`), what is shown.
 """
 

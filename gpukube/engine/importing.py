@@ -1,7 +1,7 @@
 """Live pools -> a commented spec whose plan with --adopt adds our marks and changes nothing else.
 
-Lives here: the text, and its check by the loader, the rules and the diff: what they refuse or find different is said in
-a comment. Must not live here: which fields a person chose (core.importing and the providers).
+In scope: the text, and its check by the loader, the rules and the diff: what they refuse or find different is said in
+a comment. Out of scope: which fields a person chose (core.importing and the providers).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def import_cluster(plan: ClusterPlan, session: Session, pools: Sequence[Observed
 def import_desired(
     plan: ClusterPlan, session: Session, pools: Sequence[Observed], owner: str
 ) -> tuple[tuple[tuple[Observed, Desired], ...], Mapping[str, str]]:
-    """Give what a spec says of a cluster's pools, translated and completed.
+    """Return what a spec says of a cluster's pools, translated and completed.
 
     Args:
         plan: As of `import_cluster`.
@@ -178,7 +178,7 @@ def _with_strategy(data: Mapping[str, object], observed: Observed, plan: Cluster
 
 
 def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
-    """Say which other component advertises the devices, and how gpukube could.
+    """Return which other component advertises the devices, and how gpukube could.
 
     Args:
         found: The pool as if gpukube served it.
@@ -240,7 +240,7 @@ def _joined(live: Mapping[str, object], sharing: Mapping[str, object]) -> dict[s
 def _checked(found: Sequence[_Found], plan: ClusterPlan, session: Session, owner: str) -> list[_Found]:
     """Load the pools as a spec and compare them with the live ones; what differs is written, where a spec can say it.
 
-    Together, since the pools of a cluster share one release, which decides what their nodes are labelled.
+    Together, since the pools of a cluster share one release, which decides what their nodes are labeled.
     """
     said = [_refused(one, plan.cluster, owner) for one in found]
     differing: Mapping[str, tuple[Change, ...]] = {}

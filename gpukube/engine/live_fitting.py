@@ -1,6 +1,6 @@
 """Clusters as they are, for `gpukube workload fit --live`: pools, nodes, and the room that running pods leave.
 
-Lives here: reading. Must not live here: placing (gpukube.workload.fit), what is declared (`fitting`).
+In scope: reading. Out of scope: placing (gpukube.workload.fit), what is declared (`fitting`).
 """
 
 from __future__ import annotations

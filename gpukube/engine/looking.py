@@ -1,7 +1,7 @@
 """Looks at the clusters and plans each; and the commands that do no more than that, with their exit codes.
 
-Nothing is changed here. Clusters are looked at in parallel; one that fails does not stop the others. Must not live
-here: the commands that change something (commands).
+Nothing is changed here. Clusters are looked at in parallel; one that fails does not stop the others. Out of scope: the
+commands that change something (commands).
 """
 
 from __future__ import annotations
@@ -151,6 +151,6 @@ def _look_at_cluster(
 
 
 def _with_cause(error: GpukubeError) -> str:
-    """Say what went wrong, and what lies behind it: a certificate, a name that does not resolve."""
+    """Describe what went wrong, and what lies behind it: a certificate, a name that does not resolve."""
     why = error.diagnostics[0].why
     return f"{error}: {why}" if why else str(error)

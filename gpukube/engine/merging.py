@@ -1,6 +1,6 @@
 """The documents of the shards of a fleet -> the document that one run over all clusters would have written. Pure.
 
-Lives here: which documents belong together, the order of their clusters, the sums, the exit code. Must not live here:
+In scope: which documents belong together, the order of their clusters, the sums, the exit code. Out of scope:
 reading files, formats (cli), which cluster is in which shard (`gpukube.core.shards`).
 
 What is in a cluster's part stays as it is. What runs sum up over clusters is summed up anew from the parts, by the code
@@ -77,7 +77,7 @@ def merge_documents(sources: Sequence[tuple[str, Document]]) -> dict[str, object
 
 
 def shard_of_document(document: Document) -> ShardPart:
-    """Give what a document tells of its shard."""
+    """Return what a document tells of its shard."""
     return cast("ShardPart", document["shard"])
 
 
@@ -133,7 +133,7 @@ def _filters(document: Document) -> str:
 
 
 def _places(ordered: Sequence[tuple[str, Document]]) -> dict[str, int]:
-    """Give the places of all clusters; each is in one shard, and with all shards none is left out."""
+    """Return the places of all clusters; each is in one shard, and with all shards none is left out."""
     shards = [shard_of_document(document) for _, document in ordered]
     keys: dict[int, str] = {}
     for (file, _), shard in zip(ordered, shards, strict=True):
@@ -280,7 +280,7 @@ def _one_of(failed: set[ExitCode]) -> ExitCode | None:
 
 
 def _is_failed(patient: PatientPart) -> bool:
-    """Tell whether a cluster could not be examined, or not be fixed: that counts for more than what is found."""
+    """Return whether a cluster could not be examined, or not be fixed: that counts for more than what is found."""
     unread = (skipped["reading"] in ("cloud", "nodes") for skipped in patient["skipped"])
     return bool(patient["unmended"]) or (not patient["made"] and bool(patient["errors"])) or any(unread)
 

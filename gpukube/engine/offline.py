@@ -1,6 +1,6 @@
 """What needs no cloud: read specs, and say what is wrong with them.
 
-Lives here: what `gpukube validate` and the beginning of each command are made of. Must not live here: whatever calls a
+In scope: what `gpukube validate` and the beginning of each command are made of. Out of scope: whatever calls a
 cloud (commands).
 """
 

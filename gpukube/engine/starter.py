@@ -1,7 +1,7 @@
 """A spec to begin with: a few answers -> commented YAML that the loader takes, or what stands against an answer.
 
-Lives here: the text, what it takes from the catalog, and its check by the loader and the providers. Must not live
-here: questions, flags and files (cli.init). Pure but for what `prepare` loads: the providers' rules.
+In scope: the text, what it takes from the catalog, and its check by the loader and the providers. Out of scope:
+questions, flags and files (cli.init). Pure but for what `prepare` loads: the providers' rules.
 """
 
 from __future__ import annotations

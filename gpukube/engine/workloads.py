@@ -1,6 +1,6 @@
 """Manifests of workloads, read from files, judged and fixed: what `gpukube workload lint` does beyond the pure rules.
 
-Lives here: reading and writing. Must not live here: rules, what is shown; specs (`offers`).
+In scope: reading and writing. Out of scope: rules, what is shown; specs (`offers`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GPUs that are attached to a machine: the N1 machines of GCE, which have none of their own.
 
-Lives here: the names and sizes of N1 machines, and which of them takes how many GPUs. Must not live here: the machines
+In scope: the names and sizes of N1 machines, and which of them takes how many GPUs. Out of scope: the machines
 of the catalog, and what becomes of both together (machines.py).
 
 Sources: docs: compute/docs/gpus (the limits of vCPUs per GPU; also in GKE's cluster autoscaler), compute/docs/

@@ -1,6 +1,6 @@
 """How many devices a node shows, and under which name: GPUs x MIG instances x replicas.
 
-Lives here: the prediction that plan prints and verify proves. Must not live here: reading live nodes.
+In scope: the prediction that plan prints and verify proves. Out of scope: reading live nodes.
 
 Names and numbers follow NVIDIA/k8s-device-plugin v0.20.0 (internal/rm, README).
 """

@@ -1,7 +1,7 @@
 """The catalog as others see it: models, machines, and the choice between them.
 
-Lives here: nothing of its own; the names that other rooms import, gathered from models.py, machines.py and
-selection.py. Must not live here: code.
+In scope: nothing of its own; the names that other rooms import, gathered from models.py, machines.py and
+selection.py. Out of scope: code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a cloud knows of its instance types beside the embedded table, as a value.
 
-A provider gives one `CloudMachines` as its member `machines`. Lives here: its shape, and asking the installed
-providers. Must not live here: any cloud, and what follows for a spec (machines, sharing).
+A provider gives one `CloudMachines` as its member `machines`. In scope: its shape, and asking the installed
+providers. Out of scope: any cloud, and what follows for a spec (machines, sharing).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNKNOWN = CloudMachines()
 
 
 def cloud_machines(provider: str) -> CloudMachines:
-    """Give what a cloud knows; nothing where it is not installed."""
+    """Return what a cloud knows; nothing where it is not installed."""
     return cast("CloudMachines", member_of(provider, "machines")) if provider in provider_names() else _UNKNOWN
 
 

@@ -1,6 +1,6 @@
 """The fewest mixes that cover what is wanted: exact and deterministic.
 
-Lives here: arithmetic on counts. Must not live here: what is counted (mig_solver: MIG instances of GPUs).
+In scope: arithmetic on counts. Out of scope: what is counted (mig_solver: MIG instances of GPUs).
 
 The same question with fractions of mixes (a small linear program, solved exactly) bounds the answer from below and
 gives most of the mixes; what rounding leaves over is searched. The search starts at the bound: what it finds is the

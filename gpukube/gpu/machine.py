@@ -1,6 +1,6 @@
 """One instance type as a value.
 
-Lives here: `Machine`. Must not live here: which there are, and finding one (machines).
+In scope: `Machine`. Out of scope: which there are, and finding one (machines).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Machine:
         return max(1, round(self.gpus))
 
     def has_gpus(self, count: float) -> bool:
-        """Tell whether the node holds this many GPUs; shares such as 1/6 are rounded in the clouds' own tables."""
+        """Return whether the node holds this many GPUs; shares such as 1/6 are rounded in the clouds' own tables."""
         return isclose(self.gpus, count, abs_tol=COUNT_TOLERANCE)
 
     @property

@@ -1,6 +1,6 @@
 """Instance types of the clouds as values, and the names that are refused.
 
-Lives here: finding one by name, why a name is refused or warned about. Must not live here:
+In scope: finding one by name, why a name is refused or warned about. Out of scope:
 choosing a machine for a model (selection.py), names that one cloud refuses (its provider's `machines`).
 """
 
@@ -50,12 +50,12 @@ _LEARNT: Final[dict[tuple[str, str], Machine]] = {}
 
 
 def catalog_date() -> str:
-    """Give the date of the embedded table, YYYY-MM-DD; to be named with prices and refusals."""
+    """Return the date of the embedded table, YYYY-MM-DD; to be named with prices and refusals."""
     return instance_table()["asOf"]
 
 
 def machines(provider: str | None = None) -> tuple[Machine, ...]:
-    """Give all machines of the catalog, or one cloud's, ordered by provider and name."""
+    """Return all machines of the catalog, or one cloud's, ordered by provider and name."""
     return tuple(m for m in _all() if provider in (None, m.provider))
 
 
@@ -68,10 +68,10 @@ def find_machine(provider: str, name: str) -> Machine | None:
 
 
 def learn(found: Iterable[Machine]) -> None:
-    """Make machines known by name that the embedded table lacks, in place of those that were learnt before.
+    """Make machines known by name that the embedded table lacks, in place of those that were learned before.
 
     By name only: what a model and a count mean rests on the embedded table, so that a spec means the same wherever it
-    is read. A spec that names a learnt type is refused where it was not learnt, and never means another machine.
+    is read. A spec that names a learned type is refused where it was not learned, and never means another machine.
     """
     _LEARNT.clear()
     _LEARNT.update({(m.provider, m.name): m for m in found if (m.provider, m.name) not in _by_name()})
@@ -146,13 +146,13 @@ def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count
 
 
 def _own_spelling(provider: str, name: str) -> str:
-    """Give the cloud's own spelling of a name; the text as it is when there is none."""
+    """Return the cloud's own spelling of a name; the text as it is when there is none."""
     known = (known for cloud, known in (*_by_name(), *_LEARNT) if cloud == provider)
     return next((spelling for spelling in known if spelling.casefold() == name.casefold()), name)
 
 
 def refuse_reason(provider: str, instance_type: str) -> str | None:
-    """Say why a type must not be used: retired, no NVIDIA GPU, uncataloged; None when nothing speaks against it."""
+    """Explain why a type must not be used: retired, no NVIDIA GPU, uncataloged; None when nothing speaks against it."""
     for pattern, reason in cloud_machines(provider).refused:
         if re.fullmatch(pattern, instance_type, re.IGNORECASE):
             return reason
@@ -169,7 +169,7 @@ def lack_reason(provider: str, instance_type: str) -> str | None:
 
 
 def warn_reason(machine: Machine) -> str | None:
-    """Say what to know before buying: legacy, preview and unknown status; None for a current type."""
+    """Describe what to know before buying: legacy, preview and unknown status; None for a current type."""
     reason = _WARNED.get(machine.status)
     if reason is None:
         return None
@@ -265,7 +265,7 @@ def _machine(row: MachineRow) -> Machine:
 
 
 def _price_date(row: MachineRow) -> str:
-    """Give the day of a row's prices: that of the one source among its own that has any."""
+    """Return the day of a row's prices: that of the one source among its own that has any."""
     if "priceUsdH" not in row:
         return ""
     days = instance_table()["priceDates"]

@@ -1,6 +1,6 @@
 """MIG: which profiles a GPU knows, how many fit, and which mixes can be placed.
 
-Lives here: profiles per model, the placement solver, resource names. Must not live here: what a cloud calls a
+In scope: profiles per model, the placement solver, resource names. Out of scope: what a cloud calls a
 profile (AKS's MIG1g), and whether a cloud lets one cut the GPU (`Machine.mig_capable`).
 
 A GPU instance takes `size` neighbouring units of the memory grid from one of its `starts`; a mix fits when
@@ -85,12 +85,12 @@ class Placement:
 
 
 def is_mig_model(model: GpuModel) -> bool:
-    """Tell whether the chip can do MIG; whether a cloud lets one is `Machine.mig_capable`."""
+    """Return whether the chip can do MIG; whether a cloud lets one is `Machine.mig_capable`."""
     return bool(_profiles().get(model.name))
 
 
 def profiles(model: GpuModel) -> tuple[MigProfile, ...]:
-    """Give the model's profiles, smallest first; () when the chip has no MIG."""
+    """Return the model's profiles, smallest first; () when the chip has no MIG."""
     return _profiles().get(model.name, ())
 
 
@@ -138,7 +138,7 @@ def instances_per_gpu(model: GpuModel, profile: str) -> int:
 
 
 def resource_name(profile: MigProfile | str) -> str:
-    """Give the name a node advertises under the mixed strategy: nvidia.com/mig-1g.5gb.
+    """Return the name a node advertises under the mixed strategy: nvidia.com/mig-1g.5gb.
 
     "+" becomes ".", "-" stays: 1g.24gb+me.all is mig-1g.24gb.me.all (NVIDIA/k8s-device-plugin v0.20.0,
     internal/rm).
@@ -148,7 +148,7 @@ def resource_name(profile: MigProfile | str) -> str:
 
 
 def fits(model: GpuModel, layout: Sequence[str]) -> bool:
-    """Tell whether profiles go together on one GPU; CatalogError for an unknown profile."""
+    """Return whether profiles go together on one GPU; CatalogError for an unknown profile."""
     return place_layout(model, layout) is not None
 
 
@@ -176,7 +176,7 @@ def place_beside(
 
 
 def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
-    """Give the fullest mixes of plain profiles: nothing can be added to any; () without MIG."""
+    """Return the fullest mixes of plain profiles: nothing can be added to any; () without MIG."""
     for row in mig_table()["models"]:
         if row["name"] == model.name:
             return tuple(_mix(text) for text in row["mixes"])
@@ -189,17 +189,17 @@ def hardest_first(profile: MigProfile) -> tuple[int, int, str]:
 
 
 def grid_units(model: GpuModel) -> int:
-    """Give the units of the memory grid: 8 on seven-slice GPUs, 4 on A30, 12 on RTX PRO 6000."""
+    """Return the units of the memory grid: 8 on seven-slice GPUs, 4 on A30, 12 on RTX PRO 6000."""
     return next(row["gridUnits"] for row in mig_table()["models"] if row["name"] == model.name)
 
 
 def pci_ids(model: GpuModel) -> tuple[str, ...]:
-    """Give the PCI device ids of a model's boards, "20B0"; () where none is known, or the chip has no MIG."""
+    """Return the PCI device ids of a model's boards, "20B0"; () where none is known, or the chip has no MIG."""
     return next((tuple(row["pciIds"]) for row in mig_table()["models"] if row["name"] == model.name), ())
 
 
 def media_fit(model: GpuModel, requested: Sequence[MigProfile]) -> bool:
-    """Tell whether the media engines suffice: one +me at most, and not more of any kind than the full GPU has.
+    """Return whether the media engines suffice: one +me at most, and not more of any kind than the full GPU has.
 
     The sum is inferred from NVIDIA's tables (it matches every published maximum); unknown engines are not counted.
     """

@@ -1,6 +1,6 @@
 """The same fraction of a GPU under the names that it has on other models: 1g.5gb here is 1g.10gb there.
 
-Lives here: comparing profiles across models. Must not live here: what fits together on one GPU (mig, mig_room).
+In scope: comparing profiles across models. Out of scope: what fits together on one GPU (mig, mig_room).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def fraction_of(profile: MigProfile) -> tuple[Fraction, Fraction]:
-    """Give a profile's shares of the GPU's compute slices and of its memory slices.
+    """Return a profile's shares of the GPU's compute slices and of its memory slices.
 
     1g.5gb of A100-40GB is (1/7, 1/8); 1g.6gb of A30-24GB and 1g.24gb of RTXPRO6000-96GB are (1/4, 1/4).
     """

@@ -1,6 +1,6 @@
 """The config file of NVIDIA's MIG manager: which cut a node's label nvidia.com/mig.config names.
 
-Lives here: names of cuts and the file's entries as data. Must not live here: the values of the operator's chart, and
+In scope: names of cuts and the file's entries as data. Out of scope: the values of the operator's chart, and
 which node has which label.
 
 Without a file of one's own the manager makes one from the node's hardware: all-disabled, all-enabled, all-balanced and

@@ -1,6 +1,6 @@
 """What still fits on a GPU beside what is there, what order does to it, and why a layout does not go on.
 
-Lives here: questions about one GPU. Must not live here: several GPUs (mig_solver), and the placing itself (mig).
+In scope: questions about one GPU. Out of scope: several GPUs (mig_solver), and the placing itself (mig).
 
 The driver places an instance where it likes among the free places, and never moves one: the same instances can leave
 room or none (NVIDIA MIG User Guide, "create larger instances first"; NVIDIA/mig-parted tries orders until one fits).
@@ -43,7 +43,7 @@ def stranded_profiles(model: GpuModel, live: Sequence[Placement]) -> tuple[str, 
 
 
 def can_block(model: GpuModel, order: Sequence[str]) -> bool:
-    """Tell whether making instances in this order can end with one that has no place left.
+    """Return whether making instances in this order can end with one that has no place left.
 
     Judged by the worst choice among free places at every step; () never blocks.
 
@@ -67,7 +67,7 @@ def largest_fit(model: GpuModel, layout: Sequence[str]) -> tuple[str, ...]:
 
 
 def explain_misfit(model: GpuModel, layout: Sequence[str]) -> str:
-    """Say why profiles do not go together on one GPU; "" when they do.
+    """Explain why profiles do not go together on one GPU; "" when they do.
 
     Raises:
         CatalogError: As find_profile.

@@ -1,6 +1,6 @@
 """How few GPUs give the requested MIG instances, and how each is cut: exact and deterministic.
 
-Lives here: several GPUs of one model. Must not live here: one GPU (mig, mig_room), machines and nodes,
+In scope: several GPUs of one model. Out of scope: one GPU (mig, mig_room), machines and nodes,
 and the arithmetic of covering (covering).
 
 A GPU holds one of a few mixes of instances, and the GPUs needed are the fewest mixes that cover what is requested.

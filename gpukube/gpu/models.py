@@ -1,6 +1,6 @@
 """GPU models: their one canonical name, the other names people use, and what the chip is.
 
-Lives here: the vocabulary of `gpu.model` and `parse_model`. Must not live here: machines, prices, MIG.
+In scope: the vocabulary of `gpu.model` and `parse_model`. Out of scope: machines, prices, MIG.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def find_models(text: str) -> tuple[GpuModel, ...]:
 
 
 def model_named(name: str) -> GpuModel:
-    """Give the model of a canonical name; KeyError when there is none (data and table disagree)."""
+    """Return the model of a canonical name; KeyError when there is none (data and table disagree)."""
     return _by_name()[name]
 
 

@@ -1,6 +1,6 @@
 """The NVIDIA device plugin's config file for one way of sharing.
 
-Lives here: the file (version v1) as data, its text and its key. Must not live here: the chart's values and
+In scope: the file (version v1) as data, its text and its key. Out of scope: the chart's values and
 which node takes which file.
 
 Every file says flags.migStrategy itself, because the chart's own value would override all files at once
@@ -24,7 +24,7 @@ KEY_LENGTH: Final = 12
 
 
 def plugin_config(sharing: Sharing) -> dict[str, object]:
-    """Give the device plugin's v1 config file as data; the sharing must have passed check_sharing."""
+    """Return the device plugin's v1 config file as data; the sharing must have passed check_sharing."""
     strategy = sharing.mig.strategy if sharing.mig else "none"
     config: dict[str, object] = {"version": "v1", "flags": {"migStrategy": strategy}}
     if sharing.slicing:

@@ -1,6 +1,6 @@
-"""What a refresh learnt from a cloud's own API, and the catalog that comes of it.
+"""What a refresh learned from a cloud's own API, and the catalog that comes of it.
 
-Lives here: the values of one refresh, and laying them over the embedded table. Must not live here: calls, the file
+In scope: the values of one refresh, and laying them over the embedded table. Out of scope: calls, the file
 they are kept in (gpukube.catalog), and the choice of a machine (selection.py).
 
 Live data wins: shape, price and generation of a type come from the newest answer that has them, each with its day and
@@ -123,7 +123,7 @@ class Entry:
 
 
 def lay_over(stocks: Iterable[Stock], region: str = "") -> tuple[Entry, ...]:
-    """Give the catalog in use, ordered by provider and name.
+    """Return the catalog in use, ordered by provider and name.
 
     Args:
         stocks: What refreshes have left; at most one per provider and region.
@@ -149,7 +149,7 @@ def priced_machine(machine: Machine, stocks: Iterable[Stock], region: str) -> Ma
     """Give a machine the price that a refresh has read; None where no refresh has one that is of use.
 
     Args:
-        machine: Of the embedded table, or learnt from a refresh.
+        machine: Of the embedded table, or learned from a refresh.
         stocks: What refreshes have left; at most one per provider and region.
         region: The one whose price is asked for. Where it was not refreshed, the price of the machine's own region is a
             newer one than the embedded price of that region.

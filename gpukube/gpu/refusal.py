@@ -1,6 +1,6 @@
 """The refusal of this room: what is wrong without a file position, and the nearest known word.
 
-Lives here: `CatalogError` and `nearest`. Must not live here: positions and diagnostics; whoever knows
+In scope: `CatalogError` and `nearest`. Out of scope: positions and diagnostics; whoever knows
 where the value was written turns the error into a Finding.
 """
 

@@ -1,6 +1,6 @@
 """Choosing the instance type for a model and a count: small filters that keep and reject.
 
-Lives here: the selection rules and the answer when nothing fits. Must not live here: what is on offer in a
+In scope: the selection rules and the answer when nothing fits. Out of scope: what is on offer in a
 region now, quotas, and the rules of one cloud.
 
 A filter rejects with a reason, so that "why not this type" can be answered. Hard filters may leave nothing;
@@ -115,7 +115,7 @@ _RULES: Final[tuple[tuple[Callable[[Sequence[Machine]], Split], bool], ...]] = (
 
 
 def variant_reason(machine: Machine) -> str:
-    """Say what makes a machine a variant for a special purpose; "" for an ordinary one."""
+    """Describe what makes a machine a variant for a special purpose; "" for an ordinary one."""
     variants = cloud_machines(machine.provider).variants
     return next((why for pattern, why in variants if re.fullmatch(pattern, machine.name)), "")
 
@@ -150,7 +150,7 @@ class _Wish:
 
 
 def near_machines(model: GpuModel, count: float, among: Sequence[Machine]) -> tuple[Machine, ...]:
-    """Give the machines to offer where none has exactly so many GPUs of a model.
+    """Return the machines to offer where none has exactly so many GPUs of a model.
 
     Args:
         model: Asked for.

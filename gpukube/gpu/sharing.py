@@ -1,6 +1,6 @@
 """How the GPUs of a pool are shared, as values, and the rules that hold on every cloud.
 
-Lives here: `Sharing` and its parts, `check_sharing`. Must not live here: the spec's spelling of them and what
+In scope: `Sharing` and its parts, `check_sharing`. Out of scope: the spec's spelling of them and what
 one cloud adds or refuses.
 """
 
@@ -47,7 +47,7 @@ class MigCut:
     layout: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Say how a GPU is cut: "1g.5gb", "3g.20gb + 2 x 2g.10gb"."""
+        """Describe how a GPU is cut: "1g.5gb", "3g.20gb + 2 x 2g.10gb"."""
         return layout_text(self.layout) if self.layout else self.profile
 
     @property
@@ -82,7 +82,7 @@ class Sharing:
 
 
 def max_mps_replicas(model: GpuModel) -> int:
-    """Give the most clients the plugin allows MPS on one GPU: 48, or 16 before Turing."""
+    """Return the most clients the plugin allows MPS on one GPU: 48, or 16 before Turing."""
     return MPS_REPLICAS if model.compute_capability >= TURING else MPS_REPLICAS_BEFORE_TURING
 
 

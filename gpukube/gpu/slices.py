@@ -1,6 +1,6 @@
 """The parts of GPUs that can be had: whole ones, shares that a cloud sells, and MIG slices, over all machines.
 
-Lives here: the search for the smallest that is large enough. Must not live here: which profiles one cloud makes (the
+In scope: the search for the smallest that is large enough. Out of scope: which profiles one cloud makes (the
 providers say), MIG geometry (mig.py).
 """
 

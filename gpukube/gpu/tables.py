@@ -1,6 +1,6 @@
 """The package's data files, read once when first needed.
 
-Lives here: reading data/*.json. Must not live here: their meaning; machines.py and mig.py give it.
+In scope: reading data/*.json. Out of scope: their meaning; machines.py and mig.py give it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A cluster in one word, for commands that need no spec: `eks:ACCOUNT/REGION/NAME`.
 
-Lives here: reading and writing it. Must not live here: of which fields it is made (the providers' `spec`).
+In scope: reading and writing it. Out of scope: of which fields it is made (the providers' `spec`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ADDRESS_FORMS: Final = tuple(_FORMS.values())
 
 
 def is_address(text: str) -> bool:
-    """Say whether this is meant as an address, not as a glob over keys of a spec: keys have no colon."""
+    """Return whether this is meant as an address, not as a glob over keys of a spec: keys have no colon."""
     return ":" in text
 
 

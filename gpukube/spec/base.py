@@ -1,6 +1,6 @@
 """What the models of a spec have in common: their base, and the forms of texts.
 
-Lives here: no field of the spec. Must not live here: the fields (model, clusters, reserved).
+In scope: no field of the spec. Out of scope: the fields (model, clusters, reserved).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a cloud adds to the spec, as a value: the model of its clusters, its forms of reserved capacity, their words.
 
 A provider gives one `CloudSpec` as its member `spec`. Its module imports nothing of the spec but this module and
-`base`, because the models of the whole spec are built from it. Lives here: its shape, and what clusters of all clouds
-have in common. Must not live here: any cloud, and what is built from the clouds together (clusters, reserved, model).
+`base`, because the models of the whole spec are built from it. In scope: its shape, and what clusters of all clouds
+have in common. Out of scope: any cloud, and what is built from the clouds together (clusters, reserved, model).
 """
 
 from __future__ import annotations

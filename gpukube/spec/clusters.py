@@ -1,6 +1,6 @@
 """Where pools go: a cluster of any installed cloud.
 
-Lives here: the clouds, and what is built from them for `clusters`. Must not live here: the fields of one cloud (its
+In scope: the clouds, and what is built from them for `clusters`. Out of scope: the fields of one cloud (its
 provider's `spec`), anything that calls a cloud.
 """
 

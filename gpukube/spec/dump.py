@@ -1,6 +1,6 @@
 """A validated spec -> the YAML that gives it again.
 
-Lives here: writing specs. Must not live here: reading them (load.py), comments and advice.
+In scope: writing specs. Out of scope: reading them (load.py), comments and advice.
 
 Loading what `dump_spec` writes gives an equal spec. What was merged or substituted on the way in is written out: the
 defaults stand in every pool, and a literal ${ is escaped.
@@ -31,7 +31,7 @@ _FIRST: Final = ("name", "clusters")
 
 
 def spec_data(spec: GPUNodePools) -> SpecData:
-    """Give a spec as plain data with the keys of a file: what was written, or set by a program, and nothing else."""
+    """Return a spec as plain data with the keys of a file: what was written, or set by a program, and nothing else."""
     data = spec.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
     return {
         **{key: _plain(value) for key, value in data.items()},
@@ -91,7 +91,7 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 def _is_text(text: str) -> bool:
-    """Say whether the text, unquoted, is a text by YAML 1.2; PyYAML quotes by 1.1, for which 1e3 and 0o17 are texts."""
+    """Return whether the unquoted text is a string in YAML 1.2; PyYAML follows 1.1, where 1e3 and 0o17 are strings."""
     try:
         return isinstance(parse_plain(text), str)
     except TooManyDigitsError:

@@ -1,7 +1,7 @@
 """The spec as strict, frozen models: what each field is called, may hold and means.
 
-Lives here: names, types, ranges and descriptions (they become the JSON Schema and `gpukube explain`), and
-small questions a model can answer from its own fields. Must not live here: checks that look at two fields
+In scope: names, types, ranges and descriptions (they become the JSON Schema and `gpukube explain`), and
+small questions a model can answer from its own fields. Out of scope: checks that look at two fields
 (rules.py), texts of errors (messages.py), anything one cloud alone refuses (the providers' rules.py).
 
 The models hold a spec whose defaults have already been merged under every pool (merge.py).

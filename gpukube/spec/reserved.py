@@ -1,6 +1,6 @@
 """Capacity that was set aside before: each cloud's own forms of it.
 
-Lives here: what is under capacity.reserved, built from the installed clouds. Must not live here: the forms of one cloud
+In scope: what is under capacity.reserved, built from the installed clouds. Out of scope: the forms of one cloud
 (its provider's `spec`), what a cloud allows beside a form (the provider's rules).
 """
 

@@ -1,6 +1,6 @@
 """How one GPU serves several containers: the fields under sharing.
 
-Lives here: names, ranges and descriptions of them. Must not live here: which of them go together (rules.py,
+In scope: names, ranges and descriptions of them. Out of scope: which of them go together (rules.py,
 gpukube.gpu.sharing), what one cloud allows (the providers' rules.py).
 """
 

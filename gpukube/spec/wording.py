@@ -1,6 +1,6 @@
 """Small pieces of the messages: values as people wrote them, the nearest name, lists of choices.
 
-Lives here: text from values. Must not live here: rules, fields, positions.
+In scope: text from values. Out of scope: rules, fields, positions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST: Final = 60
 
 
 def quoted(text: str) -> str:
-    """Quote a text the user wrote; control characters escaped, look-alikes spelt out, at most 60 characters of it."""
+    """Quote a text the user wrote; control characters escaped, look-alikes spelled out, at most 60 characters of it."""
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return json.dumps(spell_out_lookalikes(short), ensure_ascii=False)
 

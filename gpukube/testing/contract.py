@@ -135,7 +135,7 @@ class Harness(Protocol):
         """Change a label of a live pool behind gpukube's back, with another client; returns the label's key."""
 
     def accepts(self, request: Request) -> bool:
-        """Say whether the SDK's own validation takes the request."""
+        """Return whether the SDK's own validation takes the request."""
 
     def pause(self) -> None:
         """Let a little of the cloud's time pass between two looks."""

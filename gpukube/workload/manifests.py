@@ -1,6 +1,6 @@
 """Kubernetes manifests as people and tools write them -> objects that remember line and column of every key and value.
 
-Pure. Lives here: reading as kubectl reads (sigs.k8s.io/yaml), lists taken apart. Must not live here: files, and what an
+Pure. In scope: reading as kubectl reads (sigs.k8s.io/yaml), lists taken apart. Out of scope: files, and what an
 object means.
 
 kubectl follows YAML 1.1 in part: `yes`, `on` and `y` are booleans, `010` is eight, dates and `1:30` are texts, merge

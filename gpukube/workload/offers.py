@@ -1,6 +1,6 @@
 """What the pools of a spec offer to pods: devices, room, labels and taints of their nodes, real and expected.
 
-Pure. Lives here: a pool as the scheduler and the autoscaler see it. Must not live here: pods, and what one cloud adds
+Pure. In scope: a pool as the scheduler and the autoscaler see it. Out of scope: pods, and what one cloud adds
 to its nodes (its provider's `nodes`).
 """
 
@@ -123,7 +123,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
 
 
 def _is_single(desired: Desired) -> bool:
-    """Tell what the device plugin does with a request for two shares.
+    """Describe what the device plugin does with a request for two shares.
 
     Source:
         NVIDIA/k8s-device-plugin v0.20.0 api/config/v1: failRequestsGreaterThanOne is false by default for time-slicing

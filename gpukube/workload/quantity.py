@@ -1,6 +1,6 @@
 """Kubernetes quantities: the number behind "500m", "50Gi" or 8, and how numbers are written for people.
 
-Pure. Lives here: the syntax. Must not live here: what a pod requests (`requests`), what is wrong with it (`lint`).
+Pure. In scope: the syntax. Out of scope: what a pod requests (`requests`), what is wrong with it (`lint`).
 
 Own code, because nothing that is installed reads all of them. lightkube's `parse_quantity` is for its own layer
 (gpukube.cluster.kube), refuses "5n", "4u" and "1E3", accepts "1Zi", and rounds to thousandths. The sandbox has a parser

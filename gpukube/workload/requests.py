@@ -1,7 +1,7 @@
 """What a pod requests in all: the sum that the scheduler compares with a node.
 
-Pure. Lives here: containers, sidecars, init containers, overhead and pod-level resources put together. Must not live
-here: what is wrong with the single values (`lint`), nodes (`fit`).
+Pure. In scope: containers, sidecars, init containers, overhead and pod-level resources put together. Out of scope: what
+is wrong with the single values (`lint`), nodes (`fit`).
 
 Source: kubernetes/component-helpers resource/helpers.go (`PodRequests`, `aggregateContainerResourcesByFn`);
 kubernetes/kubernetes pkg/apis/core/v1/defaults.go (`SetDefaults_Pod`, `defaultPodRequests`) and

@@ -1,6 +1,6 @@
 """Pod templates, wherever an object has them: its path, its role, how many pods it stands for.
 
-Pure. Lives here: the kinds and where they keep their templates, and the search of all other kinds. Must not live here:
+Pure. In scope: the kinds and where they keep their templates, and the search of all other kinds. Out of scope:
 what is in a template.
 
 Kinds: Pod, PodTemplate, Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob, JobSet

@@ -1,6 +1,6 @@
 """What AKS contributes to the catalog.
 
-Lives here: MIG profiles and drivers per size. Must not live here: calls (`live.market`), and what their answers mean
+In scope: MIG profiles and drivers per size. Out of scope: calls (`live.market`), and what their answers mean
 (`facts.listings`).
 
 Sources: docs: aks/use-nvidia-gpu; drivers by size: Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go.

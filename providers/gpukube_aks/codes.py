@@ -1,6 +1,6 @@
 """Every code that a finding or an error of AKS can carry: rules with number and title, failures with their sentence.
 
-Lives here: the tables, nothing else. Codes and numbers (GPK5xx) are stable: they may be added, never renamed or given a
+In scope: the tables, nothing else. Codes and numbers (GPK5xx) are stable: they may be added, never renamed or given a
 new meaning. How to add a rule: `gpukube.rule_ids`.
 """
 

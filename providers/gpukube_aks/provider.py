@@ -1,6 +1,6 @@
 """The AKS provider: the pure half, tied together from its parts.
 
-Lives here: `AksProvider` and what AKS can do. Must not live here: any import of the Azure SDK; `connect` imports the
+In scope: `AksProvider` and what AKS can do. Out of scope: any import of the Azure SDK; `connect` imports the
 live half (`live.client`) when it is asked for.
 
 Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a

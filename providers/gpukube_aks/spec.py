@@ -1,6 +1,6 @@
 """What AKS adds to the spec: its clusters, and what machines are reserved by.
 
-Lives here: names, patterns and descriptions of these fields. Must not live here: what AKS allows beside them
+In scope: names, patterns and descriptions of these fields. Out of scope: what AKS allows beside them
 (rules.checks).
 """
 

@@ -1,6 +1,6 @@
 """What EKS contributes to the catalog.
 
-Lives here: MIG profiles, images and drivers per machine. Must not live here: calls (`live.market`), and what their
+In scope: MIG profiles, images and drivers per machine. Out of scope: calls (`live.market`), and what their
 answers mean (`facts.listings`).
 
 Source: docs: eks/ml-eks-optimized-ami.

@@ -1,6 +1,6 @@
 """Known problems of GPU node groups of EKS: live groups -> findings.
 
-Lives here: checks that need no more than what EKS says of its groups. Must not live here: calls, and what the inside
+In scope: checks that need no more than what EKS says of its groups. Out of scope: calls, and what the inside
 of the cluster tells (gpukube.doctor).
 """
 

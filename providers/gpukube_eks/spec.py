@@ -1,6 +1,6 @@
 """What EKS adds to the spec: its clusters, and how machines are reserved.
 
-Lives here: names, patterns and descriptions of these fields. Must not live here: what EKS allows beside them
+In scope: names, patterns and descriptions of these fields. Out of scope: what EKS allows beside them
 (rules.checks).
 """
 

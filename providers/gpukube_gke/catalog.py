@@ -1,6 +1,6 @@
 """What GKE contributes to the catalog.
 
-Lives here: MIG partitions and drivers per machine. Must not live here: calls (`live.market`), and what their answers
+In scope: MIG partitions and drivers per machine. Out of scope: calls (`live.market`), and what their answers
 mean (`facts.listings`, `facts.prices`).
 
 Source: docs: kubernetes-engine/how-to/gpus.

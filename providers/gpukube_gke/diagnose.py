@@ -1,6 +1,6 @@
 """What is known to go wrong with GPU node pools of GKE: live pools -> ailments.
 
-Lives here: checks that need no more than what GKE says of its pools. Must not live here: calls, and what the inside of
+In scope: checks that need no more than what GKE says of its pools. Out of scope: calls, and what the inside of
 the cluster tells (gpukube.doctor).
 """
 

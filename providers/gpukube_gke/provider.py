@@ -1,6 +1,6 @@
 """The GKE provider: the pure half, tied together from its parts.
 
-Lives here: `GkeProvider` and what GKE can do. Must not live here: any import of Google's SDK; `connect` imports the
+In scope: `GkeProvider` and what GKE can do. Out of scope: any import of Google's SDK; `connect` imports the
 live half (`live.client`) when it is asked for.
 
 Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a

@@ -1,7 +1,7 @@
 """The clouds on loopback: emulated control planes that speak the real wire protocols.
 
 Lives below here: wire formats, service rules and life cycles of the clouds, a Kubernetes API, a clock that can be sped
-up, faults. Must not live here: anything of gpukube's other rooms (their data neither), so that a mistake in gpukube
+up, faults. Out of scope: anything of gpukube's other rooms (their data neither), so that a mistake in gpukube
 cannot hide in the emulator. Nothing is imported by this file: `gpukube_sandbox.guard` must load in a moment.
 """
 

@@ -1,6 +1,6 @@
 """`python -m gpukube_sandbox serve`: the background process itself.
 
-Lives here: its command line. Must not live here: what users call (`gpukube sandbox up`).
+In scope: its command line. Out of scope: what users call (`gpukube sandbox up`).
 """
 
 from __future__ import annotations

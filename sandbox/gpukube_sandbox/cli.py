@@ -1,6 +1,6 @@
 """`gpukube-sandbox`: starting the sandbox, looking at it, and letting it fail.
 
-Lives here: the command line, as texts and exit codes. Must not live here: what a command does (`daemon`, `worldfile`,
+In scope: the command line, as texts and exit codes. Out of scope: what a command does (`daemon`, `worldfile`,
 `environment`). Standard library only, and little of it: a shell waits for `env`.
 """
 

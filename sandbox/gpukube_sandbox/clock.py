@@ -1,7 +1,7 @@
 """The sandbox's own time: every wait and every timestamp of the emulation goes through here.
 
-Lives here: the `Clock` port, the clock that runs faster than the wall, and the one that tests turn by hand.
-Must not live here: anything that knows what the waiting is for.
+In scope: the `Clock` port, the clock that runs faster than the wall, and the one that tests turn by hand.
+Out of scope: anything that knows what the waiting is for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sandbox's own API: clusters, status, log, faults, changes behind the user's back.
 
-Lives here: the HTTP of /_sandbox. Must not live here: the services it steers.
+In scope: the HTTP of /_sandbox. Out of scope: the services it steers.
 
 Every call needs the control token of the state file as a bearer token. Answers are JSON; mistakes are 400 with
 `{"error": text}`, and what needs a library that is not installed is 501.

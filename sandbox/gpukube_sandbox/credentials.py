@@ -1,6 +1,6 @@
 """The one secret of a sandbox: new at each start, told to its own user by files that nobody else can read.
 
-Lives here: making it, and comparing with it. Must not live here: how a cloud's requests carry it (`aks.identity`,
+In scope: making it, and comparing with it. Out of scope: how a cloud's requests carry it (`aks.identity`,
 `eks.wire.identity`, `gke.wire.tokens`).
 
 Loopback is shared by all users of a machine: what knows the secret is this user's, everything else is refused.

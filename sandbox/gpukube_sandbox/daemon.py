@@ -1,6 +1,6 @@
 """Starting, finding, steering and stopping the background process; what `gpukube sandbox` and the tests call.
 
-Lives here: the process from outside, and its control API as functions. Must not live here: anything that serves.
+In scope: the process from outside, and its control API as functions. Out of scope: anything that serves.
 Standard library only: the CLI must not load a web server to print a status.
 """
 

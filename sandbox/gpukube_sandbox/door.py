@@ -1,6 +1,6 @@
 """What gpukube uses of the sandbox, found by the entry point `door` of the group `gpukube.sandbox`.
 
-Lives here: that face, and its number. Must not live here: what anything of it does.
+In scope: that face, and its number. Out of scope: what anything of it does.
 
 `PROTOCOL` counts up when something that gpukube uses goes or changes its meaning: a gpukube that knows another number
 refuses this package. What takes time to load is loaded by the function that needs it.

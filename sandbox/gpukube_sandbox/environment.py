@@ -1,6 +1,6 @@
 """The environment in which the official clients use the sandbox: `az`, `gcloud`, `kubectl`, `helm`, the SDKs.
 
-Lives here: variables and the files they point to. Must not live here: starting anything. Standard library only.
+In scope: variables and the files they point to. Out of scope: starting anything. Standard library only.
 
 `az` needs no login: a profile and a cloud of our own are written by hand, with a managed identity as the user, whose
 token endpoint is the sandbox's (clouds.config and azureProfile.json are what `az cloud register` and `az login` write).

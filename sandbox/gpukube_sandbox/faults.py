@@ -1,6 +1,6 @@
 """Faults on demand: which request or operation shall go wrong, and how.
 
-Lives here: the description of a fault, matching, counting. Must not live here: sockets (`traffic`), life cycles, how
+In scope: the description of a fault, matching, counting. Out of scope: sockets (`traffic`), life cycles, how
 a cloud words its failures (`failures` of each). Standard library only: the command line completes kinds from here.
 """
 

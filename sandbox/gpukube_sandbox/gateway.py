@@ -1,6 +1,6 @@
 """One https port for the Kubernetes APIs of all clusters, told apart by a path prefix, or by the token without one.
 
-Lives here: finding the cluster of a request, and Entra tokens. Must not live here: the Kubernetes API (`kube`).
+In scope: finding the cluster of a request, and Entra tokens. Out of scope: the Kubernetes API (`kube`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nothing leaves this machine: the guard of sandbox mode. Standard library only, loads in a moment.
 
-Lives here: the audit hook that refuses non-loopback connections, and the environment of child processes. Must not live
-here: anything that knows a cloud beyond the names of its variables.
+In scope: the audit hook that refuses non-loopback connections, and the environment of child processes. Out of scope:
+anything that knows a cloud beyond the names of its variables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEAD_PROXY = "http://127.0.0.1:9"
-"""The discard port: nothing listens there, so a client that honours proxies gets a refusal at once."""
+"""The discard port: nothing listens there, so a client that honors proxies gets a refusal at once."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 _NO_PROXY = "127.0.0.1,localhost,::1"

@@ -1,6 +1,6 @@
 """A clock whose speed can be changed while others wait on it.
 
-Lives here: that clock. Must not live here: what the waiting is for. (`clock` has the port and the fixed clocks.)
+In scope: that clock. Out of scope: what the waiting is for. (`clock` has the port and the fixed clocks.)
 """
 
 from __future__ import annotations

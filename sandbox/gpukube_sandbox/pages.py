@@ -1,6 +1,6 @@
 """Pages of lists, and the tokens that lead from one to the next.
 
-Lives here: cutting, and tokens that say nothing to a client. Must not live here: what a service calls its tokens.
+In scope: cutting, and tokens that say nothing to a client. Out of scope: what a service calls its tokens.
 """
 
 from __future__ import annotations

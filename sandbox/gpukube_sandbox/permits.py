@@ -1,6 +1,6 @@
 """Permissions: which of them the calls of gpukube have needed, and which are refused from now on.
 
-Lives here: the book of both, and how clients are told apart. Must not live here: what a call needs and how a cloud
+In scope: the book of both, and how clients are told apart. Out of scope: what a call needs and how a cloud
 words its refusal (`permissions` of each cloud), Roles and bindings (`kube.store.rbac`).
 
 A cloud's permission is written as that cloud writes it: eks:CreateNodegroup,

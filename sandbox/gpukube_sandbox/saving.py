@@ -1,6 +1,6 @@
 """Whole worlds kept for later, so that what takes a while to make is made once.
 
-Lives here: what a world is made of, copied and put back. Must not live here: who keeps which world, and why.
+In scope: what a world is made of, copied and put back. Out of scope: who keeps which world, and why.
 
 A world is kept at rest only: no operation runs, no machine boots, no fault waits. Its time stands still while it is
 kept. What runs in a cluster by itself (controllers, kubelets) starts anew and goes on from the objects.

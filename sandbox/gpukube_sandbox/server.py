@@ -1,6 +1,6 @@
 """The background process: ports, applications, one event loop, a clean end.
 
-Lives here: binding, wiring, serving, stopping. Must not live here: starting it from outside (`daemon`).
+In scope: binding, wiring, serving, stopping. Out of scope: starting it from outside (`daemon`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an entry may hold that lets something exist: a cluster, or things that its pools name.
 
-Lives here: checking an entry against its keys, and where in it the mistake is. Must not live here: the keys, which are
+In scope: checking an entry against its keys, and where in it the mistake is. Out of scope: the keys, which are
 each cloud's.
 """
 

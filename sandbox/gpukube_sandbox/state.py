@@ -1,6 +1,6 @@
 """Where a running sandbox is: its state file, its lock. Standard library only.
 
-Lives here: `SandboxInfo`, reading and writing it, telling a live process from a stale file. Must not live here:
+In scope: `SandboxInfo`, reading and writing it, telling a live process from a stale file. Out of scope:
 starting or stopping (`daemon`).
 
 The process holds a lock on `daemon.lock` for its whole life, so a process id that was given to somebody else cannot

@@ -1,6 +1,6 @@
 """Changes behind the user's back, as somebody else in the company makes them.
 
-Lives here: changing a pool without rules, operations or waiting. Must not live here: anything a real API offers.
+In scope: changing a pool without rules, operations or waiting. Out of scope: anything a real API offers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Token buckets, filled by the sandbox's time.
 
-Lives here: the buckets. Must not live here: how large a cloud's are, and how it words its refusal.
+In scope: the buckets. Out of scope: how large a cloud's are, and how it words its refusal.
 
 The sandbox's time, not the wall's: who polls every ten seconds there does so every sixth of a second here, at the usual
 speed, and must not be throttled for that. A limit that is met at `--speed 1` is met in the cloud.

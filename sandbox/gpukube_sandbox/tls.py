@@ -1,6 +1,6 @@
 """A certificate authority of the sandbox's own and a certificate for loopback.
 
-Lives here: making both in the state directory. Must not live here: anything that trusts them beyond the sandbox.
+In scope: making both in the state directory. Out of scope: anything that trusts them beyond the sandbox.
 """
 
 from __future__ import annotations

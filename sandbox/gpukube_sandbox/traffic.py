@@ -1,6 +1,6 @@
 """What every request passes on its way to an emulated service: the check of its Host, the log, and the faults.
 
-Lives here: the ASGI wrapper, the request log, and the protocol that lets a fault cut a connection. Must not live here:
+In scope: the ASGI wrapper, the request log, and the protocol that lets a fault cut a connection. Out of scope:
 what a service answers.
 """
 

@@ -1,6 +1,6 @@
 """Everything that one sandbox holds: clock, clouds, clusters, faults, log.
 
-Lives here: making clusters and wiping all of it. Must not live here: sockets (`server`), the control API's HTTP.
+In scope: making clusters and wiping all of it. Out of scope: sockets (`server`), the control API's HTTP.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class World:
         return planned_failure(self.faults.operation("arm", cluster.name, pool, kind), cluster, pool, size)
 
     async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
-        """Give the cluster, made with one system pool when it is not there; and whether it was made now."""
+        """Return the cluster, made with one system pool when it is not there; and whether it was made now."""
         key = cluster_key(wanted.subscription, wanted.group, wanted.name)
         async with self._making:
             if key in self.aks.clusters:
@@ -154,7 +154,7 @@ class World:
         )
 
     async def ensure_gke_cluster(self, wanted: GkeRequest) -> tuple[GkeCluster, bool]:
-        """Give the GKE cluster, made with one pool of CPUs when it is not there; and whether it was made now.
+        """Return the GKE cluster, made with one pool of CPUs when it is not there; and whether it was made now.
 
         Raises:
             ModuleNotFoundError: google-cloud-container is not installed.
@@ -170,7 +170,7 @@ class World:
             return cluster, True
 
     async def ensure_eks_cluster(self, wanted: EksRequest) -> tuple[EksCluster, bool]:
-        """Give the EKS cluster, made with one node group of CPUs when it is not there; and whether it was made now."""
+        """Return the EKS cluster, creating it with one CPU node group if missing, and whether it was created."""
         async with self._making:
             if wanted.key in self.eks.clusters:
                 return self.eks.clusters[wanted.key], False

@@ -1,6 +1,6 @@
 """World files: what exists in a sandbox before anybody asks for a node pool.
 
-Lives here: reading one, declaring it in a running sandbox, and the place of each mistake. Must not live here: what an
+In scope: reading one, declaring it in a running sandbox, and the place of each mistake. Out of scope: what an
 entry may hold, which each cloud's control side decides.
 
 Plain scalars are read as in YAML 1.2, but only where a world has such values: a version `1.30` and an account

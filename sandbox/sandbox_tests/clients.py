@@ -1,6 +1,6 @@
 """The official commands that tests use where they are on PATH: of the clouds, curl, jq, kubectl, helm, terraform.
 
-Lives here: finding them, and how each is had where it is missing. Must not live here: what is asked of them.
+In scope: finding them, and how each is had where it is missing. Out of scope: what is asked of them.
 A test that uses one says so, `@pytest.mark.clients("aws")`, and is skipped where there is none (conftest).
 """
 
@@ -49,7 +49,7 @@ def _works(path: str, name: str) -> bool:
 
 
 def client(name: str) -> str:
-    """Give the path of a command; skips the test where there is none that works."""
+    """Return the path of a command; skips the test where there is none that works."""
     path = shutil.which(name)
     if path is None or not _works(path, name):
         pytest.skip(f"no {name} on PATH that works; to install it: {INSTALLED_BY[name]}")

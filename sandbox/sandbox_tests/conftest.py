@@ -1,6 +1,6 @@
 """A sandbox for the tests: the one background process of the worker, wiped before each test.
 
-Lives here: fixtures only. What they call is `gpukube_sandbox.daemon`, which the rest of the suite uses the same way.
+In scope: fixtures only. What they call is `gpukube_sandbox.daemon`, which the rest of the suite uses the same way.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ SPEED = 5000.0
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the test an empty sandbox at the usual speed."""
+    """Return the test an empty sandbox at the usual speed."""
     return emptied(running_sandbox, SPEED)

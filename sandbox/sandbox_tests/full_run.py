@@ -1,6 +1,6 @@
 """A record that `pytest --full` has passed: while the sandbox is the one of the record, its own tests run in part.
 
-Lives here: the record, what it is of, and whether it holds. Must not live here: which tests are left out (`turns`).
+In scope: the record, what it is of, and whether it holds. Out of scope: which tests are left out (`turns`).
 
 The record is outside sandbox/, as it names the hash of that folder. The command writes it; people commit it.
 """
@@ -28,7 +28,7 @@ def state(root: Path) -> str | None:
 
 
 def missing(root: Path) -> str:
-    """Say why the record does not hold for the sandbox that is checked out; empty if it does."""
+    """Explain why the record does not hold for the sandbox that is checked out; empty if it does."""
     if repository.tree(root, "sandbox") is None:
         return "this directory is not the top of a git repository"
     now = state(root)

@@ -93,7 +93,7 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - xdist's, which s
 
 
 def lines(config: pytest.Config) -> list[str]:
-    """Say which part is run."""
+    """Return which part is run."""
     part = config.stash[PART]
     own = f"the whole turn ({part.whole})" if part.whole else f"a third of the turn ({full_run.RECORD} holds)"
     turn = "all (--full)" if config.option.full else f"{part.turn}, {part.source}; again by --turn {part.turn}"
@@ -101,7 +101,7 @@ def lines(config: pytest.Config) -> list[str]:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which part is run."""
+    """Return which part is run."""
     return lines(config)
 
 
@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 
 
 def needs_processes(item: pytest.Item) -> bool:
-    """Say whether a test declares a process besides its own: the sandbox, an official command, a real control plane."""
+    """Return whether a test declares another process: the sandbox, an official command, a real control plane."""
     return "running_sandbox" in getattr(item, "fixturenames", ()) or any(map(item.get_closest_marker, PROCESSES))
 
 
@@ -166,7 +166,7 @@ def rerun(config: pytest.Config) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say which part was run, as the header is not shown in quiet runs, and count what was repeated."""
+    """Return which part was run, as the header is not shown in quiet runs, and count what was repeated."""
     repeated = rerun(config)
     for line in (*lines(config), f"reruns: {len(repeated)}", *(f"  {name}" for name in repeated)):
         terminalreporter.write_line(line)
@@ -189,7 +189,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def quiet_environment(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the test a home of its own and hide the developer's credentials, terminal and kubeconfig."""
+    """Return the test a home of its own and hide the developer's credentials, terminal and kubeconfig."""
     home = next(homes)
     home.mkdir()
     for name in list(os.environ):

@@ -1,6 +1,6 @@
 """What git knows of a project: its committed trees, where the project is a repository of its own.
 
-Lives here: git's commands. Must not live here: what follows from their answers.
+In scope: git's commands. Out of scope: what follows from their answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["is_clean", "tree"]
 
 
 def tree(root: Path, folder: str = "") -> str | None:
-    """Give the hash of the committed tree of a root, or of a folder in it; None if the root is no repository's top."""
+    """Return the hash of the committed tree of a root, or of a folder in it; None if it is not a repository's top."""
     answer = _git(root, "rev-parse", "--show-toplevel", f"HEAD:{folder}")
     if answer is None:
         return None
@@ -22,7 +22,7 @@ def tree(root: Path, folder: str = "") -> str | None:
 
 
 def is_clean(root: Path, folder: str) -> bool:
-    """Say whether a folder is as it was committed; files that git ignores do not count."""
+    """Return whether a folder is as it was committed; files that git ignores do not count."""
     return _git(root, "status", "--porcelain", "--", folder) == ""
 
 

@@ -1,6 +1,6 @@
 """The one sandbox of a worker, as a test or a module takes it over.
 
-Lives here: emptying it, and putting back what an earlier test has made there. Must not live here: fixtures (conftest),
+In scope: emptying it, and putting back what an earlier test has made there. Out of scope: fixtures (conftest),
 and what is made in it.
 """
 

@@ -1,6 +1,6 @@
 """A server on loopback in a thread, for clients that are processes or that block.
 
-Lives here: serving. Must not live here: what is served, and fixtures.
+In scope: serving. Out of scope: what is served, and fixtures.
 """
 
 from __future__ import annotations

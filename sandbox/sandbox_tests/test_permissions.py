@@ -1,6 +1,6 @@
 """What calls need, what gpukube has used of it, and refusals as the clouds word them.
 
-Lives here: the sandbox's own side, by the clouds' SDKs. Must not live here: gpukube's policies (tests/permissions).
+In scope: the sandbox's own side, by the clouds' SDKs. Out of scope: gpukube's policies (tests/permissions).
 """
 
 from __future__ import annotations

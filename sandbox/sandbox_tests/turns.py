@@ -1,6 +1,6 @@
 """Cases that take turns: sweeps of costly cases that go the same way through gpukube, of which each run has a part.
 
-Lives here: whose turn it is. Must not live here: which sweeps take turns: `@pytest.mark.turns(3)` at a test lets a
+In scope: whose turn it is. Out of scope: which sweeps take turns: `@pytest.mark.turns(3)` at a test lets a
 third of its cases run; no mark is above 9.
 
 The turn follows from the hash of the committed tree: all runs of a tree are alike, and each new tree draws the parts
@@ -35,7 +35,7 @@ COUNT: Final = math.lcm(*range(1, MOST + 1)) * THIN
 
 
 def turn_of_tree(root: Path) -> tuple[int, str]:
-    """Give the turn of the tree that is committed in a project's root, and where it comes from.
+    """Return the turn of the tree that is committed in a project's root, and where it comes from.
 
     Turn 0 where the project is not a repository of its own, as in an unpacked archive, in whichever repository that is.
     """
@@ -59,7 +59,7 @@ def parts_of(mark: pytest.Mark) -> int:
 
 
 def is_chosen(name: str, case: int, cases: int, parts: int, turn: int) -> bool:
-    """Say whether a case of a test, numbered from 0, has its turn."""
+    """Return whether a case of a test, numbered from 0, has its turn."""
     return (zlib.crc32(name.encode()) + case - turn) % min(parts, cases) == 0
 
 

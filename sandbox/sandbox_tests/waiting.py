@@ -1,6 +1,6 @@
 """Waiting for what must come: the one loop, and the one patience, of every test that looks until something is so.
 
-Lives here: waiting. Must not live here: what is waited for.
+In scope: waiting. Out of scope: what is waited for.
 """
 
 from __future__ import annotations

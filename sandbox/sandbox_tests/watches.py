@@ -1,6 +1,6 @@
 """What became of a pool's nodes, told by a watch: it keeps every state, looking now and then misses those that pass by.
 
-Lives here: reading the events since a moment. Must not live here: what is expected of them.
+In scope: reading the events since a moment. Out of scope: what is expected of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Edits of one field of a spec, and what must come of each: the fields that change, and the class of each change.
 
-Lives here: the tables, per cloud, and which rows of a provider's own tables they cover. Must not live here: runs.
+In scope: the tables, per cloud, and which rows of a provider's own tables they cover. Out of scope: runs.
 
 Most edits change one native field. Where one field of a spec is several, all are named: on EKS the devices of a node
 that is not there yet stand in a tag for the autoscaler, so a sharing is a label (or user data) and that tag; who
@@ -55,12 +55,12 @@ class Edit:
 
 
 def class_of(edit: Edit) -> Class:
-    """Say what the worst of its changes needs."""
+    """Describe what the worst of its changes needs."""
     return max(("nothing", *edit.fields.values()), key=ORDER.index)
 
 
 def covers(row: str, field: str) -> bool:
-    """Say whether a row of a provider's tables is about a field."""
+    """Return whether a row of a provider's tables is about a field."""
     if row.endswith(("[*]", ".*")):
         return field.startswith(row.removesuffix("*]").removesuffix("*"))
     return field == row or field.startswith(f"{row}.")

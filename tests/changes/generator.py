@@ -1,6 +1,6 @@
 """Specs by the dozen: what users of a cloud may write, drawn by a seed.
 
-Lives here: the choices of each cloud, and the drawing. Must not live here: what becomes of the specs.
+In scope: the choices of each cloud, and the drawing. Out of scope: what becomes of the specs.
 
 A draw that the checks refuse is drawn again, so the choices need not repeat the rules. `paths_of` tells which fields
 of the format a set of specs uses; the test that asks sees to it that none is refused every time.
@@ -277,7 +277,7 @@ VALUES: Mapping[str, tuple[object, ...]] = {f"aks:{path}": (limit.example,) for 
 
 
 def native_paths(cloud: str) -> Mapping[str, tuple[object, ...]]:
-    """Give the values to choose from for every native field of a cloud."""
+    """Return the values to choose from for every native field of a cloud."""
     found: dict[str, tuple[object, ...]] = {}
     for path, shape in NATIVE_OF[cloud].items():
         if path not in SKIPPED_NATIVE[cloud]:

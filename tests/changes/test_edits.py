@@ -45,13 +45,13 @@ SUBNETS = [{"id": f"subnet-0000000{zone}", "zone": zone} for zone in "abc"]
 
 
 def edits_of(group: str, kind: Class, part: int) -> dict[str, Edit]:
-    """Give a part of the edits of a class by the names of their pools."""
+    """Return a part of the edits of a class by the names of their pools."""
     edits = [(f"e{at}", edit) for at, edit in enumerate(GROUPS[group]) if class_of(edit) == kind]
     return dict(edits[part::PARTS])
 
 
 def cloud_of(group: str) -> str:
-    """Give the cloud of a group of edits."""
+    """Return the cloud of a group of edits."""
     return group if group in CLOUDS else "eks"
 
 
@@ -87,7 +87,7 @@ def test_edit_when_compared_with_its_pool_as_declared_then_what_the_tables_promi
 
 
 def planned(provider: Provider, old: Desired, new: Desired) -> dict[str, str]:
-    """Say what changes, and how, where a live pool is just as it was declared."""
+    """Describe what changes, and how, where a live pool is just as it was declared."""
     live = {KUBERNETES_VERSION: "1.34.2", **old.fields}
     changes = diff_fields(new.fields, live, [path for path in old.fields if path[0] == "tags"])
     return {str(change.field): provider.update_row(change, changes).kind for change in changes}

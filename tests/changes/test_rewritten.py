@@ -23,7 +23,7 @@ STEP = 4
 
 
 def pools_of(documents: list[Document]) -> list[Pool]:
-    """Give the pools of specs without what names them."""
+    """Return the pools of specs without what names them."""
     pools = [pool for document in documents for pool in document["pools"]]
     return [{**_without(pool, LEFT_OUT), "deletionProtection": False} for pool in pools]
 

@@ -47,7 +47,7 @@ class Stage:
     client: Client
 
     def kubelets(self) -> set[str]:
-        """Give the versions of the pool's nodes."""
+        """Return the versions of the pool's nodes."""
         nodes = [node.to_dict() for node in self.client.list(Node, labels={"gpukube.io/pool": "infer"})]
         return {node["status"]["nodeInfo"]["kubeletVersion"].removeprefix("v") for node in nodes}
 

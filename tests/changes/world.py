@@ -1,6 +1,6 @@
 """An emulated world and the library against it: what is planned, applied and left in it.
 
-Lives here: specs as data, the runs, the sandbox's clusters. Must not live here: fixtures (conftest), what a spec holds
+In scope: specs as data, the runs, the sandbox's clusters. Out of scope: fixtures (conftest), what a spec holds
 (`generator`, `edits`), assertions of single tests.
 """
 
@@ -163,7 +163,7 @@ class World:
         return _by_pool(api.release(prepare(*documents), self.run(), names))
 
     def nodes(self, cluster: str) -> dict[str, list[str]]:
-        """Give the pools of a cluster as the cloud has them, with the names of their nodes."""
+        """Return the pools of a cluster as the cloud has them, with the names of their nodes."""
         found: Any = daemon.status(self.info)["clusters"]
         return {pool["name"]: pool["nodes"] for one in found if one["name"] == cluster for pool in one["pools"]}
 

@@ -1,6 +1,6 @@
 """Changes of live pools on all clouds: what each starts from, how it is asked for, and what must be true in the end.
 
-Lives here: the stories, their specs, the end of each. Must not live here: processes (`stage`), faults, the tests.
+In scope: the stories, their specs, the end of each. Out of scope: processes (`stage`), faults, the tests.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def _require_release(stage: Stage) -> None:
 
 
 def cloud_of(name: str, what: str) -> Cloud:
-    """Give the cloud of a story, with its pool."""
+    """Return the cloud of a story, with its pool."""
     return OPERATOR if (name, what) == ("gke", "remove") else CLOUDS[name]
 
 

@@ -1,6 +1,6 @@
 """Creations on EKS and GKE: what each asks of its cloud, which of that changes something, and what it leaves.
 
-Lives here: the stories, their undisturbed runs, and what must be true after them. Must not live here: processes
+In scope: the stories, their undisturbed runs, and what must be true after them. Out of scope: processes
 (`stage`), the tests.
 """
 

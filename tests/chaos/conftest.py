@@ -29,7 +29,7 @@ def forge() -> Iterator[Forge]:
 
 @pytest.fixture
 def stage(running_sandbox: SandboxInfo, forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Give the test an empty sandbox and directories of its own."""
+    """Return the test an empty sandbox and directories of its own."""
     emptied(running_sandbox, SPEED)
     with Stage(running_sandbox, forge, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("tmp")) as made:
         yield made

@@ -1,6 +1,6 @@
 """Faults that others put into a cluster, and how they are taken out again: what the doctor must find.
 
-Lives here: the hands, through the Kubernetes API only, and the table of faults. Must not live here: assertions.
+In scope: the hands, through the Kubernetes API only, and the table of faults. Out of scope: assertions.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _image(tag: str) -> Callable[[Cluster], object]:
 
 
 def _replicas(count: int) -> Callable[[Cluster], object]:
-    """Give the release's NFD master so many pods."""
+    """Return the release's NFD master so many pods."""
 
     def change(cluster: Cluster) -> None:
         name = f"{PLUGIN}-node-feature-discovery-master"

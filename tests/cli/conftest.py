@@ -24,7 +24,7 @@ SPEED = 2000.0
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo, quiet_environment: None, monkeypatch: pytest.MonkeyPatch) -> SandboxInfo:
-    """Give the test a sandbox that holds the cluster of the examples and nothing else."""
+    """Return the test a sandbox that holds the cluster of the examples and nothing else."""
     emptied(running_sandbox, SPEED)
     daemon.add_cluster(running_sandbox, SUBSCRIPTION, "ml", "train")
     monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", running_sandbox.state_dir)

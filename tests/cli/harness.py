@@ -1,7 +1,7 @@
 """The command as its users have it, and the hands of others inside the emulated cloud and cluster.
 
-Lives here: running gpukube (in this process, or as a process of its own), the sandbox's request log, and changes
-behind gpukube's back through the Kubernetes API. Must not live here: fixtures (conftest) and assertions.
+In scope: running gpukube (in this process, or as a process of its own), the sandbox's request log, and changes
+behind gpukube's back through the Kubernetes API. Out of scope: fixtures (conftest) and assertions.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def run_process(info: SandboxInfo, *words: str | Path, **environ: str) -> Result
 
 
 def pool_states(info: SandboxInfo, cluster: str = "train") -> dict[str, str]:
-    """Give the pools of an emulated cluster with the state that AKS shows."""
+    """Return the pools of an emulated cluster with the state that AKS shows."""
     clusters = daemon.status(info)["clusters"]
     assert isinstance(clusters, list)
     return {pool["name"]: pool["state"] for entry in clusters if entry["name"] == cluster for pool in entry["pools"]}
@@ -205,7 +205,7 @@ class Cluster:
         return sorted(self.client.list(Node, labels={"kubernetes.azure.com/agentpool": pool}), key=_name)
 
     def devices(self, pool: str) -> list[dict[str, int]]:
-        """Give nvidia.com/* of status.allocatable of the pool's nodes, names without the domain and zeros left out."""
+        """Return nvidia.com/* of status.allocatable of the pool's nodes, without the domain and without zeros."""
         return [dict(_devices(node)) for node in self.nodes(pool)]
 
     def daemonset(self, name: str = PLUGIN, namespace: str = NAMESPACE) -> DaemonSet:

@@ -1,6 +1,6 @@
-"""gpukube on a terminal of 80 columns, for what it does there only: asking, live rows, colour.
+"""gpukube on a terminal of 80 columns, for what it does there only: asking, live rows, color.
 
-Lives here: a pseudo-terminal around one process. Must not live here: assertions about what it shows.
+In scope: a pseudo-terminal around one process. Out of scope: assertions about what it shows.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What was written, without codes for colours and movements."""
+        """What was written, without codes for colors and movements."""
         return _CODES.sub("", self.seen).replace("\r", "")
 
     @property
@@ -94,7 +94,7 @@ class Terminal:
         wait_for(self._is_reading, lambda: self.text)
 
     def _is_reading(self) -> bool:
-        """Say whether the process sleeps in a call whose first argument is standard input."""
+        """Return whether the process sleeps in a call whose first argument is standard input."""
         self._read()
         about = Path("/proc") / str(self._process.pid)
         state = (about / "stat").read_text().rpartition(")")[2].split()[0]

@@ -315,7 +315,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def sent(info: SandboxInfo, cluster: str, pool: str) -> Body:
-    """Give the members with which a pool was created."""
+    """Return the members with which a pool was created."""
     for request in daemon.requests_since(info):
         body = request["body"]
         if not isinstance(body, dict) or f"/{cluster}/" not in str(request["path"]):

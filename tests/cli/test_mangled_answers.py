@@ -74,7 +74,7 @@ class Mangled:
         return self._gpukube(*words, *sets)
 
     def spec(self, name: str) -> str:
-        """Give the path of a spec: before or after."""
+        """Return the path of a spec: before or after."""
         return str(self._home / f"{name}.yaml")
 
     def undisturbed(self, *words: str) -> Result:
@@ -101,7 +101,7 @@ def mangled(
 
 
 def complaint(seed: int, ended: Result, codes: tuple[int, ...]) -> str:
-    """Say what is wrong with an ending, or nothing."""
+    """Describe what is wrong with an ending, or nothing."""
     if ended.code in codes and "Traceback" not in ended.err and "error[defect" not in ended.err + ended.out:
         return ""
     return f"{seed}: ended with {ended.code}: {ended.err[-700:]}"

@@ -1,4 +1,4 @@
-"""What people and scripts see: documents on stdout, the rest on stderr, colour where it is wanted."""
+"""What people and scripts see: documents on stdout, the rest on stderr, color where it is wanted."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ INEXACT = {
 
 
 def by_pool(result: Result) -> dict[tuple[str, str], Document]:
-    """Give the pools of a document by (provider, pool)."""
+    """Return the pools of a document by (provider, pool)."""
     providers = {key: provider for provider, key in CLUSTERS.items()}
     return {
         (providers[cluster["cluster"]], pool.get("pool") or pool["name"]): pool
@@ -44,7 +44,7 @@ def by_pool(result: Result) -> dict[tuple[str, str], Document]:
 
 
 def proven(pool: Document) -> list[int]:
-    """Give what was counted on each node of a pool."""
+    """Return what was counted on each node of a pool."""
     return [node["allocatable"]["nvidia.com/gpu"] for node in pool["proof"]["nodes"]]
 
 
@@ -58,7 +58,7 @@ def cloud_writes(gpukube: Gpukube) -> list[str]:
 
 
 def is_question(request: Document) -> bool:
-    """Say whether a request that is no GET asks only."""
+    """Return whether a request that is no GET asks only."""
     body = request["body"] if isinstance(request["body"], dict) else {}
     action = str(body.get("Action") or request["headers"].get("x-amz-target", "").rpartition(".")[2])
     reading = action.startswith(("Describe", "Get", "List"))

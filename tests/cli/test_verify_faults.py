@@ -118,13 +118,13 @@ def override_strategy(cluster: Cluster) -> None:
 
 
 def no_devices(cluster: Cluster) -> bool:
-    """Say whether no node shows a device."""
+    """Return whether no node shows a device."""
     allocatable = [(node.status.allocatable or {}) if node.status else {} for node in gpu_nodes(cluster)]
     return all(value == "0" for shown in allocatable for key, value in shown.items() if key.startswith("nvidia.com/"))
 
 
 def is_waiting(cluster: Cluster) -> bool:
-    """Say whether some pod of ours waits for something."""
+    """Return whether some pod of ours waits for something."""
     found = [pod.to_dict().get("status", {}) for pod in cluster.client.list(Pod, namespace=NAMESPACE)]
     states = [
         state["state"]

@@ -74,7 +74,7 @@ def live(gpukube: Gpukube, spec: Path, file: Path) -> Result:
 
 
 def states(result: Result) -> list[tuple[int, int, int]]:
-    """Give the pods now, after a scale-up and never, of each template with devices."""
+    """Return the pods now, after a scale-up and never, of each template with devices."""
     parts = result.json()["workloads"]
     return [(one["now"], one["afterScaleUp"], one["never"]) for one in parts if one["requests"]["devices"]]
 

@@ -1,6 +1,6 @@
 """An editor's side of yaml-language-server, over stdio.
 
-Lives here: the protocol, as far as opening a text, completing and hovering need it. Must not live here: assertions.
+In scope: the protocol, as far as opening a text, completing and hovering need it. Out of scope: assertions.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class Editor:
         return sorted((found["range"]["start"]["line"] + 1, found["message"]) for found in self._found[uri])
 
     def complete(self, text: str) -> list[str]:
-        """Give what is offered at the mark | of a text."""
+        """Return what is offered at the mark | of a text."""
         found = self._at_mark("textDocument/completion", text)
         return [item["label"] for item in found["items"]]
 
     def hover(self, text: str) -> str:
-        """Give what is shown of the word at the mark |."""
+        """Return what is shown of the word at the mark |."""
         found = self._at_mark("textDocument/hover", text)
         return str(found["contents"]["value"])
 

@@ -21,7 +21,7 @@ WRITTEN: Final = {path: tuple(FORMATS[kind]) for path, kind in KINDS.items()}
 
 
 def rows(heading: str) -> Iterator[list[str]]:
-    """Give the cells of a table's first two columns, as what stands in code spans."""
+    """Return the cells of a table's first two columns, as what stands in code spans."""
     for line in PAGE.partition(f"| {heading}")[2].partition("\n\n")[0].splitlines()[2:]:
         yield [re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:3]]  # type: ignore[misc]
 

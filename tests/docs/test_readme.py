@@ -31,7 +31,7 @@ SPEED = 2000.0
 
 @pytest.fixture
 def shell(tmp_path: Path, running_sandbox: SandboxInfo) -> dict[str, str]:
-    """Give the environment of a newcomer: this interpreter's gpukube first, pip and az as stubs that do nothing.
+    """Return the environment of a newcomer: this interpreter's gpukube first, pip and az as stubs that do nothing.
 
     The sandbox is empty, whatever test ran in it before.
     """

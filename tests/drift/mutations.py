@@ -1,6 +1,6 @@
 """The catalog of what somebody may change, each with what a plan must find of it: no more, no less.
 
-Lives here: mutations of pool APIs and of clusters, and how each is undone. Must not live here: drawing them.
+In scope: mutations of pool APIs and of clusters, and how each is undone. Out of scope: drawing them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One sandbox with a created pool on each of the three clouds, and the hands of others in it.
 
-Lives here: the spec, what a plan finds, and the small changes that mutations are made of. Must not live here: which
+In scope: the spec, what a plan finds, and the small changes that mutations are made of. Out of scope: which
 mutations there are (mutations), and what is asserted.
 """
 

@@ -1,6 +1,6 @@
 """What others do to clusters that are well, what the doctor must say of it, and which step verify must name.
 
-Lives here: the clusters, the table of faults and the hands that put them in and take them out. Must not live here:
+In scope: the clusters, the table of faults and the hands that put them in and take them out. Out of scope:
 assertions. Faults that need no more than one cluster of AKS are in tests/cli/cluster_faults.
 """
 

@@ -1,7 +1,7 @@
 """Clusters full of pools, each pool another sharing: what users of a cloud may want side by side.
 
-Lives here: the pools of each cluster with the devices that their one node must show, and what a cloud cannot do. Must
-not live here: running anything.
+In scope: the pools of each cluster with the devices that their one node must show, and what a cloud cannot do. Out of
+scope: running anything.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Ward:
         return spec(key, {key: address(self.cloud, key)}, [pool for pool, _ in self.pools.values()])
 
     def devices(self) -> Iterator[tuple[str, Document]]:
-        """Give the devices of each pool."""
+        """Return the devices of each pool."""
         return ((name, devices) for name, (_, devices) in self.pools.items())
 
 

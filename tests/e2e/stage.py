@@ -1,7 +1,7 @@
 """A world with one of the two Helms, and what "all is well" means in it.
 
-Lives here: runs with a chosen Helm, the three proofs (verify, plan, doctor), the inside of clusters. Must not live
-here: specs (scenarios), faults, fixtures.
+In scope: runs with a chosen Helm, the three proofs (verify, plan, doctor), the inside of clusters. Out of scope: specs
+(scenarios), faults, fixtures.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _by_place(reports: tuple[api.ClusterReport, ...]) -> dict[str, api.PoolRepor
 
 
 def errors_of(reports: dict[str, api.PoolReport]) -> dict[str, str]:
-    """Give what went wrong, by pool."""
+    """Return what went wrong, by pool."""
     return {name: str(report.error or report.message) for name, report in reports.items() if not _is_good(report)}
 
 
@@ -127,7 +127,7 @@ def _is_good(report: api.PoolReport) -> bool:
 
 
 def totals(report: api.PoolReport) -> dict[str, int]:
-    """Give the devices that a pool's nodes show, names without the domain."""
+    """Return the devices that a pool's nodes show, names without the domain."""
     shown: dict[str, int] = dict(report.proof.total) if report.proof else {}
     return {name.removeprefix("nvidia.com/"): count for name, count in shown.items()}
 
@@ -165,12 +165,12 @@ class Inside(Cluster):
         return [name_of(node) for node in self.nodes(pool)]
 
     def labels(self, pool: str) -> dict[str, str]:
-        """Give the labels of a pool's node."""
+        """Return the labels of a pool's node."""
         (node,) = self.nodes(pool)
         return (node.metadata.labels if node.metadata else None) or {}
 
     def has_namespace(self, name: str) -> bool:
-        """Say whether there is a namespace."""
+        """Return whether there is a namespace."""
         return name in {str(item.metadata.name) for item in self.client.list(Namespace) if item.metadata}
 
     def make_namespace(self, name: str) -> None:
@@ -186,7 +186,7 @@ class Inside(Cluster):
         return {owner.name for pod in found for owner in (pod.metadata.ownerReferences if pod.metadata else None) or []}
 
     def pod_of(self, daemonset: str) -> Document:
-        """Give the pod that a DaemonSet of the release makes."""
+        """Return the pod that a DaemonSet of the release makes."""
         return dict(self.daemonset(daemonset).to_dict()["spec"]["template"]["spec"])
 
     def set_pod(self, daemonset: str, pod: Document) -> None:
@@ -204,20 +204,20 @@ class Inside(Cluster):
         self.client.patch(ConfigMap, config_map, patch, namespace=NAMESPACE, patch_type=PatchType.MERGE)
 
     def release_states(self) -> dict[int, str]:
-        """Give the state of each revision of our release."""
+        """Return the state of each revision of our release."""
         found = self.client.list(Secret, namespace=NAMESPACE, labels={"owner": "helm"})
         labels = [(secret.metadata.labels if secret.metadata else None) or {} for secret in found]
         return {int(item["version"]): item["status"] for item in labels}
 
     def chart_labels(self) -> set[str]:
-        """Give the charts that the plugin's DaemonSet says to be of."""
+        """Return the charts that the plugin's DaemonSet says to be of."""
         meta = self.daemonset().metadata
         return {((meta.labels if meta else None) or {})["helm.sh/chart"]}
 
 
 @contextmanager
 def inside(info: SandboxInfo, name: str) -> Iterator[Inside]:
-    """Give the inside of a cluster."""
+    """Return the inside of a cluster."""
     cluster = Inside(info, name)
     try:
         yield cluster
@@ -234,5 +234,5 @@ def _pool_of(node: Node) -> str:
 
 
 def name_of(item: Node) -> str:
-    """Give the name of an object."""
+    """Return the name of an object."""
     return str(item.metadata.name) if item.metadata else ""

@@ -44,7 +44,7 @@ def forge() -> Iterator[Forge]:
 
 @pytest.fixture
 def shop(running_sandbox: SandboxInfo, forge: Forge, tmp_path: Path) -> Iterator[Shop]:
-    """Give the test a machine whose gpukube works in an empty sandbox."""
+    """Return the test a machine whose gpukube works in an empty sandbox."""
     emptied(running_sandbox, SPEED)
     environ = {"GPUKUBE_SANDBOX": "1", "GPUKUBE_SANDBOX_STATE": running_sandbox.state_dir, "NO_COLOR": "1"}
     directory = tmp_path / "shop"

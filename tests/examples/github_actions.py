@@ -1,7 +1,7 @@
 """As much of GitHub's runner as the workflows of examples/ci use: it runs them, in tests, in the sandbox.
 
-Lives here: expressions, jobs and steps, composite actions, the files and commands by which steps speak to the runner.
-Must not live here: what the workflows should do (test_ci_github). What the runner does not know is an error, so that a
+In scope: expressions, jobs and steps, composite actions, the files and commands by which steps speak to the runner.
+Out of scope: what the workflows should do (test_ci_github). What the runner does not know is an error, so that a
 slip in a workflow (an unknown input, a step id that is not there) is not an empty string, as on GitHub.
 """
 

@@ -1,6 +1,6 @@
 """A machine of a CI platform, as steps see it: bash, gpukube, gh, pip, and directories of its own.
 
-Lives here: running a step's text, the commands on its PATH. Must not live here: what a platform makes of its files
+In scope: running a step's text, the commands on its PATH. Out of scope: what a platform makes of its files
 (github_actions, test_ci_gitlab, test_ci_azure_pipelines).
 
 gpukube here is a fork of one process that has imported everything (tests/chaos/forge.py): a pipeline calls it thirty

@@ -28,7 +28,7 @@ STEADY = ("validation.xml", "lint.xml")
 
 
 def job(name: str) -> dict[str, Any]:
-    """Give a job with what it extends: maps are merged, the rest is replaced."""
+    """Return a job with what it extends: maps are merged, the rest is replaced."""
     made: dict[str, Any] = {**DOCUMENT["default"], "variables": DOCUMENT["variables"]}
     chain = [DOCUMENT[name]]
     while "extends" in chain[0]:

@@ -1,7 +1,7 @@
 """Specs mangled in every way that a seed can think of: as bytes, and as trees of values.
 
-Lives here: `mangled`, which makes the same spec of the same number every time, and the tables of what is done to it.
-Must not live here: running anything.
+In scope: `mangled`, which makes the same spec of the same number every time, and the tables of what is done to it.
+Out of scope: running anything.
 
 Bytes are what editors, merges and copying spoil; most of these end in the YAML reader. Trees keep the YAML whole and
 put wrong things in the right places, so that models, rules, providers and translations see them.

@@ -122,7 +122,7 @@ def metadata(wheel: Path) -> Message:
 
 
 def requirements(metadata: Message, extra: str) -> set[str]:
-    """Give the names of the libraries that an extra brings; "" for those always there."""
+    """Return the names of the libraries that an extra brings; "" for those always there."""
     found = set()
     for text in metadata.get_all("Requires-Dist") or []:
         head, _, marker = text.partition(";")

@@ -1,6 +1,6 @@
 """The permissions that gpukube has used in all sandboxes of a run, compared with those that it prints.
 
-Lives here: the plugin of pytest that gathers and compares them; tests/conftest registers it. Must not live here: what
+In scope: the plugin of pytest that gathers and compares them; tests/conftest registers it. Out of scope: what
 is printed (`policies`).
 
 Each worker's one sandbox remembers what gpukube's own clients have needed of it, in this process or in others. A worker

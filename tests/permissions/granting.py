@@ -1,6 +1,6 @@
 """An identity in the sandbox that may do what was printed and nothing else, in the clouds and in their clusters.
 
-Lives here: making the printed objects as an administrator, and becoming the identity. Must not live here: what is
+In scope: making the printed objects as an administrator, and becoming the identity. Out of scope: what is
 printed (`policies`).
 """
 

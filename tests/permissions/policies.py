@@ -1,7 +1,7 @@
 """What `gpukube doctor --print-policy` prints, as sets, compared with what the sandbox has seen.
 
-Lives here: reading the printed documents as the clouds and Kubernetes read them, and both comparisons. Must not live
-here: running anything (conftest, tests), the product's tables.
+In scope: reading the printed documents as the clouds and Kubernetes read them, and both comparisons. Out of scope:
+running anything (conftest, tests), the product's tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Clusters with everything that can happen to a pool, made by hand, so that the screens of them are stable.
 
-Lives here: plans, live views and reports as the engine would hand them over. Must not live here: assertions.
+In scope: plans, live views and reports as the engine would hand them over. Out of scope: assertions.
 """
 
 from __future__ import annotations

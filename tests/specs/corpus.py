@@ -1,6 +1,6 @@
 """Reading the corpus: what a file says it is drawn from, and which findings it expects where.
 
-Lives here: the form of the files, which README.md explains. Must not live here: assertions.
+In scope: the form of the files, which README.md explains. Out of scope: assertions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Expected(NamedTuple):
 
 
 def source_of(text: str) -> str:
-    """Give the thread, or the page, that the first line names; "" when it names none."""
+    """Return the thread, or the page, that the first line names; "" when it names none."""
     found = _SOURCE.fullmatch(text.partition("\n")[0])
     return found["source"] if found else ""
 

@@ -73,7 +73,7 @@ def of(modules: set[str], package: str) -> set[str]:
 
 
 def packages(modules: set[str]) -> set[str]:
-    """Give the top-level names."""
+    """Return the top-level names."""
     return {name.partition(".")[0] for name in modules}
 
 

@@ -17,5 +17,5 @@ SPEED = 4000.0
 
 @pytest.fixture
 def world(running_sandbox: SandboxInfo) -> World:
-    """Give the test an empty sandbox."""
+    """Return the test an empty sandbox."""
     return World(emptied(running_sandbox, SPEED))

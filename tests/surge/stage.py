@@ -1,6 +1,6 @@
 """Pools with pods on them in an emulated cloud: what runs there, what can be had at every moment, where a run dies.
 
-Lives here: the stage of tests that replace pools. Must not live here: what is tested.
+In scope: the stage of tests that replace pools. Out of scope: what is tested.
 """
 
 from __future__ import annotations

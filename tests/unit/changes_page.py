@@ -1,6 +1,6 @@
 """What the pages of AKS and GKE say of each field's change, from the tables of their providers.
 
-Lives here: the section's form. Must not live here: rows.
+In scope: the section's form. Out of scope: rows.
 """
 
 from __future__ import annotations

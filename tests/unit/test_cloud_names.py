@@ -78,7 +78,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def identifiers(node: ast.AST) -> Iterator[str]:
-    """Give the names that a node uses or makes."""
+    """Return the names that a node uses or makes."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.alias(name=name):
             yield name
@@ -89,7 +89,7 @@ def identifiers(node: ast.AST) -> Iterator[str]:
 
 
 def deciding_texts(node: ast.AST) -> Iterator[ast.Constant]:
-    """Give the texts by which a node chooses."""
+    """Return the texts by which a node chooses."""
     match node:
         case ast.Compare():
             parts = [node.left, *node.comparators]
@@ -112,7 +112,7 @@ def found_in(source: str) -> list[tuple[int, str]]:
 
 
 def product() -> Iterator[tuple[str, str]]:
-    """Give the files with their sources."""
+    """Return the files with their sources."""
     for path in sorted(ROOT.rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith("sandbox/"):

@@ -31,7 +31,7 @@ each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CA
 
 
 def validate(given: Arguments) -> str:
-    """Say what the user is told: all findings of a spec with errors, else its warnings and hints."""
+    """Describe what the user is told: all findings of a spec with errors, else its warnings and hints."""
     loads = given.get("loads", [given.get("paths", [])])
     sets, environ = given.get("sets", []), given.get("environ", {})
     if not given.keys() & {"loads", "clusters", "pools"}:

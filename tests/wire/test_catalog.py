@@ -34,7 +34,7 @@ TYPES = {"aks": "Microsoft.Compute/skus", "eks": "DescribeInstanceTypes", "gke":
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the test an empty sandbox: no cluster is needed to ask what there is."""
+    """Return the test an empty sandbox: no cluster is needed to ask what there is."""
     daemon.reset(running_sandbox)
     return running_sandbox
 

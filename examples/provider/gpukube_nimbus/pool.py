@@ -103,7 +103,7 @@ def observe_pool(cluster: ClusterRef, body: Mapping[str, object]) -> Observed:
 
 
 def find_row(change: Change) -> UpdateRow:
-    """Say what changing a field does: labels, tags, taints and size go in place, the rest is set at creation."""
+    """Describe what changing a field does: labels, tags, taints and size go in place, the rest is set at creation."""
     if change.field[0] in ("labels", "tags", "taints", "nodes"):
         return UpdateRow(change.field, "in-place", "Nimbus changes it at once", "update_pool", SOURCE)
     return UpdateRow(change.field, "replace", "Nimbus sets it at creation only", "", SOURCE)

@@ -146,7 +146,7 @@ class NimbusProvider:
         return found
 
     def stack(self, target: Target) -> NodeStack:
-        """Say what nodes bring: driver and plugin are in the image, and it cuts by a field of the pool."""
+        """Describe what nodes bring: driver and plugin are in the image, and it cuts by a field of the pool."""
         return NodeStack(
             driver="cloud",
             advertiser="cloud",
@@ -178,7 +178,7 @@ class NimbusProvider:
         return None
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Say what changing this field does."""
+        """Describe what changing this field does."""
         from gpukube_nimbus.pool import find_row
 
         del beside, live

@@ -168,7 +168,7 @@ def _stocks(choices: Choices, region: str) -> tuple[Stock, ...]:
 
 
 def _clouds(providers: Sequence[str], stocks: Sequence[Stock], region: str) -> tuple[str, ...]:
-    """Give the clouds that are meant: those that are named, else the one that a region belongs to; () for all.
+    """Return the clouds that are meant: those that are named, else the one that a region belongs to; () for all.
 
     Raises:
         SpecError: No such cloud, or one without the region.

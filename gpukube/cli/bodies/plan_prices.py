@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def plan_prices(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> PriceBook:
-    """Give the catalog's prices, and with --live-prices those that the clouds answer now."""
+    """Return the catalog's prices, and with --live-prices those that the clouds answer now."""
     known = known_prices(os.environ, sandbox=choices.sandbox)
     if not choices.live_prices:
         return known

@@ -1,6 +1,6 @@
 """What the pool commands do that plan and change: build the run, call the API, show the result, choose the exit code.
 
-Must not live here: the commands that only look (pool_views), which load nothing of this.
+Out of scope: the commands that only look (pool_views), which load nothing of this.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _scope(choices: Choices) -> Scope:
 
 
 def _replace_how(choices: Choices) -> ReplaceHow:
-    """Give the way to replace pools, which `_require_plan_options` has checked."""
+    """Return the way to replace pools, which `_require_plan_options` has checked."""
     return "surge" if choices.replace == "surge" else "recreate" if choices.replace else ""
 
 

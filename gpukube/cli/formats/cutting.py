@@ -38,7 +38,7 @@ class Block:
         lines: Of the text.
         what: What it is, as it is counted when it is left out; "" for what is always shown.
         rank: The lowest are kept first.
-        frame: Around it, and around its neighbours with the same one.
+        frame: Around it, and around its neighbors with the same one.
     """
 
     lines: tuple[str, ...]
@@ -104,7 +104,7 @@ def _chosen(
 
 
 def _worst_first(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Order neighbours in one frame by their ranks."""
+    """Order neighbors in one frame by their ranks."""
     run: list[Block] = []
     for block in blocks:
         if run and (block.frame is None or block.frame is not run[0].frame):

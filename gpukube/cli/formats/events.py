@@ -1,6 +1,6 @@
 """The event log: JSON Lines of what happens in a run, for programs that follow it.
 
-Lives here: the writer, and listening with several at once. Must not live here: rows for people (progress), the shape of
+In scope: the writer, and listening with several at once. Out of scope: rows for people (progress), the shape of
 a line (engine/documents).
 """
 

@@ -4,8 +4,8 @@ A suite per cluster, a case per pool, node and probe; of findings in files a sui
 for is a failure, what could not be read an error, what was not tried is skipped; warnings pass, with what they say.
 There is always a case: readers take a report without any for a broken one.
 
-The dialect is the one that Jenkins and GitLab read: jenkinsci/xunit-plugin, types/model/xsd/junit-10.xsd. Must not
-live here: what a report says (engine.documents), or cleaning: the document has no character that XML cannot hold
+The dialect is the one that Jenkins and GitLab read: jenkinsci/xunit-plugin, types/model/xsd/junit-10.xsd. Out of scope:
+what a report says (engine.documents), or cleaning: the document has no character that XML cannot hold
 (gpukube.visible).
 """
 

@@ -293,7 +293,7 @@ def _cluster(cluster: ClusterPart) -> Iterator[Block]:
 
 
 def _replacement(cluster: str, pool: PoolPart) -> Iterator[str]:
-    """Say what a surge would do, or what stands against it, and which pods would not leave."""
+    """Describe what a surge would do, or what stands against it, and which pods would not leave."""
     name, found, leaving = code(f"{cluster}/{pool['pool']}"), pool["replacement"], pool["leaving"]
     if found:
         yield from (f"- {name} surge: {prose(text)}" for text in surge_facts(found))

@@ -1,6 +1,6 @@
 """What a document reports, note by note, the worst first: for formats that show findings one by one.
 
-Lives here: which facts are worth a note, how grave each is, and in which words. Must not live here: how a CI system
+In scope: which facts are worth a note, how grave each is, and in which words. Out of scope: how a CI system
 wants them written (github, codequality).
 """
 
@@ -233,7 +233,7 @@ def workload_name(part: FittedPart) -> str:
 
 
 def fit_lines(part: FittedPart) -> Iterator[str]:
-    """Say why pods have no place, and what would give them one."""
+    """Explain why pods have no place, and what would give them one."""
     yield from (f"{reason['pool']}: {'; '.join(reason['why'])}" for reason in part["reasons"])
     if edit := part["edit"]:
         yield f"fix: {edit['where']}: {edit['text']}"
@@ -252,7 +252,7 @@ def _diagnostic(found: Diagnostic, title: str, declared: Position | None = None)
 
 
 def reason_lines(found: Diagnostic) -> list[str]:
-    """Give the reason and the fix of a finding, each on its line."""
+    """Return the reason and the fix of a finding, each on its line."""
     return [f"{name}: {text}" for name, text in (("why", found["why"]), ("fix", found["fix"])) if text]
 
 

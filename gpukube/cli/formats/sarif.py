@@ -91,7 +91,7 @@ def _rule(code: str) -> dict[str, object]:
 
 
 def _documentation() -> str:
-    """Give the address that the installed package names for its pages; "" where it names none."""
+    """Return the address that the installed package names for its pages; "" where it names none."""
     try:
         links: list[str] = metadata("gpukube").get_all("Project-URL") or []
     except PackageNotFoundError:  # run from a source tree

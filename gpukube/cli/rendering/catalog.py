@@ -191,7 +191,7 @@ def _footnotes(document: CatalogListDocument) -> Iterator[Line]:
 
 
 def _data(embedded: str, refreshed: Sequence[StockPart]) -> Iterator[Line]:
-    """Say which data this is."""
+    """Return which data this is."""
     live = ", ".join(f"{s['provider']} {s['region']} of {s['date']}" for s in refreshed)
     said = f"data: embedded table of {embedded}" + (f"; refreshed: {live}" if live else "")
     yield Hung(Text(""), Text(said, style="dim"))

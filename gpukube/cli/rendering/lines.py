@@ -1,6 +1,6 @@
 """What all screens are made of: lines, their styles, and the words for values, counts and devices.
 
-Must not live here: what a document holds (the modules beside this one), streams and terminals (output).
+Out of scope: what a document holds (the modules beside this one), streams and terminals (output).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LINE: Final = 100
 
 
 def headline(action: str, *words: str) -> Line:
-    """Say what happens to a thing."""
+    """Describe what happens to a thing."""
     sign, style = ACTION_STYLES[action]
     return Hung(Text.assemble("  ", (f"{sign} {action:<8}", style), " "), Text("  ".join(filter(None, words))))
 
@@ -91,12 +91,12 @@ def number(count: float) -> str:
 
 
 def node_words(nodes: NodeRange) -> str:
-    """Say how many nodes."""
+    """Describe how many nodes."""
     return f"{nodes['min']} to {nodes['max']} nodes" if nodes["autoscaled"] else plural(nodes["count"], "node")
 
 
 def gpu_words(gpu: GpuModel | None) -> str:
-    """Say which GPUs a node has; nothing when it is not known."""
+    """Return which GPUs a node has; nothing when it is not known."""
     return f"{number(gpu['count'])} x {gpu['model']}" if gpu else ""
 
 

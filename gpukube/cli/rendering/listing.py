@@ -69,7 +69,7 @@ WIDE_COLUMNS: Final[Sequence[Column]] = (
 
 
 def list_rows(document: ListDocument | PoolDocument) -> list[LivePool]:
-    """Give the pools of a list, or of a document of one pool."""
+    """Return the pools of a list, or of a document of one pool."""
     if document["kind"] == "Pool":
         return list(document["pools"])
     return [pool for cluster in document["clusters"] for pool in cluster["pools"]]

@@ -84,7 +84,7 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
 
 
 def endless_drains(document: PlanDocument) -> Iterator[str]:
-    """Say which drains do not end by themselves."""
+    """Return which drains do not end by themselves."""
     for pool in (pool for cluster in document["clusters"] for pool in cluster["pools"]):
         if has_no_end(pool):
             yield endless_words(pool["name"], pool["leaving"], pool["price"])

@@ -75,7 +75,7 @@ def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Li
 
 
 def leaving_words(part: LeavingPart) -> str:
-    """Say how many pods leave, and how long disruption budgets make that; nothing of that where there is no end."""
+    """Describe how many pods leave, and how long disruption budgets make that take, unless it never ends."""
     minutes, blocked = round(part["seconds"] / 60), len(part["blocked"])
     budgets = f"; budgets make that take about {minutes} min" if minutes else ""
     if blocked:
@@ -126,7 +126,7 @@ def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
 
 
 def few(lines: Sequence[str], *, whole: bool = False, more: str) -> Iterator[str]:
-    """Give the first lines of a kind, and say how many more there are, and where."""
+    """Return the first lines of a kind, and say how many more there are, and where."""
     shown = lines if whole else lines[:_SHOWN]
     yield from shown
     if len(lines) > len(shown):
@@ -141,7 +141,7 @@ def needs_words(pool: PoolPart) -> str:
 
 
 def replacement_lines(pool: PoolPart, *, indent: str) -> Iterator[Line]:
-    """Say what a surge would do, in which order, or why there can be none."""
+    """Describe what a surge would do, in which order, or why there can be none."""
     if found := pool["replacement"]:
         style = "yellow" if found["obstacles"] else ""
         yield from (fact("surge", text, style, indent=indent) for text in surge_facts(found))
@@ -149,12 +149,12 @@ def replacement_lines(pool: PoolPart, *, indent: str) -> Iterator[Line]:
 
 
 def surge_facts(found: ReplacementPart) -> list[str]:
-    """Say what is left to do of a surge, or everything that makes it impossible."""
+    """Describe what is left to do of a surge, or everything that makes it impossible."""
     return [f"impossible: {obstacle['message']}" for obstacle in found["obstacles"]] or [surge_words(found)]
 
 
 def surge_words(found: ReplacementPart) -> str:
-    """Say what is left to do, and that two pools cost more than one."""
+    """Describe what is left to do, and that two pools cost more than one."""
     left = _LEFT[found["step"]].format(new=found["newPool"], old=found["oldPool"])
     return f"{left} (both pools run, and cost, meanwhile)" if found["step"] != "delete" else left
 

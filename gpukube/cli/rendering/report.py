@@ -103,7 +103,7 @@ def _proof(proof: Proof, view: View) -> Iterator[Line]:
 
 
 def check_words(check: Check) -> str:
-    """Say what was compared and how it is, and how it should be where it is not so."""
+    """Describe what was compared and how it is, and how it should be where it is not so."""
     seen = f"{check['what']}: {check['seen'] or 'absent'}"
     return seen if check["holds"] else f"{seen}, not {check['expected'] or 'absent'}"
 

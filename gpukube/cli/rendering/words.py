@@ -27,24 +27,24 @@ PODS_SHOWN: Final = 6
 
 
 def release_acts(release: Release) -> bool:
-    """Say whether anything would be done to the release."""
+    """Return whether anything would be done to the release."""
     return release["action"] in ("install", "upgrade")
 
 
 def drift_words(drift: Drift) -> str:
-    """Say what of an object is not as the release made it."""
+    """Describe what of an object is not as the release made it."""
     if not drift["field"]:
         return f"{drift['object']} is missing"
     return f"{drift['object']}: {drift['field']}: {value_words(drift['old'])} -> {value_words(drift['new'])}"
 
 
 def repair_words(repair: NodeRepair) -> str:
-    """Say which label or taint a node has lost."""
+    """Return which label or taint a node has lost."""
     return f"{repair['field']}: {value_words(repair['old'])} -> {value_words(repair['new'])}"
 
 
 def cost_words(loss: Loss, *, whole: bool = False) -> str:
-    """Say what goes away: nodes, GPUs, pods (the first few by name, all if `whole`)."""
+    """Describe what goes away: nodes, GPUs, pods (the first few by name, all if `whole`)."""
     parts = [
         "an unknown number of nodes"
         if loss["nodes"] is None
@@ -65,7 +65,7 @@ def cost_words(loss: Loss, *, whole: bool = False) -> str:
 
 
 def device_change(pool: PoolPart | UnplannedPool) -> str:
-    """Say which devices the pool shows now, if that is something else, and which it will."""
+    """Return which devices the pool shows now, if that is something else, and which it will."""
     devices = pool["devices"]
     if not pool["managed"]:
         shown = ", ".join(f"{name}: {count}" for name, count in (devices["now"] or {}).items() if count)
@@ -122,7 +122,7 @@ def unread_line(document: PlanDocument) -> str:
 
 
 def outcome_of_diff(document: PlanDocument) -> str:
-    """Say whether anything differs, and that it is not all that could when something was not seen."""
+    """Return whether anything differs, and that it is not all that could when something was not seen."""
     summary = document["summary"]
     if document["differs"]:
         return "differs from the spec"
@@ -141,7 +141,7 @@ def needs_line(document: PlanDocument) -> str:
 
 
 def _is_adoptable(pool: PoolPart) -> bool:
-    """Say whether --adopt takes the pool that is in the way."""
+    """Return whether --adopt takes the pool that is in the way."""
     nobodys = pool["live"] is not None and not pool["live"]["owner"]
     return nobodys and any(found["code"] == "foreign-pool" for found in pool["diagnostics"])
 
@@ -173,6 +173,6 @@ def _total(devices: Devices, name: str) -> str:
 
 
 def _from(devices: Devices, name: str) -> str:
-    """Say what is there now; nothing when that is nothing, or exactly what shall be."""
+    """Describe what is there now; nothing when that is nothing, or exactly what shall be."""
     now = (devices["now"] or {}).get(name, 0)
     return f"{now} now -> " if now and str(now) != _total(devices, name) else ""

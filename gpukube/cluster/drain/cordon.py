@@ -1,6 +1,6 @@
 """Cordons nodes and uncordons those again that gpukube has cordoned.
 
-Lives here: the mark of a drain on a node, and the calls. Must not live here: evicting (engine.change.draining).
+In scope: the mark of a drain on a node, and the calls. Out of scope: evicting (engine.change.draining).
 """
 
 from __future__ import annotations

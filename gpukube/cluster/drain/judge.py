@@ -1,8 +1,8 @@
 """What becomes of each pod when its node is emptied, and why; pure.
 
-Lives here: the rules. Must not live here: reading pods and budgets (reading), evicting (engine.change.draining).
+In scope: the rules. Out of scope: reading pods and budgets (reading), evicting (engine.change.draining).
 
-Sources: kubernetes pkg/registry/core/pod/storage/eviction.go (order of judgement), pkg/controller/disruption
+Sources: kubernetes pkg/registry/core/pod/storage/eviction.go (order of judgment), pkg/controller/disruption
 (numbers of a budget); k8s.io/kubectl pkg/drain/filters.go (which pods); karpenter pkg/utils/pdb (budgets that block).
 """
 

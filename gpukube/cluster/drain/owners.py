@@ -1,6 +1,6 @@
 """What pods belong to, as far as a drain has to know it: what a gang loses, queues, selectors that name a pool.
 
-Lives here: reading that off objects; pure. Must not live here: which objects are read (reading).
+In scope: reading that off objects; pure. Out of scope: which objects are read (reading).
 
 Sources: kubernetes batch/v1 (backoffLimit, podFailurePolicy); kubernetes-sigs/jobset api/jobset/v1alpha2
 (failurePolicy); ray-project/kuberay ray-operator (fault tolerance of the GCS); kubernetes-sigs/kueue apis/kueue
@@ -29,7 +29,7 @@ _BACKOFF: Final = 6
 
 
 def describe_gang(gang: Gang, members: Sequence[NodePod], obj: Tree | None) -> DrainedGang:
-    """Tell what its eviction costs a gang.
+    """Describe what its eviction costs a gang.
 
     Args:
         gang: What the pods belong to.

@@ -1,6 +1,6 @@
 """Pods that are to leave their nodes, and disruption budgets, as frozen values.
 
-Lives here: the values and how they are read from the API's JSON. Must not live here: I/O (reading), and what becomes of
+In scope: the values and how they are read from the API's JSON. Out of scope: I/O (reading), and what becomes of
 a pod (judge).
 """
 

@@ -1,6 +1,6 @@
 """Reads what a drain of some nodes needs to know, with few calls.
 
-Lives here: which lists are read. Must not live here: what they mean (judge).
+In scope: which lists are read. Out of scope: what they mean (judge).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Controllers:
     known: dict[ControllerKey, Tree] = field(default_factory=dict)
 
     def of(self, kube: Kube, pod: Tree) -> Tree | None:
-        """Give what makes a pod again; None where nothing does, or it is of another kind, or gone.
+        """Return what makes a pod again; None where nothing does, or it is of another kind, or gone.
 
         Raises:
             AccessError: Objects of its kind may not be listed.

@@ -1,6 +1,6 @@
 """Where the chart comes from, and what a fetched one is.
 
-Lives here: `ChartSource`, version and digest of a chart on disk. Must not live here: fetching (the engines do that).
+In scope: `ChartSource`, version and digest of a chart on disk. Out of scope: fetching (the engines do that).
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _reason(error: Exception) -> str:
 
 
 def chart_digest(path: Path) -> str:
-    """Give the digest of an archive, "sha256:..."; "" for a directory."""
+    """Return the digest of an archive, "sha256:..."; "" for a directory."""
     if path.is_dir():
         return ""
     with path.open("rb") as archive:

@@ -1,7 +1,7 @@
 """The child process that holds the embedded Helm: requests and answers, a line of JSON each, on standard input.
 
 Standard input is a Unix socket. Open files that come with a request are held while it is worked on: the lock of a run's
-mark. Lives here: calls of helm_python, and nothing of gpukube, so that it starts as a bare script. Must not live here:
+mark. In scope: calls of helm_python, and nothing of gpukube, so that it starts as a bare script. Out of scope:
 decisions.
 
 Why a process: the library sets no time limit on HTTP, and a server that accepts and never answers holds a call for

@@ -1,6 +1,6 @@
 """Which Helm is used: the `helm` command, or the embedded one.
 
-Lives here: the choice. Must not live here: the engines themselves (cli, embedded).
+In scope: the choice. Out of scope: the engines themselves (cli, embedded).
 """
 
 from __future__ import annotations

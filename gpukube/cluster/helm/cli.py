@@ -1,6 +1,6 @@
 """Helm by the `helm` command, version 3 or 4.
 
-Lives here: its command lines. Must not live here: values, guards, and reading of release state.
+In scope: its command lines. Out of scope: values, guards, and reading of release state.
 
 The user's Helm settings stay (plugins, repositories, registry logins), but which cluster is meant comes from us alone.
 """

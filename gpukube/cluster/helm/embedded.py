@@ -1,6 +1,6 @@
 """Helm by the embedded library, in a process that answers one call after the other.
 
-Lives here: what that process is asked. Must not live here: the library itself (child), how many processes there are and
+In scope: what that process is asked. Out of scope: the library itself (child), how many processes there are and
 when they end (servers).
 """
 

@@ -1,6 +1,6 @@
 """Helm through one small interface: what it is asked to do, and what it answers.
 
-Lives here: the protocol of an engine, its job and answer. Must not live here: the two engines (cli, embedded) and the
+In scope: the protocol of an engine, its job and answer. Out of scope: the two engines (cli, embedded) and the
 choice of one (choice), what the values are and the order of guard, repair and upgrade (cluster.release).
 """
 

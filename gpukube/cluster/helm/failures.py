@@ -1,7 +1,7 @@
 """What Helm says when it goes wrong, as our errors.
 
-Lives here: a table from Helm's texts to error classes with a remedy; the same texts come from the command and from the
-embedded library, whose exception classes tell less. Must not live here: running Helm.
+In scope: a table from Helm's texts to error classes with a remedy; the same texts come from the command and from the
+embedded library, whose exception classes tell less. Out of scope: running Helm.
 
 Source of the texts: helm.sh/helm v3.6.2 and v4.2.3, seen against Kubernetes 1.20 and 1.36.
 """
@@ -186,7 +186,7 @@ _WEBHOOK: Final = 'admission webhook "'
 
 
 def words_of(name: str) -> dict[str, str]:
-    """Give the words a remedy may need, from the name of one of our releases or charts."""
+    """Return the words a remedy may need, from the name of one of our releases or charts."""
     kind = next((kind for kind in RELEASE_KINDS if name in (kind.name, kind.chart)), DEVICE_PLUGIN)
     return {
         "namespace": NAMESPACE,

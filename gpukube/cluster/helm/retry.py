@@ -1,6 +1,6 @@
 """Helm and a cluster that answers late, or takes its token no longer: it is asked again.
 
-Lives here: how often. Must not live here: how Helm is run (embedded, cli), when (release.manager).
+In scope: how often. Out of scope: how Helm is run (embedded, cli), when (release.manager).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which of this machine's runs of Helm still live: what lets a cut-off change be repaired at once.
 
-Lives here: marks and their locks. Must not live here: Helm, releases.
+In scope: marks and their locks. Out of scope: Helm, releases.
 
 A run that changes the release writes its mark into the release's record as a label, and it and its child hold a lock
 on a file of that name. A record that says "pending" with a mark whose file is here and unlocked was left by a run of
@@ -71,7 +71,7 @@ class RunLog:
             os.close(mark.handle)
 
     def is_dead(self, name: str) -> bool:
-        """Say whether a mark is of a run of this machine that no longer lives."""
+        """Return whether a mark is of a run of this machine that no longer lives."""
         if not _MARK.fullmatch(name):  # it comes from the cluster, and names a file
             return False
         try:

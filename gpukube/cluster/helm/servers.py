@@ -1,6 +1,6 @@
 """The processes that hold the embedded Helm: started when one is needed, and used again until the run ends.
 
-Lives here: which process answers a request, its environment and directory, its end. Must not live here: what is asked
+In scope: which process answers a request, its environment and directory, its end. Out of scope: what is asked
 (embedded), how a process is waited for and ended (process.child).
 
 A process has one request at a time, so that one that hangs can be killed and disturbs no other; runs in parallel

@@ -1,6 +1,6 @@
 """Types of Kubernetes objects as the API's paths name them.
 
-Lives here: the value and a table of those our releases hold. Must not live here: calls of the API (calls).
+In scope: the value and a table of those our releases hold. Out of scope: calls of the API (calls).
 """
 
 from __future__ import annotations

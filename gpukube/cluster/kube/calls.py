@@ -1,6 +1,6 @@
 """What all calls of the Kubernetes client share, and the calls that work on objects of any type.
 
-Lives here: how failures become ours, and objects as trees of JSON. Must not live here: calls for one type (client).
+In scope: how failures become ours, and objects as trees of JSON. Out of scope: calls for one type (client).
 """
 
 from __future__ import annotations

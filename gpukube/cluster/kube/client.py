@@ -1,6 +1,6 @@
 """The few calls of the Kubernetes API that gpukube needs, as a protocol, and its client.
 
-Lives here: the only user of lightkube; every failure becomes AccessError or ClusterError. Must not live here:
+In scope: the only user of lightkube; every failure becomes AccessError or ClusterError. Out of scope:
 what an answer means. Why lightkube: docs/decisions/kubernetes-client.md.
 """
 
@@ -59,10 +59,10 @@ class Kube(Protocol):
         """Address of the API, for messages."""
 
     def version(self) -> str:
-        """Give the version of the API server, "1.34.2"; the cheapest proof that it answers."""
+        """Return the version of the API server, "1.34.2"; the cheapest proof that it answers."""
 
     def time(self) -> float | None:
-        """Give the time of the API server in whole seconds since the epoch; None where it does not tell."""
+        """Return the time of the API server in whole seconds since the epoch; None where it does not tell."""
 
     def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
         """List nodes, of all pages."""
@@ -133,14 +133,14 @@ class Kube(Protocol):
         """Ask whether we are allowed to do something (SelfSubjectAccessReview)."""
 
     def cleaning(self) -> Kube:
-        """Give the same cluster for the last calls of a run, which neither a stop nor its timeout keeps back."""
+        """Return the same cluster for the last calls of a run, which neither a stop nor its timeout keeps back."""
 
     def close(self) -> None:
         """Close the connections."""
 
 
 def _named_if_drained(pod: Tree) -> tuple[str, str] | None:
-    """Give node and "namespace/name" of a pod that a drain moves."""
+    """Return node and "namespace/name" of a pod that a drain moves."""
     name = f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}"
     return (text(pod, "spec", "nodeName"), name) if is_drained(pod) else None
 

@@ -1,6 +1,6 @@
 """The connection to one cluster's API, and the credentials it goes with: made when first needed, renewed when refused.
 
-Lives here: kubeconfig -> client of lightkube. Must not live here: calls.
+In scope: kubeconfig -> client of lightkube. Out of scope: calls.
 
 Keys of a kubeconfig lie in files only while TLS reads them, in a directory of ours: lightkube's own temporary files
 outlive an error, and nobody would know whose they are.
@@ -148,7 +148,7 @@ class Connection:
 
 
 def _useless(error: Exception) -> tuple[str, str]:
-    """Say why a kubeconfig is no use, and what to write."""
+    """Explain why a kubeconfig is no use, and what to write."""
     if isinstance(error, ssl.SSLError):
         if error.reason == _MISMATCH:
             return "its client certificate and its client key do not belong together", "write both anew: log in again"
@@ -169,7 +169,7 @@ def _is_loopback(server: str) -> bool:
 
 
 def _plugin_of(access: KubeAccess) -> Tree:
-    """Give the exec section of a kubeconfig; empty where it has none."""
+    """Return the exec section of a kubeconfig; empty where it has none."""
     try:
         users = items(parse_yaml(access.kubeconfig), "users")
     except yaml.YAMLError:
@@ -178,7 +178,7 @@ def _plugin_of(access: KubeAccess) -> Tree:
 
 
 def _with_files(access: KubeAccess, folder: Path, server: str) -> dict[str, object]:
-    """Give a kubeconfig with its plugin's credentials, whose certificates and keys are files."""
+    """Return a kubeconfig with its plugin's credentials, whose certificates and keys are files."""
     config: dict[str, object] = dict(tree(parse_yaml(access.kubeconfig)))
     cluster = next((tree(entry, "cluster") for entry in items(config, "clusters")), {})
     for plural, singular in (("clusters", "cluster"), ("users", "user")):

@@ -1,6 +1,6 @@
 """Which pods a drain of some nodes would move.
 
-Lives here: that question. Must not live here: draining itself.
+In scope: that question. Out of scope: draining itself.
 """
 
 from __future__ import annotations

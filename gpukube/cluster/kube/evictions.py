@@ -1,6 +1,6 @@
 """What the eviction API answers, as a value: each answer asks for something else of who evicts.
 
-Lives here: status and body -> EvictionAnswer; pure. Must not live here: the call (client), and when to repeat it.
+In scope: status and body -> EvictionAnswer; pure. Out of scope: the call (client), and when to repeat it.
 
 Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 """

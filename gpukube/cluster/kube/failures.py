@@ -1,6 +1,6 @@
 """What goes wrong when a Kubernetes API is called, as our errors.
 
-Lives here: exceptions of lightkube and its transport -> AccessError or ClusterError. Must not live here: calls.
+In scope: exceptions of lightkube and its transport -> AccessError or ClusterError. Out of scope: calls.
 """
 
 from __future__ import annotations
@@ -131,6 +131,6 @@ def _missing(text: str) -> str:
 
 
 def brief(error: object) -> str:
-    """Give the first line of a text, at most 300 characters; of an exception without one its name."""
+    """Return the first line of a text, at most 300 characters; of an exception without one its name."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__ if isinstance(error, Exception) else ""

@@ -1,6 +1,6 @@
 """Makes lightkube's types ready before threads use them.
 
-Lives here: that alone. Must not live here: calls of the API.
+In scope: that alone. Out of scope: calls of the API.
 
 msgspec (0.22) works out a type at its first decoding or conversion and runs Python code on the way; another thread that
 needs the same type, or one that shares a part with it (Pod and DaemonSet share the whole pod), meets it half made and

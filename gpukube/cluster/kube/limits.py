@@ -1,6 +1,6 @@
 """How a call of an API is made: with a limit that the caller of this room sets.
 
-Lives here: the protocol, and calling without any limit. Must not live here: limits and stops (engine.calls).
+In scope: the protocol, and calling without any limit. Out of scope: limits and stops (engine.calls).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Exec plugins of kubeconfigs: the command that a user section names -> the credentials that it gives.
 
-Lives here: what the plugin gets, and how its answer is read. Must not live here: when it is run (connection).
+In scope: what the plugin gets, and how its answer is read. Out of scope: when it is run (connection).
 
 It is run as kubectl runs it (kubernetes.io, Client Authentication v1 and v1beta1; client-go,
 plugin/pkg/client/auth/exec), but without a terminal: what it writes is not shown while it runs.

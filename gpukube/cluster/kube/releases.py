@@ -1,8 +1,8 @@
 """Helm releases as they lie in the cluster's Secrets, read without Helm.
 
-Lives here: the record and how it is decoded. Must not live here: changing a release.
+In scope: the record and how it is decoded. Out of scope: changing a release.
 
-A revision is a Secret of type helm.sh/release.v1, named sh.helm.release.v1.<release>.v<N>, labelled owner=helm,
+A revision is a Secret of type helm.sh/release.v1, named sh.helm.release.v1.<release>.v<N>, labeled owner=helm,
 name=<release>, status=<status>; its `release` entry is base64 (Kubernetes) of base64 (Helm) of gzip of JSON
 (helm.sh/helm pkg/storage/driver).
 """
@@ -138,7 +138,7 @@ def release_history(kube: SecretReader, name: str, namespace: str) -> tuple[Rele
 
 
 def newest(history: Sequence[Release]) -> Release | None:
-    """Give the newest revision, None when there is none."""
+    """Return the newest revision, None when there is none."""
     return max(history, key=lambda release: release.revision, default=None)
 
 

@@ -1,6 +1,6 @@
 """The parts of Kubernetes objects that we look at, as frozen values.
 
-Lives here: the views and how they are read from the API's JSON. Must not live here: I/O, and what a value means.
+In scope: the views and how they are read from the API's JSON. Out of scope: I/O, and what a value means.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ def pod_view(obj: Tree) -> PodView:
 
 
 def is_drained(obj: Tree) -> bool:
-    """Say whether a drain of its node would move a pod: not ended, made neither by a DaemonSet nor by a file."""
+    """Return whether a drain of its node would move a pod: not ended, made neither by a DaemonSet nor by a file."""
     owners = [
         text(ref, "kind") for ref in items(obj, "metadata", "ownerReferences") if text(ref, "controller") == "true"
     ]

@@ -1,7 +1,7 @@
 """Child processes with a deadline: the one place that starts any.
 
-Lives here: running a command in a process group of its own, once or for one request after the other, and ending the
-group. Must not live here: what it is for, how it ends when this process is killed (tether).
+In scope: running a command in a process group of its own, once or for one request after the other, and ending the
+group. Out of scope: what it is for, how it ends when this process is killed (tether).
 """
 
 from __future__ import annotations

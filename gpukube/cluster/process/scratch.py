@@ -1,6 +1,6 @@
 """Temporary directories of a run: kubeconfigs with tokens, fetched charts, Helm's own files.
 
-Lives here: making them, removing them however a run ends, and removing what a killed run left. Must not live here: what
+In scope: making them, removing them however a run ends, and removing what a killed run left. Out of scope: what
 is put in.
 
 Each directory holds a locked file as long as its run lives. The lock goes with the process, so that an unlocked file
@@ -49,7 +49,7 @@ class Scratch:
             _living.add(self)
 
     def __enter__(self) -> Path:
-        """Give its path."""
+        """Return its path."""
         return self.path
 
     def __exit__(

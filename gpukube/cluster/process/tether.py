@@ -1,6 +1,6 @@
 """Runs a command that ends when its starter does: the process between gpukube and a child.
 
-Lives here: nothing of gpukube, so that it starts as a bare script. Must not live here: deadlines (child).
+In scope: nothing of gpukube, so that it starts as a bare script. Out of scope: deadlines (child).
 
 The starter holds the writing end of a pipe and never writes. When it is gone, however it went, the reading end says so,
 and the whole group of the command is ended: what it started, too. A parent-death signal (prctl) would reach the command

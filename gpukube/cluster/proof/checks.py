@@ -1,7 +1,7 @@
 """What of a node was compared with what it should be, whether it hinders anything or not.
 
-Lives here: labels, taints, conditions, the plugin's pod and the parts beside it, as pairs of expected and seen; pure.
-Must not live here: what a difference means and which one is to blame (verify and its modules).
+In scope: labels, taints, conditions, the plugin's pod and the parts beside it, as pairs of expected and seen; pure.
+Out of scope: what a difference means and which one is to blame (verify and its modules).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a wrong number of devices on a node means.
 
-Lives here: promised against allocatable resources of one node whose plugin serves, ours or the cloud's; pure. Must not
-live here: pods.
+In scope: promised against allocatable resources of one node whose plugin serves, ours or the cloud's; pure. Out of
+scope: pods.
 
 Source: names and formulas of NVIDIA/k8s-device-plugin v0.20.0 (internal/rm), labels of its GPU feature discovery.
 """
@@ -26,7 +26,7 @@ _CLOUDS: Final = "gpukube pool plan diff (the cloud's own plugin follows the poo
 
 
 def _restart(desired: Desired) -> str:
-    """Say how the plugin is made to read the node again; a plugin of the cloud is not ours to restart."""
+    """Describe how the plugin is made to read the node again; a plugin of the cloud is not ours to restart."""
     kind = kind_of(desired.ownership.advertiser)
     return f"kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}" if kind else ""
 

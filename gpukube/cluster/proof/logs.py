@@ -1,6 +1,6 @@
 """What the last lines of a plugin that crashes, or registers nothing, say about the step that is missing.
 
-Lives here: which containers' logs are worth reading, and a table from words to findings; pure. Must not live here:
+In scope: which containers' logs are worth reading, and a table from words to findings; pure. Out of scope:
 reading logs (engine.proving), states of containers (pods).
 
 Source: the messages of NVIDIA/k8s-device-plugin v0.20.0 (cmd/nvidia-device-plugin, cmd/config-manager, internal/rm,

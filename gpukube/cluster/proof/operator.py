@@ -1,6 +1,6 @@
 """What the GPU Operator must have done before its plugin counts on a node: taken the node up, and cut its GPUs.
 
-Lives here: its release and its labels on one node as findings; pure. Must not live here: pods, placement, counts.
+In scope: its release and its labels on one node as findings; pure. Out of scope: pods, placement, counts.
 
 Source: NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go (labels), NVIDIA/mig-parted v0.15.0
 reconfigure-mig.sh (states), NVIDIA/cloud-native-docs gpu-operator-mig. The chain on a young node: NFD sees the PCI
@@ -102,7 +102,7 @@ def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
 
 
 def taken_up_findings(node: NodeView) -> list[Finding]:
-    """Say whether the operator wants its plugin on a node yet."""
+    """Return whether the operator wants its plugin on a node yet."""
     if node.labels.get(_OPERANDS_LABEL) == "false":
         means = "the label excludes the node from the GPU Operator"
         fix = f"kubectl label node {node.name} {_OPERANDS_LABEL}-"
@@ -123,7 +123,7 @@ def taken_up_findings(node: NodeView) -> list[Finding]:
 
 
 def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
-    """Say how far the driver is on a node that a pod brings it to; empty when it is loaded, and where the image has it.
+    """Describe how far a driver pod is on a node; empty if the driver is loaded, or part of the image.
 
     The pods of toolkit, plugin and MIG manager wait for it in their init containers.
     """
@@ -158,7 +158,7 @@ def _installers(desired: Desired) -> frozenset[str]:
 
 
 def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
-    """Say how far the MIG manager is with a node; empty when it has cut it, and for pools that are not cut."""
+    """Describe how far the MIG manager is with a node; empty when it has cut it, and for pools that are not cut."""
     expected = desired.ownership.labels.get(MIG_CONFIG_LABEL, "")
     if not expected:
         return []

@@ -1,6 +1,6 @@
 """The outcome of looking at a pool's nodes: findings, and what they add up to.
 
-Lives here: the values. Must not live here: how they are found (verify).
+In scope: the values. Out of scope: how they are found (verify).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a device plugin pod's trouble on a node usually means.
 
-Lives here: a table from container states to findings, and the labels that MPS waits for. Must not live here: counts.
+In scope: a table from container states to findings, and the labels that MPS waits for. Out of scope: counts.
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the issues named.
 """
@@ -83,7 +83,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
 
 
 def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
-    """Say what keeps the plugin's pod on a node from serving; empty when it does."""
+    """Describe what keeps the plugin's pod on a node from serving; empty when it does."""
     here = [
         pod
         for pod in seen.pods

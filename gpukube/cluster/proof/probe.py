@@ -1,7 +1,7 @@
 """The probe of a pool: one pod that asks for one promised device and lists what it was given.
 
-Lives here: the Job as the API takes it, what its pod's state means, what `nvidia-smi -L` wrote, and the comparison with
-the promise; pure. Must not live here: making, following and removing it (engine.probing).
+In scope: the Job as the API takes it, what its pod's state means, what `nvidia-smi -L` wrote, and the comparison with
+the promise; pure. Out of scope: making, following and removing it (engine.probing).
 
 A Job and not a bare pod, for the cluster then cleans up after a gpukube that was killed: a pod's own deadline counts
 only from where it was placed, a Job's from its creation, and a finished Job is removed with its pod (Kubernetes
@@ -105,7 +105,7 @@ def probed_resource(desired: Desired) -> str:
 
 
 def probe_marks(desired: Desired) -> dict[str, str]:
-    """Give the labels by which the next run finds what an earlier one left."""
+    """Return the labels by which the next run finds what an earlier one left."""
     return {PROBE_LABEL: "true", OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
 
 
@@ -164,7 +164,7 @@ def _toleration(taint: Taint) -> dict[str, str]:
 
 
 def is_left_over(job: Tree, ours: Tree) -> bool:
-    """Say whether another probe's Job of the same pool was left by a run that was killed.
+    """Return whether another probe's Job of the same pool was left by a run that was killed.
 
     It is by the API's own clock so much older than ours that no living run still waits for it; the pool may be probed
     by two runs at once.
@@ -278,7 +278,7 @@ _NO_NODE: Final = _Row(
 
 
 def judge_attempt(desired: Desired, attempt: Attempt, namespace: str, proof: PoolProof | None = None) -> Finding:
-    """Say what kept the pod from ending well.
+    """Describe what kept the pod from ending well.
 
     Args:
         desired: The pool.
@@ -354,7 +354,7 @@ def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> t
 
 
 def _requested_profiles(desired: Desired) -> tuple[str, ...]:
-    """Give the profiles of the resource that the probe asks for: all of them where they share one name."""
+    """Return the profiles of the resource that the probe asks for: all of them where they share one name."""
     sharing = desired.target.sharing
     known = sharing.mig.profiles if sharing.mig else ()
     named = tuple(name for name in known if shared_name(resource_name(name), sharing) == probed_resource(desired))

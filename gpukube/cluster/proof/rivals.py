@@ -1,7 +1,7 @@
 """What changes a node's devices behind the back of our plugin: another plugin there, or a strategy forced upon it.
 
-Lives here: findings for a node whose count is wrong, told before anything is said of its GPUs; pure. Must not live
-here: rivals that a plan refuses (state.advertisers), and counts by themselves (counts).
+In scope: findings for a node whose count is wrong, told before anything is said of its GPUs; pure. Out of scope: rivals
+that a plan refuses (state.advertisers), and counts by themselves (counts).
 
 Two plugins on a node: the kubelet keeps the last one that registered a name, so the count is the other's, and that
 one's settings are not the pool's (NVIDIA/k8s-device-plugin#255). MIG_STRATEGY in the plugin's environment beats the
@@ -30,7 +30,7 @@ _STRATEGY: Final = "MIG_STRATEGY"
 
 
 def rival_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
-    """Say what else decides about the devices of a node; empty where they are as promised, or nothing does."""
+    """Describe what else decides about the devices of a node; empty where they are as promised, or nothing does."""
     expected = desired.promise.per_node
     wrong = [name for name, count in sorted(expected.items()) if node.devices.get(name, 0) != count]
     beside = [name for name, count in node.devices.items() if count and name not in expected]

@@ -1,6 +1,6 @@
 """Promised devices against live nodes: when the number is wrong, which step is missing.
 
-Lives here: a declared pool x one sighting of its cluster -> PoolProof; pure. Must not live here: polling, and the
+In scope: a declared pool x one sighting of its cluster -> PoolProof; pure. Out of scope: polling, and the
 meaning of a pod's or a count's trouble, or of what the GPU Operator says (pods, counts, operator).
 
 A successful Helm run proves nothing about GPUs, with no node it ends well at once; only nodes do.

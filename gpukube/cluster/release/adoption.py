@@ -1,6 +1,6 @@
 """Adopting a release of the plugin's chart that the user made with Helm: what becomes of its values and its nodes.
 
-Lives here: finding such releases, and what stands against a takeover. Must not live here: taking it away
+In scope: finding such releases, and what stands against a takeover. Out of scope: taking it away
 (removal), the plan (plan), and other advertisers, which are never taken over (state.advertisers).
 
 It is taken over by our own release, not kept under its name: its plugin goes to nodes that ours must not touch, and

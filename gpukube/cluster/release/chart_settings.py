@@ -1,6 +1,6 @@
 """What pools request of the chart that serves them: its version, and values beside those that gpukube sets.
 
-Lives here: pools -> version and values; pure. Must not live here: gpukube's own values (plugin_values,
+In scope: pools -> version and values; pure. Out of scope: gpukube's own values (plugin_values,
 operator_values).
 
 A cluster has one release, so its pools must agree; and what gpukube sets itself follows from the pools, so a value

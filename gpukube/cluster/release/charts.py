@@ -1,6 +1,6 @@
 """The charts of a run: fetched once, so that what was tried is what gets installed, and held to the digest planned.
 
-Lives here: which file a plan's chart is. Must not live here: fetching (the engines), and what a chart is (helm.chart).
+In scope: which file a plan's chart is. Out of scope: fetching (the engines), and what a chart is (helm.chart).
 
 A version is a name: a repository or registry can serve other content under it tomorrow. The digest is of the archive.
 What NVIDIA's own repository serves is held to the digest that is pinned with the default version, and where none is

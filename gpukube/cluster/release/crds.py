@@ -1,6 +1,6 @@
 """The types (CustomResourceDefinitions) that a chart brings.
 
-Lives here: which of them a cluster lacks or has otherwise, and making the missing ones. Must not live here: reading a
+In scope: which of them a cluster lacks or has otherwise, and making the missing ones. Out of scope: reading a
 chart (helm.chart), Helm: it is told to leave types alone.
 
 Helm 3 leaves a type alone that is there, and makes none at an upgrade; Helm 4 applies them on the server, in conflict
@@ -110,7 +110,7 @@ def _is_served(live: Tree | None) -> bool:
 
 
 def _holds(desired: object, live: object) -> bool:
-    """Say whether a live value has all that is desired; the API server drops what says nothing, and adds defaults."""
+    """Return whether a live value contains the desired one; the API server drops empty values and adds defaults."""
     if isinstance(desired, dict):
         return all(_holds(value, at(live, key)) for key, value in desired.items())
     if isinstance(desired, list):

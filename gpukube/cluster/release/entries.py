@@ -1,6 +1,6 @@
 """Config entries when several runs change one release at the same moment: what a plan drops, and what others added.
 
-Lives here: pure answers about the entries of revisions. Must not live here: which entries pools need (shared_values).
+In scope: pure answers about the entries of revisions. Out of scope: which entries pools need (shared_values).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether we may grant what a chart's own roles allow, asked before anything is written.
 
-Lives here: trying the rendered roles on the server, and naming the rights that are missing. Must not live here: what
+In scope: trying the rendered roles on the server, and naming the rights that are missing. Out of scope: what
 gpukube's policy prints (engine.permissions).
 
 Kubernetes lets nobody create a role that allows more than they may do themselves, and says so in a dry run too

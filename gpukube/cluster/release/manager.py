@@ -1,6 +1,6 @@
 """Manages a cluster's one release: guards, repairs, tries and changes it through whichever Helm there is.
 
-Lives here: the order of things around a run of Helm. Must not live here: how Helm is run, and what the values are.
+In scope: the order of things around a run of Helm. Out of scope: how Helm is run, and what the values are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The file of the GPU Operator's MIG manager, where pools are cut by a layout.
 
-Lives here: pools and live values -> the chart's value migManager.config; pure. Must not live here: the entries (gpu),
+In scope: pools and live values -> the chart's value migManager.config; pure. Out of scope: the entries (gpu),
 the other values (operator_values).
 
 Only pools with layouts need a file; without one the manager generates its entries from each node's hardware. Layouts

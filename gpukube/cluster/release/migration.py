@@ -1,6 +1,6 @@
 """Going from one release to the other: what has to leave, whom that would strand, and the words for it.
 
-Lives here: a sighting and pools -> what leaves and what stands against it; pure. Must not live here: taking it away
+In scope: a sighting and pools -> what leaves and what stands against it; pure. Out of scope: taking it away
 (removal), and the plan of the release that comes (plan).
 
 Never two advertisers on a node at once: the one that leaves is uninstalled, and its plugin's pods are gone, before

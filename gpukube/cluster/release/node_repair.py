@@ -1,6 +1,6 @@
 """Gives nodes back the labels and taints that they have lost.
 
-Lives here: the order of the calls. Must not live here: what a node has lost (state.node_drift).
+In scope: the order of the calls. Out of scope: what a node has lost (state.node_drift).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What pools of one cluster may not ask of its release, as far as can be told without the cluster.
 
-Lives here: all of these checks together, for `validate` and the beginning of each command. Must not live here: the
+In scope: all of these checks together, for `validate` and the beginning of each command. Out of scope: the
 checks (chart_settings, plan).
 """
 

@@ -1,6 +1,6 @@
 """Values of the GPU Operator's chart for the pools it serves, and whether its operands keep to their nodes.
 
-Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's
+In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's
 release (plan), and what both charts have in common (shared_values).
 
 What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go): -
@@ -11,7 +11,7 @@ leave it out ("") would render `mig:` as null, which server-side apply, and so H
 all cut pools say. Uncut ones show the same under either, but MPS does not work with mixed; - `daemonsets.tolerations`
 replaces the list of every operand; it reaches neither NFD nor the operator itself; - the operator takes up every node
 on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by another one's labels it would go
-to all, save those labelled nvidia.com/gpu.deploy.operands=false; - on A100 and A30 in a virtual machine the MIG mode
+to all, save those labeled nvidia.com/gpu.deploy.operands=false; - on A100 and A30 in a virtual machine the MIG mode
 changes with a reboot only: WITH_REBOOT (NVIDIA/gpu-operator#668, #1606; NVIDIA/mig-parted reconfigure-mig.sh); -
 `operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on when the version moves.
 """

@@ -1,6 +1,6 @@
 """The one release of a cluster: which chart it is, what its values must be, and what that means for the live one.
 
-Lives here: pools and a sighting -> ReleasePlan; pure. Must not live here: the values (plugin_values,
+In scope: pools and a sighting -> ReleasePlan; pure. Out of scope: the values (plugin_values,
 operator_values), running Helm.
 
 A cluster has one release. The device plugin's chart and the GPU Operator beside each other would be two plugins on one

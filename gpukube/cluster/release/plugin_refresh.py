@@ -1,6 +1,6 @@
 """Makes the GPU Operator's plugin read its config entries anew.
 
-Lives here: the restart of DaemonSets that do not notice a new entry. Must not live here: what entries are
+In scope: the restart of DaemonSets that do not notice a new entry. Out of scope: what entries are
 (shared_values).
 
 The operator's config-manager reads the mounted ConfigMap when a node's label changes, and does not watch the map: a

@@ -1,6 +1,6 @@
 """Values of the device plugin's chart for the pools it serves.
 
-Lives here: pools and live values -> chart values; pure. Must not live here: whether this chart is the cluster's
+In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's
 release (plan), and what both charts have in common (shared_values).
 
 What the values take care of (NVIDIA/k8s-device-plugin v0.20.0, chart and README):

@@ -1,6 +1,6 @@
 """Whether a ResourceQuota of our namespace would keep the release's pods away.
 
-Lives here: reading quotas, as a pure function. Must not live here: the call, and what to do about it.
+In scope: reading quotas, as a pure function. Out of scope: the call, and what to do about it.
 
 The plugin's pods are of priority class system-node-critical (chart values, 0.20.0; operands of NVIDIA/gpu-operator
 v26.7.0). A quota that is used up keeps a DaemonSet's pods from being made, without a word in its status. GKE wants such

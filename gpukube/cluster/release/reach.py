@@ -1,7 +1,7 @@
 """The proof before anything is sent: the pods that a pool's devices depend on will land on its nodes.
 
-Lives here: planned values or a rendered manifest x declared pools -> Diagnostics; pure. Must not live here: the
-judgement itself (state.reach), what the values should be (plugin_values, operator_values).
+In scope: planned values or a rendered manifest x declared pools -> Diagnostics; pure. Out of scope: the
+judgment itself (state.reach), what the values should be (plugin_values, operator_values).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Takes the objects of our release back from other hands, so that Helm can set every field again.
 
-Lives here: what has to go from a live object before Helm runs; the patches. Must not live here: Helm, and which
+In scope: what has to go from a live object before Helm runs; the patches. Out of scope: Helm, and which
 objects differ (state.release_drift).
 
 Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused,

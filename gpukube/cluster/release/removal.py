@@ -1,6 +1,6 @@
 """Takes a release away for good: uninstalled, its plugin's pods gone, its records dropped.
 
-Lives here: the order of these steps, each of which may be done again. Must not live here: whether it may go
+In scope: the order of these steps, each of which may be done again. Out of scope: whether it may go
 (migration, adoption), and how Helm is run.
 """
 

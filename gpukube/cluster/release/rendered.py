@@ -1,6 +1,6 @@
 """Whether our chart understood its values: a look at what a dry run rendered, before anything is paid for.
 
-Lives here: reading the rendered manifest and comparing it with the plan; pure. Must not live here: running Helm.
+In scope: reading the rendered manifest and comparing it with the plan; pure. Out of scope: running Helm.
 
 A chart ignores values it does not know, and a chart directory whose dependencies were not fetched renders without NFD
 and without a word, so a dry run that ended well says little by itself.

@@ -1,6 +1,6 @@
 """What stands after a change of the release went wrong, and how its error says so.
 
-Lives here: which revision to put back, and the words; pure. Must not live here: running Helm (manager).
+In scope: which revision to put back, and the words; pure. Out of scope: running Helm (manager).
 
 Helm's own way (`--atomic`, `--rollback-on-failure`) waits for pods, which in a cluster without nodes never come, and
 undoes an upgrade that was fine; so the keeper asks for a rollback itself, and only where Helm has noted a failure.

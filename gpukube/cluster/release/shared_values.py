@@ -1,6 +1,6 @@
 """What the values of both charts have in common: config entries, tolerations, and what is live already.
 
-Lives here: merging into trees of values; pure. Must not live here: where a chart wants something (plugin_values,
+In scope: merging into trees of values; pure. Out of scope: where a chart wants something (plugin_values,
 operator_values), and the content of a config entry (gpu.plugin_config).
 
 A node label that names a missing entry makes the plugin exit on that node, so entries are only ever added, or retired

@@ -1,7 +1,7 @@
 """Who else registers nvidia.com/* in a cluster, and whether that could happen on our nodes.
 
-Lives here: the recognition of foreign advertisers in a sighting, as a table, and the refusal it leads to. Must not
-live here: I/O, and who should advertise (core.owners).
+In scope: the recognition of foreign advertisers in a sighting, as a table, and the refusal it leads to. Out of scope:
+I/O, and who should advertise (core.owners).
 
 Two plugins on one node: the kubelet keeps the last registration of a resource name, and removing either leaves 0
 until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
@@ -200,7 +200,7 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
 
 
 def is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
-    """Tell what our releases made: the chart names the release, the operator's operands only its namespace."""
+    """Describe what our releases made: the chart names the release, the operator's operands only its namespace."""
     if daemonset.namespace != NAMESPACE:
         return False
     named = daemonset.labels.get("app.kubernetes.io/instance") == DEVICE_PLUGIN.name

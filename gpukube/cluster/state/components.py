@@ -1,6 +1,6 @@
 """What a DaemonSet of the NVIDIA stack is, told by its program, labels or name.
 
-Lives here: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Must not live here: whose it is, and
+In scope: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Out of scope: whose it is, and
 whether two of them fight (advertisers), where its pods go (reach).
 
 Source: charts nvidia-device-plugin 0.20.0 and node-feature-discovery 0.19.0 as rendered; NVIDIA/gpu-operator v26.7.0
@@ -90,7 +90,7 @@ _ROWS: Final = (
 
 @cache
 def _rows() -> tuple[_Row, ...]:
-    """Give the rows, with what the clouds call the DaemonSets of their own."""
+    """Return the rows, with what the clouds call the DaemonSets of their own."""
     apps = {
         "cloud-plugin": tuple(facts.plugin.app for facts in in_cluster_facts() if facts.plugin),
         "cloud-driver": tuple(facts.driver_app for facts in in_cluster_facts() if facts.driver_app),
@@ -110,7 +110,7 @@ def title_of(role: Role) -> str:
 
 
 def role_of(workload: WorkloadView) -> Role | None:
-    """Say what a DaemonSet does in the stack; None when it is not of it."""
+    """Describe what a DaemonSet does in the stack; None when it is not of it."""
     if workload.kind != "DaemonSet":
         return None
     programs = {word.rsplit("/", 1)[-1] for part in workload.containers for word in part.command[:1]}
@@ -122,7 +122,7 @@ def role_of(workload: WorkloadView) -> Role | None:
 
 
 def publishes_itself(gfd: WorkloadView) -> bool:
-    """Say whether a GPU feature discovery hands its features to NFD's master by itself.
+    """Return whether a GPU feature discovery hands its features to NFD's master by itself.
 
     Up to 0.18 it writes a file, which an NFD worker on the node passes on, unless nfd.enableNodeFeatureApi is set; from
     0.19 on it makes NodeFeature objects (NVIDIA/k8s-device-plugin v0.19.0 cmd/gpu-feature-discovery/main.go,

@@ -1,6 +1,6 @@
 """A manifest as Helm renders and keeps it: many YAML documents in one text.
 
-Lives here: splitting it into objects. Must not live here: what is asked of them (release.rendered, release_drift).
+In scope: splitting it into objects. Out of scope: what is asked of them (release.rendered, release_drift).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether Node Feature Discovery already runs in a cluster, and whether it will reach our nodes.
 
-Lives here: recognition of a foreign NFD. Must not live here: what we then write into chart values
+In scope: recognition of a foreign NFD. Out of scope: what we then write into chart values
 (release.plugin_values).
 
 NFD installed twice: two masters fight over labels (NVIDIA/cloud-native-docs, gpu-operator/getting-started). What helm

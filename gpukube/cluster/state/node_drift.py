@@ -1,6 +1,6 @@
 """Labels and taints of ours that a pool's API declares and a live node has lost: drift inside the cluster.
 
-Lives here: pool plans and a sighting -> repairs; pure. Must not live here: patching nodes (release.node_repair), and
+In scope: pool plans and a sighting -> repairs; pure. Out of scope: patching nodes (release.node_repair), and
 differences between spec and pool API (core.diff).
 
 The three clouds give a node labels and taints when it registers, and again when the pool's own API changes them; what

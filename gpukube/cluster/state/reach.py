@@ -1,7 +1,7 @@
 """Which pods of the NVIDIA stack land on which nodes, and which predicate keeps the others away.
 
-Lives here: places (live nodes, or those a pool will have) x DaemonSets (live, as rendered, or as values say) ->
-Reach; pure. Must not live here: the predicates themselves (scheduling), what a DaemonSet is (components), how a
+In scope: places (live nodes, or those a pool will have) x DaemonSets (live, as rendered, or as values say) ->
+Reach; pure. Out of scope: the predicates themselves (scheduling), what a DaemonSet is (components), how a
 finding is told.
 
 A place to be is given the labels it will get after birth by whoever writes them, and only if that writer lands there
@@ -109,12 +109,12 @@ class Reach:
 
     @property
     def why_not(self) -> str:
-        """Say what stands against it; "" when nothing does."""
+        """Describe what stands against it; "" when nothing does."""
         return "; ".join(misfit.message for misfit in self.misfits)
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """Give the taints that are not tolerated."""
+        """Return the taints that are not tolerated."""
         return tuple(misfit.taint for misfit in self.misfits if misfit.taint)
 
     def __str__(self) -> str:
@@ -149,7 +149,7 @@ def coming_place(pool: Desired) -> Place:
 
 
 def may_appear(key: str) -> bool:
-    """Say whether a label that a spec does not set may be on a node that does not exist yet, put there by its cloud."""
+    """Return whether the cloud may set a label that the spec does not on a node that does not exist yet."""
     return key.startswith(_CLOUD_DOMAINS) or any(
         key in facts.label_keys or key.startswith(facts.label_domains) for facts in in_cluster_facts()
     )
@@ -167,7 +167,7 @@ def reach(places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[
 
 
 def reach_one(place: Place, daemonset: WorkloadView) -> tuple[Misfit, ...]:
-    """Say what keeps the pods of one DaemonSet, of the stack or not, from a place as it is or is born."""
+    """Describe what keeps the pods of one DaemonSet, of the stack or not, from a place as it is or is born."""
     unknown: Callable[[str], bool] | None = may_appear if place.coming else None
     return daemon_misfits(daemonset.placement, place.labels, place.taints, name=place.node, unknown=unknown)
 
@@ -183,7 +183,7 @@ def _reach_place(place: Place, stack: Sequence[tuple[Role, WorkloadView]]) -> li
 
 
 def needed_roles(pool: Desired) -> Mapping[Role, bool]:
-    """Say which parts of our release, or of the cloud, must land on a pool's nodes.
+    """Return which parts of our release, or of the cloud, must land on a pool's nodes.
 
     Returns:
         Role -> whether the promised devices depend on it; False where only labels do. Empty for pools that others

@@ -1,6 +1,6 @@
 """What somebody changed by hand in the objects of our release, behind values that are right.
 
-Lives here: manifest of a release x live objects -> drift; pure. Must not live here: reading objects (release_objects),
+In scope: manifest of a release x live objects -> drift; pure. Out of scope: reading objects (release_objects),
 what to do about it (release.plan, release.reclaim), and anything that a status says: that is health.
 
 Each object is compared field by field with what the release's own manifest says. What the API server fills in, and
@@ -206,7 +206,7 @@ def _same(desired: object, live: object) -> bool:
 
 
 def _is_empty(value: object) -> bool:
-    """Say whether a value says nothing: the API server drops such fields, or writes them out."""
+    """Return whether a value says nothing: the API server drops such fields, or writes them out."""
     if isinstance(value, Mapping):
         return all(_is_empty(item) for item in value.values())
     return value is None or value is False or value in ("", 0) or value == []

@@ -1,6 +1,6 @@
 """The live objects of a release.
 
-Lives here: reading them in few calls. Must not live here: what is wrong with them (release_drift).
+In scope: reading them in few calls. Out of scope: what is wrong with them (release_drift).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether anything in a cluster starts and ends the nodes of its autoscaled pools.
 
-Lives here: a sighting x pools -> what is missing; pure. Must not live here: what an autoscaler expects of a pool
+In scope: a sighting x pools -> what is missing; pure. Out of scope: what an autoscaler expects of a pool
 (core.autoscaler_template), and which clouds scale by themselves (Provider.in_cluster).
 """
 

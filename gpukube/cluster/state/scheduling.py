@@ -1,7 +1,7 @@
 """Whether a pod may go to a node, and if not, why: node selector, node affinity, taints.
 
-Lives here: the predicates of the Kubernetes scheduler that look at labels and taints, as pure functions. Must not
-live here: resources, topology spread, priorities, and knowledge of NVIDIA or of a cloud.
+In scope: the predicates of the Kubernetes scheduler that look at labels and taints, as pure functions. Out of scope:
+resources, topology spread, priorities, and knowledge of NVIDIA or of a cloud.
 
 Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
 """
@@ -60,7 +60,7 @@ def misfits(
     name: str = "",
     unknown: Callable[[str], bool] | None = None,
 ) -> tuple[Misfit, ...]:
-    """Say why a pod does not go to a node; empty when it may.
+    """Explain why a pod does not go to a node; empty when it may.
 
     Args:
         placement: The pod's selector, affinity and tolerations.
@@ -102,7 +102,7 @@ def daemon_misfits(
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Say whether one of the tolerations covers a taint."""
+    """Return whether one of the tolerations covers a taint."""
     return any(_covers(toleration, taint) for toleration in tolerations)
 
 

@@ -1,6 +1,6 @@
 """One look at a cluster: everything the pure modules of this room need, read at once.
 
-Lives here: `Snapshot` and `look`. Must not live here: conclusions.
+In scope: `Snapshot` and `look`. Out of scope: conclusions.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class Snapshot:
     objects: tuple[Tree, ...] | None = None
 
     def release_of(self, kind: ReleaseKind) -> Release | None:
-        """Give the newest revision of one of our releases; None when it is not there."""
+        """Return the newest revision of one of our releases; None when it is not there."""
         return newest(self.operator_history if kind is GPU_OPERATOR else self.history)
 
     def entries_of(self, kind: ReleaseKind) -> Mapping[str, str] | None:
-        """Give the config entries of one of our releases; None when it has no ConfigMap."""
+        """Return the config entries of one of our releases; None when it has no ConfigMap."""
         return self.operator_config_map if kind is GPU_OPERATOR else self.config_map
 
     def plugin_of(self, kind: ReleaseKind) -> WorkloadView | None:
-        """Give the DaemonSet that advertises for one of our releases; None when it is not there."""
+        """Return the DaemonSet that advertises for one of our releases; None when it is not there."""
         desired = (NAMESPACE, kind.plugin)
         return next((item for item in self.daemonsets if (item.namespace, item.name) == desired), None)
 

@@ -1,6 +1,6 @@
 """The node labels that make an answer of the solver so, and what a spec may write of them.
 
-Lives here: their keys, and the rule on labels of a spec. Must not live here: which pool gets which (`solver`).
+In scope: their keys, and the rule on labels of a spec. Out of scope: which pool gets which (`solver`).
 """
 
 from __future__ import annotations

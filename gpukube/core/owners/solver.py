@@ -1,6 +1,6 @@
 """Looks up who owns driver and plugin: facts of a pool -> the row that answers, and what that puts on the nodes.
 
-Pure. Must not live here: the rules (table), what is found in a cluster (gpukube.cluster).
+Pure. Out of scope: the rules (table), what is found in a cluster (gpukube.cluster).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Decision:
 
 
 def needs_operator(target: Target, stack: NodeStack) -> bool:
-    """Say whether a pool's MIG instances can only be made by the GPU Operator's MIG manager, ours to install."""
+    """Return whether a pool's MIG instances can only be made by the GPU Operator's MIG manager, ours to install."""
     return cut_of(target, stack) == "operator" and target.plugin_owner not in _NOT_OURS
 
 

@@ -1,6 +1,6 @@
 """The rules of the solver as rows: what is there and what is asked -> who owns it, or a refusal with two ways out.
 
-Lives here: data, each row with its source. Must not live here: the look-up (solver), and what one cloud's nodes bring
+In scope: data, each row with its source. Out of scope: the look-up (solver), and what one cloud's nodes bring
 (`Provider.stack`). The first row of a table that matches answers; docs/device-plugin.md shows them.
 
 In texts, {asked} is the devicePlugin.owner of the spec and {driver} its driver.owner, {image} the nodes' image,
@@ -171,7 +171,7 @@ class PluginRow:
         cut: Who makes the pool's MIG instances; empty for any.
         operable: Whether the GPU Operator can serve the nodes; "any".
         answer: The advertiser; None is a refusal.
-        kept_off: Whether the nodes are labelled so that the GPU Operator stays away.
+        kept_off: Whether the nodes are labeled so that the GPU Operator stays away.
         message: What is so, or what is wrong.
         fixes: Two ways out of a refusal.
         source: Public source.

@@ -1,6 +1,6 @@
 """Checks of identity and permissions: in the cloud, and in the Kubernetes API.
 
-Lives here: pure checks of what could not be read, and of rights that were asked for. Must not live here: asking
+In scope: pure checks of what could not be read, and of rights that were asked for. Out of scope: asking
 (gather, rights).
 """
 

@@ -1,6 +1,6 @@
 """Checks of the cloud's side: those of each provider's package, and those that hold on all clouds.
 
-Lives here: the list of all checks of this side. Must not live here: the checks themselves (access, pool_states,
+In scope: the list of all checks of this side. Out of scope: the checks themselves (access, pool_states,
 pool_marks, machines, scaling; the providers' diagnosis).
 """
 

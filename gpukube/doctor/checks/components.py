@@ -1,7 +1,7 @@
 """Checks of the parts of the stack themselves: deleted, edited by hand, stopped, or with pods that do not start.
 
-Lives here: pure checks of DaemonSets and Deployments against their release, of the operator, and of pods that wait.
-Must not live here: containers that fail (plugins), nodes without a plugin (placement).
+In scope: pure checks of DaemonSets and Deployments against their release, of the operator, and of pods that wait.
+Out of scope: containers that fail (plugins), nodes without a plugin (placement).
 """
 
 from __future__ import annotations

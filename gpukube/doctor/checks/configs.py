@@ -1,6 +1,6 @@
 """Checks of the plugin's config entries: what nodes select, what exists, and what it contains.
 
-Lives here: pure checks, and which entry a node uses. Must not live here: pods that fail because of it (plugins).
+In scope: pure checks, and which entry a node uses. Out of scope: pods that fail because of it (plugins).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 README, api/config/v1 and cmd/config-manager.
 """

@@ -1,6 +1,6 @@
 """Checks of what the nodes of a pool are: machine, versions, and who installs the driver.
 
-Lives here: pure checks that hold on every cloud. Must not live here: images of one cloud (its diagnose.py), and the
+In scope: pure checks that hold on every cloud. Out of scope: images of one cloud (its diagnose.py), and the
 plugin's pods (plugins).
 """
 

@@ -1,6 +1,6 @@
 """Checks of MIG: who applies a layout, how that ended, and whether the plugin advertises the result.
 
-Lives here: pure checks, and whether MIG explains that a node advertises nothing. Must not live here: config entries.
+In scope: pure checks, and whether MIG explains that a node advertises nothing. Out of scope: config entries.
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 internal/lm (labels) and internal/rm, NVIDIA/mig-parted v0.15.0,
 NVIDIA/cloud-native-docs gpu-operator-mig.

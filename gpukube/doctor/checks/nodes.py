@@ -1,6 +1,6 @@
 """Checks of GPU nodes by themselves: taints, labels, conditions.
 
-Lives here: pure checks. Must not live here: what runs on the nodes (plugins), and what pods request (workloads).
+In scope: pure checks. Out of scope: what runs on the nodes (plugins), and what pods request (workloads).
 """
 
 from __future__ import annotations

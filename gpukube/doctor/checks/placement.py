@@ -1,7 +1,7 @@
 """Checks of placement: whether a device plugin runs on every GPU node, and if not, why.
 
-Lives here: the cause for each GPU node without a plugin, one per node, and the checks that report each cause. Must not
-live here: the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
+In scope: the cause for each GPU node without a plugin, one per node, and the checks that report each cause. Out of
+scope: the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of what advertises devices: two on one node, pods that fail, plugins that run and advertise nothing.
 
-Lives here: pure checks. Must not live here: nodes without a plugin (placement), config entries (configs), MIG.
+In scope: pure checks. Out of scope: nodes without a plugin (placement), config entries (configs), MIG.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of who owns a pool: gpukube's labels, names, protection.
 
-Lives here: pure checks of these labels on live pools and, if there is one, against the spec. Must not live here: fields
+In scope: pure checks of these labels on live pools and, if there is one, against the spec. Out of scope: fields
 of pools (that is `pool plan diff`).
 """
 

@@ -1,6 +1,6 @@
 """Checks of what the cloud itself reports of its cluster and pools: failed, busy, nodes missing.
 
-Lives here: pure checks that hold on every cloud. Must not live here: what one cloud alone knows (its diagnose.py).
+In scope: pure checks that hold on every cloud. Out of scope: what one cloud alone knows (its diagnose.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of Helm releases of the stack: how they ended, and values that do nothing or too much.
 
-Lives here: pure checks. Must not live here: our own release against a spec (cluster.release_plan).
+In scope: pure checks. Out of scope: our own release against a spec (cluster.release_plan).
 
 Source: chart nvidia-device-plugin 0.15.0-0.20.0 as rendered; NVIDIA/k8s-device-plugin v0.20.0 README.
 """

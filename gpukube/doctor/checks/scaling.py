@@ -1,6 +1,6 @@
 """Checks of what an autoscaler expects of pools, and of room for the cluster's own pods.
 
-Lives here: pure checks that hold on every cloud. Must not live here: how one cloud informs its autoscaler (its
+In scope: pure checks that hold on every cloud. Out of scope: how one cloud informs its autoscaler (its
 diagnose.py).
 """
 

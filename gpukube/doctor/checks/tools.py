@@ -1,6 +1,6 @@
 """Checks of this machine's tools: Helm, and the command that a kubeconfig runs to sign in.
 
-Lives here: the checks. Must not live here: finding the tools (local_tools).
+In scope: the checks. Out of scope: finding the tools (local_tools).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks of the pods that request GPUs: names that no node has, requests no node can meet, quotas.
 
-Lives here: pure checks of pods that are there. Must not live here: manifests that are not applied yet.
+In scope: pure checks of pods that are there. Out of scope: manifests that are not applied yet.
 """
 
 from __future__ import annotations

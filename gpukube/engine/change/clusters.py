@@ -1,6 +1,6 @@
 """What every command that changes clusters does around the pools: gates first, then the release, then a report.
 
-Lives here: refusing a cluster as a whole, and the side by side of clusters. Must not live here: what is done to pools.
+In scope: refusing a cluster as a whole, and the side by side of clusters. Out of scope: what is done to pools.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Empties the nodes of a pool: cordons all of them, evicts what must leave, waits until it has gone.
 
-Lives here: the rounds of a drain, and the last look before a pool is deleted. Must not live here: what becomes of a pod
+In scope: the rounds of a drain, and the last look before a pool is deleted. Out of scope: what becomes of a pod
 (cluster.drain.judge), and which pools are drained.
 
 The state is in the cluster alone (cordon, marks of it, pods), so a drain may be stopped or killed at any moment, and
@@ -406,12 +406,12 @@ class _Drain:
         return [f"{v.pod} on {v.pod.node}{f' ({why})' if (why := self._why(v)) else ''}" for v in self.left]
 
     def _stands(self) -> str:
-        """Say what a drain that ends here leaves behind."""
+        """Describe what a drain that ends here leaves behind."""
         both = f"; {self.plan.name} and {self.beside} both run, and cost" if self.beside else ""
         return f"cordoned: {listed(self.cordoned)}{both}"
 
     def standing(self) -> str:
-        """Say what stands when the run is stopped, and the way back."""
+        """Describe what stands when the run is stopped, and the way back."""
         if not self.cordoned:
             return "stopped before a node was cordoned"
         left = f"; {counted(len(self.left), 'pod')} left: {listed(self._named())}" if self.left else ""

@@ -1,6 +1,6 @@
 """Pools whose first nodes no quota has room for: held back before any of their calls, while others go on.
 
-Lives here: reading quotas beside what a run reads anyway, and which pools it holds back. Must not live here: what a
+In scope: reading quotas beside what a run reads anyway, and which pools it holds back. Out of scope: what a
 pool needs of which quota (engine.plan.quotas).
 """
 

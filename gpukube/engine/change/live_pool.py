@@ -1,6 +1,6 @@
 """One live pool during a run: calls sent, operations followed, and every failure turned into a report.
 
-Lives here: what create, apply and delete do to a pool. Must not live here: which of it is done (create, apply).
+In scope: what create, apply and delete do to a pool. Out of scope: which of it is done (create, apply).
 
 All of it starts from a look at the cloud and is safe to repeat: after a refusal, a lost answer or a kill the next
 look says how far things are.
@@ -544,7 +544,7 @@ def _only(
 
 
 def _is_unexpected(change: Change, planned: Mapping[FieldPath, Change], *, begun: bool) -> bool:
-    """Say whether the plan did not know this difference.
+    """Return whether the plan did not know this difference.
 
     Once begun, sizes pass through others on their way: clouds that count per zone change zones and size one after the
     other.

@@ -126,7 +126,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
 
 
 def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing) -> str:
-    """Say why a probe would tell nothing, or would cost a node; "" when it can run."""
+    """Explain why a probe would tell nothing, or would cost a node; "" when it can run."""
     if not desired.managed or not probed_resource(desired):
         return "no device is promised"
     if how.scale_up and desired.promise.nodes.autoscaled:

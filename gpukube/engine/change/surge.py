@@ -6,7 +6,7 @@ evicted; (4) a last look finds no pod there, and the old pool is deleted. Each s
 leaves nothing but what clouds and cluster show: two pools of one mark, a cordon. So a run that was killed anywhere is
 gone on with by the same command.
 
-Must not live here: which pool is the old one (core.replacing), how nodes are emptied (draining).
+Out of scope: which pool is the old one (core.replacing), how nodes are emptied (draining).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The end of an upgrade: nodes that run what their pool says, or what has held it up.
 
-Must not live here: which versions there are (`plan.upgrades`), sending the calls (`live_pool`).
+Out of scope: which versions there are (`plan.upgrades`), sending the calls (`live_pool`).
 """
 
 from __future__ import annotations

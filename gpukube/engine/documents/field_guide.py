@@ -1,7 +1,7 @@
 """What each cloud makes of a field of a pool: how faithfully, and what a change of it does to a live pool. Pure.
 
-Lives here: the way from a field of the spec to the features and the updatability rows of the providers, and the
-document that `explain` shows. Must not live here: facts about a cloud (they are the providers'), what the format
+In scope: the way from a field of the spec to the features and the updatability rows of the providers, and the
+document that `explain` shows. Out of scope: facts about a cloud (they are the providers'), what the format
 says of a field (spec.fieldguide).
 """
 
@@ -84,7 +84,7 @@ def _part(page: FieldPage, clouds: list[Provider], *, with_fields: bool, recursi
 
 
 def _in_pool(path: str) -> str:
-    """Give the path below a pool: sharing.mig for pools[].sharing.mig; "" for what is no field of a pool."""
+    """Return the path below a pool: sharing.mig for pools[].sharing.mig; "" for what is no field of a pool."""
     for head in ("pools[].", "defaults."):
         if path.startswith(head):
             return path.removeprefix(head).replace("[]", "")

@@ -80,7 +80,7 @@ def error_part(error: GpukubeError | None) -> list[Diagnostic] | None:
 
 
 def position_of(where: Where) -> Position | None:
-    """Give the place in a file; None for resources and for values of the command line."""
+    """Return the place in a file; None for resources and for values of the command line."""
     return {"file": where.source, "line": where.line, "column": where.column} if where.line else None
 
 

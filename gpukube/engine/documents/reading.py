@@ -1,6 +1,6 @@
 """Documents read back from a file, which may come from anybody: a pull request, an editor, another gpukube.
 
-Lives here: reading, and the checks after which whoever shows a document may rely on its shape. Must not live here: how
+In scope: reading, and the checks after which whoever shows a document may rely on its shape. Out of scope: how
 it is shown (cli), documents of several shards made one.
 """
 
@@ -95,7 +95,7 @@ def _parsed(raw: bytes, path: str) -> object:
 
 
 def _is_cut(error: Exception) -> bool:
-    """Tell whether it is the beginning of an object that is not JSON, and nothing that stands in it."""
+    """Return whether it is the beginning of an object that is not JSON, and nothing that stands in it."""
     if not isinstance(error, json.JSONDecodeError) or not error.doc.lstrip().startswith("{"):
         return False
     rest = error.doc[error.pos :].rstrip()  # of a word or an escape that is not complete, that

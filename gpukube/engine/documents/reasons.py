@@ -1,6 +1,6 @@
 """Why the owners of a pool are who they are, as a document: facts, the rows that matched, what is set, what else.
 
-Lives here: explanations (plan.ownership) and what was seen of their clusters -> plain data. Must not live here:
+In scope: explanations (plan.ownership) and what was seen of their clusters -> plain data. Out of scope:
 showing it.
 """
 
@@ -111,7 +111,7 @@ def _sharing(target: Target) -> str:
 
 
 def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
-    """Tell what the cluster holds that bears on it."""
+    """Describe what the cluster holds that bears on it."""
     if seen is None:
         yield {"fact": "cluster", "value": "not read; add --live", "source": "the spec"}
         return

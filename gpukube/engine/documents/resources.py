@@ -1,6 +1,6 @@
 """Pools of a plan as the Terraform resources that they would be: what tools that read Terraform's plans price.
 
-Lives here: choosing them. Must not live here: the form of Terraform's plans (cli.formats.terraform), what a pool is in
+In scope: choosing them. Out of scope: the form of Terraform's plans (cli.formats.terraform), what a pool is in
 Terraform (the providers).
 """
 
@@ -42,7 +42,7 @@ class PricedPlan(PlanDocument):
 
 
 def planned_resources(plans: Sequence[ClusterPlan]) -> Iterator[PlannedResource]:
-    """Give the pools that the spec declares, of clouds whose pools Terraform has."""
+    """Return the pools that the spec declares, of clouds whose pools Terraform has."""
     for plan in plans:
         exporter = load_provider(plan.cluster.provider).exporters.get("terraform")
         if exporter is None or exporter.resource is None:

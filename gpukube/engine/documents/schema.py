@@ -73,7 +73,7 @@ def document_shape(kind: str) -> type:
 
 
 def document_schema(name: str) -> dict[str, object]:
-    """Give the JSON Schema (2020-12) of a document.
+    """Return the JSON Schema (2020-12) of a document.
 
     Args:
         name: A value of SCHEMA_NAMES.

@@ -64,5 +64,5 @@ def part_line(document: Document) -> str:
 
 
 def missing_line(missing: Sequence[int], total: int) -> str:
-    """Tell which shards are missing: "partial: 3 of 16 shards missing: 4, 9, 11"."""
+    """Return which shards are missing: "partial: 3 of 16 shards missing: 4, 9, 11"."""
     return f"partial: {len(missing)} of {total} shards missing: {', '.join(map(str, missing))}"

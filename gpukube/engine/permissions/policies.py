@@ -1,6 +1,6 @@
 """The policies that specs need, of all their clouds; made without a call.
 
-Lives here: gathering them, the document, the text of their files. Must not live here: what stands in them (the
+In scope: gathering them, the document, the text of their files. Out of scope: what stands in them (the
 providers' `policies`, and `in_cluster`).
 """
 

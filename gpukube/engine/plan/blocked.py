@@ -1,6 +1,6 @@
 """Pods that would keep a cloud from upgrading the nodes of a pool: judged by their disruption budgets, as of now.
 
-Must not live here: the rules (cluster.drain.judge).
+Out of scope: the rules (cluster.drain.judge).
 """
 
 from __future__ import annotations
@@ -61,6 +61,6 @@ def blocking_pods(kube: Kube, nodes: list[str], now: float) -> Iterator[Verdict]
 
 
 def blocked_finding(where: Where, verdict: Verdict, severity: Severity) -> Finding:
-    """Say which pod holds an upgrade up, by which budget, and what to do about that."""
+    """Return which pod holds an upgrade up, by which budget, and what to do about that."""
     seen = f"pod {verdict.pod} on node {verdict.pod.node} cannot be evicted"
     return Finding("upgrade-blocked", where, seen, fix=verdict.fix, why=verdict.why, severity=severity)

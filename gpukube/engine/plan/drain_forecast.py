@@ -1,6 +1,6 @@
 """Forecasts the drain of pools that are replaced: what keeps their pods, and which cannot run on the new pool.
 
-Lives here: reading what the rules need, for these pools only. Must not live here: the rules (cluster.drain).
+In scope: reading what the rules need, for these pools only. Out of scope: the rules (cluster.drain).
 """
 
 from __future__ import annotations

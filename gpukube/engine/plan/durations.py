@@ -1,6 +1,6 @@
 """How long a plan would take: an estimate from the clouds' own limits. Pure.
 
-Lives here: the terms of each pool, and their sum over a cluster whose pools wait for each other. Must not live here:
+In scope: the terms of each pool, and their sum over a cluster whose pools wait for each other. Out of scope:
 the seconds of a cloud (providers).
 """
 

@@ -75,7 +75,7 @@ _OF_PLUGIN: Final = frozenset(name for name in _BY_OPERATOR if name.startswith("
 
 
 def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
-    """Give the abilities of a pool's cloud; what the GPU Operator brings is done its way."""
+    """Return the abilities of a pool's cloud; what the GPU Operator brings is done its way."""
     owners = (target.driver_owner, target.plugin_owner)
     found = {
         name: ability for name, ability in _BY_OPERATOR.items() if "operator" in owners[: 1 + (name in _OF_PLUGIN)]

@@ -112,7 +112,7 @@ def released_pools(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
 
 
 def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
-    """Say whether a pool is meant by a name: in the spec or in the cloud, alone or as "cluster/pool"."""
+    """Return whether a pool is meant by a name: in the spec or in the cloud, alone or as "cluster/pool"."""
     names = {pool.pool, pool.name} - {""}
     return name in names or name in {f"{cluster}/{each}" for each in names}
 
@@ -145,7 +145,7 @@ def _lost(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
 
 
 def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
-    """Give the declared pool of this name; None when there is none."""
+    """Return the declared pool of this name; None when there is none."""
     return next((d for d in plan.desired if is_named(name, plan.cluster.key, d.target)), None)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def costs_something(plan: PoolPlan) -> bool:
-    """Say whether running pods suffer from what is planned."""
+    """Return whether running pods suffer from what is planned."""
     return plan.observed is not None and (plan.action in ("replace", "delete") or plan.disturbs)
 
 

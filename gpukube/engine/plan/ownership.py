@@ -1,7 +1,7 @@
 """Who owns driver and plugin on the pools of the specs: asks the providers for facts and the solver for answers.
 
-Lives here: targets -> choice of each cluster's release, desired pools, answers in view of a cluster, explanations. Must
-not live here: the rules (core.owners), loading and filtering (prepare). Nothing here contacts anything.
+In scope: targets -> choice of each cluster's release, desired pools, answers in view of a cluster, explanations. Out of
+scope: the rules (core.owners), loading and filtering (prepare). Nothing here contacts anything.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> 
 
 
 def sketch_pool(target: Target, choice: ReleaseChoice) -> Desired | None:
-    """Give a pool with errors as other pools of its cluster see it: who serves it, and with what; without requests."""
+    """Return a pool with errors as other pools of its cluster see it: who serves it and how, without requests."""
     provider = _provider(target, [])
     ownership = decide_owner(target, provider.stack(target), choice).outcome if provider else None
     if not isinstance(ownership, Ownership):
@@ -157,7 +157,7 @@ def settle_owners(
 
 
 def has_operator(seen: Snapshot) -> bool:
-    """Say whether a release of gpukube's GPU Operator is there, whatever became of its last change."""
+    """Return whether a release of gpukube's GPU Operator is there, whatever became of its last change."""
     release = seen.release_of(GPU_OPERATOR)
     return release is not None and release.status != _UNINSTALLED
 

@@ -1,6 +1,6 @@
 """A plan of a cluster, and its pools planned by what the cloud says. Nothing is changed here.
 
-Must not live here: what is inside the cluster (inside), asking clusters (looking).
+Out of scope: what is inside the cluster (inside), asking clusters (looking).
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def with_pools(
 def forms(
     desired: Desired, session: Session, newer: Callable[[Desired], Desired] | None = None
 ) -> Callable[[str], Desired]:
-    """Give a declared pool under its names in the cloud, complete; with the versions that `newer` declares for it."""
+    """Return a declared pool under its names in the cloud, complete; with the versions that `newer` declares for it."""
 
     @cache
     def form(name: str) -> Desired:

@@ -48,11 +48,11 @@ class Filters:
         return bool(self.clusters or self.pools)
 
     def takes_cluster(self, key: str) -> bool:
-        """Say whether a cluster is meant."""
+        """Return whether a cluster is meant."""
         return not self.clusters or any(fnmatchcase(key, glob) for glob in self.clusters)
 
     def takes_pool(self, name: str) -> bool:
-        """Say whether a pool is meant."""
+        """Return whether a pool is meant."""
         return not self.pools or any(fnmatchcase(name, glob) for glob in self.pools)
 
 
@@ -98,7 +98,7 @@ class Prepared:
         return replace(self, clusters={key: item for key, item in self.clusters.items() if key not in unused})
 
     def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
-        """Give the pools of one cluster in view of what is there, as `settle_owners` does."""
+        """Return the pools of one cluster in view of what is there, as `settle_owners` does."""
         requested = self.choices.get(key, ReleaseChoice())
         return settle_owners(self.desired[key], requested, provider, operator_live=operator_live)
 

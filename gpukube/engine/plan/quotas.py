@@ -1,7 +1,7 @@
 """Quotas of the clouds against what a plan needs of them: read once for all clusters that share them.
 
-Lives here: which pools of a plan need more than they have, reading the quotas that limit them, and the sums. Must not
-live here: what a cloud's quotas are called and where they are read (providers).
+In scope: which pools of a plan need more than they have, reading the quotas that limit them, and the sums. Out of
+scope: what a cloud's quotas are called and where they are read (providers).
 
 The clouds themselves refuse what is beyond a quota, and what is used changes between a look and a call: so a shortfall
 of what pools may grow to is a warning, and a quota that cannot be read stops nothing. Nodes that a pool starts with and

@@ -1,7 +1,7 @@
 """Whether a second pool has room beside the one that it replaces, and what a plan shows of that.
 
-Lives here: the judgement of replacements that core.replacing planned, by all that was seen of a cluster. Must not live
-here: which of two pools is the old one (core.replacing), doing it (engine.change.surge).
+In scope: the judgment of replacements that core.replacing planned, by all that was seen of a cluster. Out of scope:
+which of two pools is the old one (core.replacing), doing it (engine.change.surge).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Findings that the spec accepts, each with a reason: taken out of what is told, counted, and judged themselves. Pure.
 
-Lives here: which `silence` of which pool meets which finding. Must not live here: finding anything about pools.
+In scope: which `silence` of which pool meets which finding. Out of scope: finding anything about pools.
 
 A silence says "we know": so one that names no rule is an error, one that would hide an error is an error, and one that
 meets nothing is a hint, because what it was written for is gone or was never there.

@@ -3,7 +3,7 @@
 An upgrade is nothing of its own: what the cloud offers is declared where the spec declares nothing, and the differences
 are ordinary disruptive changes, which are planned, consented to, sent, resumed and proven as any other.
 
-Must not live here: what a cloud offers and does (`core.upgrades`, said by the provider).
+Out of scope: what a cloud offers and does (`core.upgrades`, said by the provider).
 """
 
 from __future__ import annotations
@@ -144,5 +144,5 @@ def ours_alone(desired: Desired, live: Sequence[Observed]) -> Observed | None:
 
 
 def renews_nodes(plan: PoolPlan) -> bool:
-    """Say whether a plan brings the live nodes of a pool to another version, or did so before it was killed."""
+    """Return whether a plan brings the live nodes of a pool to another version, or did so before it was killed."""
     return plan.upgrade is not None and plan.upgrade.is_asked and not plan.upgrade.terms.obstacle

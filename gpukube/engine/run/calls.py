@@ -1,6 +1,6 @@
 """Every call of a cloud and of a Kubernetes API during a run: each ends with the run, whatever the other side does.
 
-Lives here: the one mechanism that bounds calls, and a cloud bounded by it. Must not live here: what is called.
+In scope: the one mechanism that bounds calls, and a cloud bounded by it. Out of scope: what is called.
 
 An SDK cannot be told to stop: azure-core sleeps as long as a Retry-After says, botocore and google-api-core repeat a
 call that hangs, a name may take minutes to resolve, and signals do not reach a thread that waits in any of these. So a
@@ -145,7 +145,7 @@ def begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
 
 
 def are_left() -> bool:
-    """Say whether some call of this process has no answer yet."""
+    """Return whether some call of this process has no answer yet."""
     return any(thread.name == _THREAD for thread in threading.enumerate())
 
 

@@ -44,7 +44,7 @@ class Pace:
     verify_s: float = 1500.0
 
     def with_timeout(self, seconds: float) -> Pace:
-        """Give the whole command another limit."""
+        """Return the whole command another limit."""
         return replace(self, timeout_s=seconds)
 
 

@@ -1,6 +1,6 @@
 """One look for all who wait for the same thing: thirty pools of a cluster, coming up together, need not look each.
 
-Lives here: who looks, and who takes over what another has seen. Must not live here: what is looked at.
+In scope: who looks, and who takes over what another has seen. Out of scope: what is looked at.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The file of a saved plan: written so that only its owner reads it, read with every way of being broken explained.
 
-Lives here: writing and reading, the checks before the content is used. Must not live here: what is in a plan.
+In scope: writing and reading, the checks before the content is used. Out of scope: what is in a plan.
 """
 
 from __future__ import annotations

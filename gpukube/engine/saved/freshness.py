@@ -1,6 +1,6 @@
 """A saved plan against a fresh plan from it: what changed in between.
 
-Pure. Lives here: which differences count, and how they are reported. Must not live here: planning, files.
+Pure. In scope: which differences count, and how they are reported. Out of scope: planning, files.
 
 What counts is what would be done, and what was seen of the pools that it would be done to. What changes by nature does
 not: nodes of autoscaled pools, words of a cloud's status, a pool that was busy and is ready now, one that was being
@@ -115,7 +115,7 @@ def _stale(where: str, moved: str) -> StalePlan:
 
 
 def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -> Iterator[tuple[str, str]]:
-    """Tell what moved on one cluster, each with the resource it is about."""
+    """Describe what moved on one cluster, each with the resource it is about."""
     if now is None and saved is not None and not saved.pools:
         return  # planned by an older gpukube, which read clusters without pools too
     if saved is None or now is None:
@@ -148,7 +148,7 @@ def _identity(saved: ClusterRecord, now: ClusterRecord) -> Iterator[str]:
 
 
 def _minor(version: str) -> str:
-    """Give "1.34" of "1.34.2-gke.100": clouds patch control planes unasked."""
+    """Return "1.34" of "1.34.2-gke.100": clouds patch control planes unasked."""
     return ".".join(version.split(".")[:2])
 
 
@@ -175,7 +175,7 @@ def _deletes(pool: PoolRecord | None) -> bool:
 
 
 def _seen_pool(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
-    """Tell what moved of the live pool that something is to be done to."""
+    """Describe what moved of the live pool that something is to be done to."""
     if saved is None or now is None:
         if now is not None:
             yield f"live pool {now.name} exists now"
@@ -230,7 +230,7 @@ def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[
 
 
 def _repairs(key: str, saved: ClusterRecord, now: ClusterRecord) -> Iterator[tuple[str, str]]:
-    """Tell which labels and taints nodes have lost since; nodes that are whole again, or gone, are nobody's loss."""
+    """Return which labels and taints nodes have lost since; nodes that are whole again, or gone, are nobody's loss."""
     known = {(repair.node, repair.field, repair.wanted) for repair in saved.repairs}
     for repair in now.repairs:
         if (repair.node, repair.field, repair.wanted) not in known:
@@ -239,7 +239,7 @@ def _repairs(key: str, saved: ClusterRecord, now: ClusterRecord) -> Iterator[tup
 
 
 def _release(saved: ReleaseRecord, now: ReleaseRecord) -> Iterator[str]:
-    """Tell what moved of the release, unless nothing is to be done to it before and after."""
+    """Describe what moved of the release, unless nothing is to be done to it before and after."""
     if saved.action == now.action == "none":
         return
     moved = [f"release {text}" for text in _differences(_release_facts(saved), _release_facts(now))]

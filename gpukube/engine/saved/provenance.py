@@ -1,6 +1,6 @@
 """Under which circumstances a plan is made or applied: what a saved plan must find again.
 
-Lives here: reading them off a run, the digest of a local chart. Must not live here: comparing them (freshness).
+In scope: reading them off a run, the digest of a local chart. Out of scope: comparing them (freshness).
 """
 
 from __future__ import annotations

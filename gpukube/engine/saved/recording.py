@@ -1,6 +1,6 @@
 """Cluster plans -> their records: what was seen and what will be done, without anything secret.
 
-Pure. Lives here: the choice of what a saved plan remembers. Must not live here: judging two records (freshness).
+Pure. In scope: the choice of what a saved plan remembers. Out of scope: judging two records (freshness).
 Native answers are left out; requests carry no credentials, and their user data goes as a digest.
 """
 

@@ -1,6 +1,6 @@
 """The saved plan as it lies in its file, and its JSON Schema.
 
-Lives here: the shape of the file, one class per object. Must not live here: where the values come from, files.
+In scope: the shape of the file, one class per object. Out of scope: where the values come from, files.
 
 The classes are msgspec's, because it checks a whole document against them with the place of what does not fit, and
 writes the JSON Schema. The meaning of a field never changes within one `schemaVersion`.

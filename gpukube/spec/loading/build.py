@@ -1,6 +1,6 @@
 """One YAML document as plain data -> one validated spec of what is right, and everything that is wrong.
 
-Lives here: the order of checking. Must not live here: texts (messages.py), rules (rules.py), files (load.py).
+In scope: the order of checking. Out of scope: texts (messages.py), rules (rules.py), files (load.py).
 
 Each cluster and each pool is validated by itself, so that one wrong pool hides neither the type errors nor the
 broken rules of the others: what is right becomes a spec all the same, for those who judge it further.
@@ -189,7 +189,7 @@ def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -
 
 
 def _is_free(path: Path) -> bool:
-    """Say whether a mapping is somebody else's, where null has a meaning: native fields, values of a chart."""
+    """Return whether a mapping is somebody else's, where null has a meaning: native fields, values of a chart."""
     return {"pools": path[2:], "defaults": path[1:]}.get(str(path[0])) in _FREE
 
 

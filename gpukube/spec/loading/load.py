@@ -1,7 +1,7 @@
 """From paths to specs: the one way in.
 
-Lives here: the order of reading, substituting, setting, checking; LoadedSpec; which pools of a wrong spec are right.
-Must not live here: how each of these is done.
+In scope: the order of reading, substituting, setting, checking; LoadedSpec; which pools of a wrong spec are right.
+Out of scope: how each of these is done.
 
 Everything wrong with all files is reported together: a user repairs a spec once, not once per mistake. So what is right
 is kept beside what is wrong, for the judges that come after (the GPU catalog, the clouds).
@@ -83,7 +83,7 @@ class Reading:
         return fields
 
     def require(self) -> tuple[LoadedSpec, ...]:
-        """Give the specs.
+        """Return the specs.
 
         Raises:
             SpecError: There are errors; holds all problems and remarks.

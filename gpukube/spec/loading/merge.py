@@ -1,6 +1,6 @@
 """Defaults under pools, on plain data, so that every value keeps the position where it was written.
 
-Lives here: the merge. Must not live here: models, checks of values.
+In scope: the merge. Out of scope: models, checks of values.
 
 What a pool writes wins. Mappings are merged key by key, lists and scalars are replaced. Where fields are
 alternatives, a merge could make a pool that nobody wrote, so the pool's choice drops the alternative that only

@@ -1,6 +1,6 @@
 """What pydantic found, in our words: position, field path, what is wrong, what to write instead.
 
-Lives here: the table from pydantic's error types to diagnostics. Must not live here: checks of our own.
+In scope: the table from pydantic's error types to diagnostics. Out of scope: checks of our own.
 
 Nothing of pydantic's prose reaches the user: it speaks of Python types and links to pages about Python. An error
 type that the table does not know (a newer pydantic) still gives position, path and value.
@@ -46,7 +46,7 @@ _OF_POOLS: Final = frozenset({Pool, PoolSettings})
 
 
 class AtPath(NamedTuple):
-    """A finding, and the path it is about relative to the validated part (to recognise repetitions)."""
+    """A finding, and the path it is about relative to the validated part (to recognize repetitions)."""
 
     finding: Finding
     path: Path
@@ -122,7 +122,7 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
 
 
 def intended(error: ValidationError, model: type[SpecModel], positions: Positions) -> frozenset[Path]:
-    """Give the fields that unknown keys were probably meant for, those of the same mapping and those elsewhere."""
+    """Return the fields that unknown keys were probably meant for, those of the same mapping and those elsewhere."""
     found: set[Path] = set()
     for context in (_context(detail, model, positions) for detail in error.errors(include_url=False)):
         if context.kind == "extra_forbidden":

@@ -1,6 +1,6 @@
 """`--set path=value` on plain data.
 
-Lives here: parsing the argument, finding its target, replacing the value. Must not live here: models.
+In scope: parsing the argument, finding its target, replacing the value. Out of scope: models.
 
 A pool is named by index (pools[0]) or by name (pools.a100mig), a key with dots in brackets and quotes
 (pools.a100mig.labels["example.com/team"]). The value is read as YAML: 2 is a number, "2" a text, [a, b] a list. Where

@@ -1,7 +1,7 @@
 """What can still be judged of a pool or cluster that does not fit its model.
 
-Lives here: taking out what is wrong, or putting something harmless in its place, until the rest fits. Must not live
-here: messages about what is wrong (messages), rules (rules.fields).
+In scope: taking out what is wrong, or putting something harmless in its place, until the rest fits. Out of scope:
+messages about what is wrong (messages), rules (rules.fields).
 
 A value that is wrong is unknown, and the others are not: they are judged all the same, so that one run finds all
 mistakes. What was taken out is named by its path, and no rule may conclude anything from its absence. List items keep

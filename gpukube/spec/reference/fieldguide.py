@@ -1,6 +1,6 @@
 """What the format says of one field: a page per field, taken from the JSON Schema, and the way to it.
 
-Lives here: finding a field by the paths that people write, and its page as a value. Must not live here: what clouds
+In scope: finding a field by the paths that people write, and its page as a value. Out of scope: what clouds
 make of a field (engine.field_guide), how a page is shown (cli).
 """
 
@@ -213,7 +213,7 @@ def _fields(path: str, node: Schema) -> Iterator[FieldPage]:
 
 
 def _forms(node: Schema) -> list[Schema]:
-    """Give the types of which a value may be; a choice between keys is none."""
+    """Return the types of which a value may be; a choice between keys is none."""
     return [form for form in cast("list[Schema]", node.get("oneOf", [])) if set(form) != {"required"}]
 
 
@@ -258,7 +258,7 @@ def _is_text_per_provider(node: Schema) -> bool:
 
 
 def _choices(node: Schema) -> list[Json]:
-    """Give the words of which it must be one: an enum beside which only variables are allowed."""
+    """Return the words of which it must be one: an enum beside which only variables are allowed."""
     if "const" in node:
         return [node["const"]]
     forms = cast("list[Schema]", node.get("anyOf", []))
@@ -268,7 +268,7 @@ def _choices(node: Schema) -> list[Json]:
 
 
 def _known(node: Schema) -> list[Json]:
-    """Give the words that the catalog offers, beside which any text is allowed."""
+    """Return the words that the catalog offers, beside which any text is allowed."""
     inner = node.get("items")
     if isinstance(inner, dict):
         return _known(inner)

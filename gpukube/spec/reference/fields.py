@@ -1,6 +1,6 @@
 """Questions about the models as such: which keys exist where, which field a path leads to.
 
-Lives here: reflection on model.py. Must not live here: values, diagnostics.
+In scope: reflection on model.py. Out of scope: values, diagnostics.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def is_text(path: Path) -> bool:
 
 
 def _one_step(annotation: object, step: str | int) -> Iterator[object]:
-    """Give the forms of a value one key or index below a value of some form."""
+    """Return the forms of a value one key or index below a value of some form."""
     if isinstance(annotation, type) and issubclass(annotation, SpecModel):
         found = fields_of(annotation).get(str(step))
         yield from _forms(found.info.annotation) if found else ()
@@ -108,7 +108,7 @@ def _one_step(annotation: object, step: str | int) -> Iterator[object]:
 
 
 def _forms(annotation: object) -> Iterator[object]:
-    """Give the alternatives of an annotation."""
+    """Return the alternatives of an annotation."""
     if get_origin(annotation) is Annotated:
         yield from _forms(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, UnionType):

@@ -1,6 +1,6 @@
 """What a text of a certain form has to look like, for people.
 
-Lives here: a sentence for every pattern of the models. Must not live here: the patterns, which stand with their fields;
+In scope: a sentence for every pattern of the models. Out of scope: the patterns, which stand with their fields;
 the sentences of one cloud's patterns (its provider's `spec`).
 """
 

@@ -1,6 +1,6 @@
 """What other tools call the fields of a pool: people bring eksctl's, Terraform's and the clouds' own words with them.
 
-Lives here: the table. Must not live here: misspellings (wording), fields that stand at another place
+In scope: the table. Out of scope: misspellings (wording), fields that stand at another place
 (loading.messages).
 """
 
@@ -55,7 +55,7 @@ _FIELD_OF: Final = {fold(word): field for field, words in OTHER_WORDS.items() fo
 
 
 def field_for(word: str, within: str) -> str | None:
-    """Give the field of a pool ("nodes.autoscaling.min") that another tool calls by this word.
+    """Return the field of a pool ("nodes.autoscaling.min") that another tool calls by this word.
 
     Args:
         word: The unknown key.

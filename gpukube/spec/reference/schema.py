@@ -1,6 +1,6 @@
 """The JSON Schema of a spec, for editors and other tools.
 
-Lives here: the models' own schema, shaped for people who write specs. Must not live here: a second definition of
+In scope: the models' own schema, shaped for people who write specs. Out of scope: a second definition of
 any field; what the schema says of one comes from the models. Words that are offered: vocabulary.py.
 
 What pydantic generates describes a spec after loading. A spec as written differs in three ways, which are added

@@ -1,6 +1,6 @@
 """Words that the catalog knows for fields which take any text: offered by editors, never enforced by them.
 
-Lives here: which field takes which words. Must not live here: the words themselves (gpukube.gpu), checks of a
+In scope: which field takes which words. Out of scope: the words themselves (gpukube.gpu), checks of a
 written value (core.resolve): a cloud sells new machines before the catalog has them.
 """
 

@@ -1,6 +1,6 @@
 """Checks across fields that hold on every cloud.
 
-Lives here: what can be judged from the spec alone. Must not live here: what one cloud refuses (the providers'
+In scope: what can be judged from the spec alone. Out of scope: what one cloud refuses (the providers'
 rules.py), what needs the GPU catalog (core), types and ranges of single fields (model.py).
 
 Each rule is a function from a pool, its positions and the spec's clusters to diagnostics; POOL_RULES lists them.

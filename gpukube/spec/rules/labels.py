@@ -1,6 +1,6 @@
 """Labels and taints of a pool, judged by what Kubernetes, gpukube and the NVIDIA stack take for theirs.
 
-Lives here: what holds on every cloud. Must not live here: keys that one cloud refuses (the providers' rules.py).
+In scope: what holds on every cloud. Out of scope: keys that one cloud refuses (the providers' rules.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A pool under judgement: what every rule of the spec is given, and how it says what it finds.
 
-Lives here: no rule.
+In scope: no rule.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Subject(NamedTuple):
-    """A pool under judgement.
+    """A pool under judgment.
 
     Attributes:
         pool: Which.

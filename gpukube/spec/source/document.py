@@ -1,6 +1,6 @@
 """YAML text -> plain data that remembers line and column of every key and value.
 
-Lives here: the event loop over PyYAML's parser, the limits, what we refuse of YAML. Must not live here:
+In scope: the event loop over PyYAML's parser, the limits, what we refuse of YAML. Out of scope:
 files, fields of the spec, models.
 
 Read as events, because building PyYAML's node tree costs several times as much and its constructors follow

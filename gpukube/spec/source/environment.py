@@ -1,6 +1,6 @@
 """${NAME} and ${NAME:-default} in the texts of a spec.
 
-Lives here: the substitution, on plain data, from a mapping that is handed in. Must not live here: reading the
+In scope: the substitution, on plain data, from a mapping that is handed in. Out of scope: reading the
 process environment.
 
 Only where written, and only in values that are texts: keys, numbers and comments are left alone. What is

@@ -1,6 +1,6 @@
 """Files, directories, patterns and stdin -> texts.
 
-Lives here: reading, with what can go wrong as diagnostics. Must not live here: YAML.
+In scope: reading, with what can go wrong as diagnostics. Out of scope: YAML.
 
 Patterns are expanded here too, for they reach us quoted from CI files and from shells that do not expand them (cmd.exe,
 PowerShell). A file that is named by several paths is read once.

@@ -1,6 +1,6 @@
 """Names of clusters and pools in a text that may be half written: for completion, without models and messages.
 
-Lives here: reading names off YAML events as far as the text can be read. Must not live here: what is wrong with it.
+In scope: reading names off YAML events as far as the text can be read. Out of scope: what is wrong with it.
 """
 
 from __future__ import annotations

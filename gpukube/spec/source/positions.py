@@ -1,7 +1,7 @@
 """Plain data that remembers where each key and value was written, and paths into it.
 
-Lives here: the dict and list subclasses the YAML loader fills, field paths ("pools[0].gpu.model") and their
-lookup. Must not live here: parsing YAML, models, knowledge of any field.
+In scope: the dict and list subclasses the YAML loader fills, field paths ("pools[0].gpu.model") and their
+lookup. Out of scope: parsing YAML, models, knowledge of any field.
 
 A position is one packed int (a mark): source number, line, column. A 13,000-line file has some 30,000 of
 them; as objects they would cost more than the parsing.
@@ -189,7 +189,7 @@ class Positions:
         return Positions(node if complete else None, self.origin, mark, self.prefix + steps)
 
     def has(self, path: str | Path) -> bool:
-        """Say whether the path was written (in the pool itself or in the defaults)."""
+        """Return whether the path was written (in the pool itself or in the defaults)."""
         return self._walk(_steps(path))[2]
 
     def path(self, path: str | Path = ()) -> str:
@@ -201,7 +201,7 @@ class Positions:
         return self._walk(_steps(path))[1]
 
     def all_marks(self) -> Iterator[int]:
-        """Give the packed positions of everything below: keys, values, and this part itself."""
+        """Return the packed positions of everything below: keys, values, and this part itself."""
         yield self.mark
         waiting = [self.root]
         while waiting:
@@ -245,7 +245,7 @@ class Positions:
 
 
 def _parts(node: Data) -> Iterator[tuple[str | int, Data, tuple[int, ...]]]:
-    """Give the entries of a mapping or list with the marks of their keys and values."""
+    """Return the entries of a mapping or list with the marks of their keys and values."""
     if isinstance(node, PositionedDict):
         for key, value in node.items():
             yield key, value, (node.key_marks[key], node.value_marks[key])

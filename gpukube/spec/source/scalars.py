@@ -1,7 +1,7 @@
 """YAML 1.2 core schema: what an unquoted scalar means.
 
-Lives here: text -> null, boolean, integer, float or string; what YAML 1.1 makes of the same text. Must not live
-here: positions, diagnostics.
+In scope: text -> null, boolean, integer, float or string; what YAML 1.1 makes of the same text. Out of scope:
+positions, diagnostics.
 
 The rules are those of YAML 1.2.2 section 10.3.2, not PyYAML's YAML 1.1: `no`, `on` and `1:30` are strings,
 `010` is ten, `0o10` is eight. Other tools that read the same file (kubectl, Helm, PyYAML, Ansible) follow 1.1 in part,
@@ -35,7 +35,7 @@ class TooManyDigitsError(ValueError):
 
 
 def parse_plain(text: str) -> Scalar:
-    """Say what an unquoted scalar means.
+    """Describe what an unquoted scalar means.
 
     Raises:
         TooManyDigitsError: A number longer than any that can be meant.
@@ -91,7 +91,7 @@ _OLD_FLOAT: Final = re.compile(r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE
 
 
 def other_reading(text: str, value: Scalar) -> str:
-    """Say how readers of YAML 1.1 take an unquoted scalar where that is not how it is read here.
+    """Describe how readers of YAML 1.1 take an unquoted scalar where that is not how it is read here.
 
     Args:
         text: As written.

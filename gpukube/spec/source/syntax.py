@@ -1,6 +1,6 @@
 """PyYAML's syntax errors in our words.
 
-Lives here: the table from what the parser met to what is wrong and what to write. Must not live here: parsing.
+In scope: the table from what the parser met to what is wrong and what to write. Out of scope: parsing.
 
 PyYAML's two parsers word one mistake differently ("expected ',' or ']'", "did not find expected ',' or ']'")
 and place some at the end of the stream; the table matches both, and positions are kept inside the text.

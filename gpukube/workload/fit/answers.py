@@ -1,6 +1,6 @@
 """What is said of each workload and each node: schedules now, after a scale-up, never; why, and what would change it.
 
-Pure. Lives here: reasons per pool, what binds a node. Must not live here: placing (`packing`), the search for the edit
+Pure. In scope: reasons per pool, what binds a node. Out of scope: placing (`packing`), the search for the edit
 (`edits`), documents.
 """
 

@@ -1,6 +1,6 @@
 """Pod specs with one thing changed; the original stays as it is.
 
-Pure. Lives here: writing into a spec of any shape. Must not live here: which change is worth a trial (`edits`).
+Pure. In scope: writing into a spec of any shape. Out of scope: which change is worth a trial (`edits`).
 """
 
 from __future__ import annotations

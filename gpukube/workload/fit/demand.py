@@ -1,6 +1,6 @@
 """What is to be placed: the pods of the templates in the files, in order, and how many of each.
 
-Pure. Lives here: templates made into pods. Must not live here: where they go (`packing`), reading files.
+Pure. In scope: templates made into pods. Out of scope: where they go (`packing`), reading files.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _scalers(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], Replic
 
 
 def _why_none(template: PodTemplate) -> str:
-    """Say why a template has no pods; "" where it has, or where that is not known."""
+    """Explain why a template has no pods; "" where it has, or where that is not known."""
     if template.role in ("daemon", "embedded") or template.replicas.most:
         return ""
     if template.role == "ray-worker":
@@ -139,7 +139,7 @@ def _why_none(template: PodTemplate) -> str:
 
 
 def _why_unknown(template: PodTemplate) -> str:
-    """Say why nobody here knows where the pods of a template go; "" where that is known."""
+    """Explain why nobody here knows where the pods of a template go; "" where that is known."""
     spec = template.spec
     if template.role == "embedded":
         return _KIND.format(template.manifest.kind) if _names_devices(spec) else ""

@@ -1,6 +1,6 @@
 """The one change with which pods that have no place get one: found by trying, the smallest first.
 
-Pure. Lives here: what can be changed in a workload or a pool, and the trial. Must not live here: placing (`packing`),
+Pure. In scope: what can be changed in a workload or a pool, and the trial. Out of scope: placing (`packing`),
 how a spec is changed (`changes`). Each change that is offered was tried: with it, all pods of the workload have a
 place, and no other workload loses one.
 """

@@ -1,6 +1,6 @@
 """The nodes of one cluster while pods are placed on them, one after the other, as scheduler and autoscaler would.
 
-Pure and deterministic. Lives here: which node a pod gets, and which pool starts one for it. Must not live here: whether
+Pure and deterministic. In scope: which node a pod gets, and which pool starts one for it. Out of scope: whether
 a pod may go to a node (`predicates`, `neighbours`), the order of the pods (`packing`).
 
 A pod goes to a node that is up, the one that the default scheduler prefers: no soft taint against it, preferred by its

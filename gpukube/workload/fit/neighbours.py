@@ -1,6 +1,6 @@
 """Filters that count the pods of other nodes: topology spread, pod affinity and anti-affinity.
 
-Pure. Lives here: counting matching pods per domain. Must not live here: filters that look at one node (`predicates`).
+Pure. In scope: counting matching pods per domain. Out of scope: filters that look at one node (`predicates`).
 
 Source: kubernetes/kubernetes pkg/scheduler/framework/plugins/{podtopologyspread,interpodaffinity}/filtering.go.
 """

@@ -1,6 +1,6 @@
 """A node as the scheduler counts: what it has, and what the pods on it leave.
 
-Pure. Lives here: taking pods. Must not live here: whether a pod may go there (`predicates`).
+Pure. In scope: taking pods. Out of scope: whether a pod may go there (`predicates`).
 """
 
 from __future__ import annotations

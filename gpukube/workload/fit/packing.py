@@ -1,6 +1,6 @@
 """Places all pods: in which order, on which cluster, and what is left without a place.
 
-Pure and deterministic. Lives here: the order. Must not live here: the node that a pod gets (`filling`), what to make of
+Pure and deterministic. In scope: the order. Out of scope: the node that a pod gets (`filling`), what to make of
 pods without one (`answers`).
 """
 
@@ -146,7 +146,7 @@ def _place(cluster: Filling, demand: Demand) -> Placed:
 
 
 def too_large_anywhere(pod: Pod, cluster: Filling) -> tuple[str, ...]:
-    """Say why no node that was read could take a pod even if it was empty, of those outside of the pools.
+    """Explain why no node that was read could take a pod even if it was empty, of those outside of the pools.
 
     A pool that the spec does not know starts nodes as large as those that are there. () where one could, and where no
     such node is known.

@@ -1,6 +1,6 @@
 """A pod as the scheduler reads it: what it requests, tolerates and demands of nodes and of other pods.
 
-Pure. Lives here: reading a pod's spec, once. Must not live here: nodes, and whether one is good for the pod
+Pure. In scope: reading a pod's spec, once. Out of scope: nodes, and whether one is good for the pod
 (`predicates`, `neighbours`).
 
 Fields that are not as Kubernetes has them count as absent: `gpukube workload lint` reports them.

@@ -1,6 +1,6 @@
 """Why a pod may not go to a node: the filters of the default scheduler that look at one node, in its order.
 
-Pure. Lives here: taints, node selector and affinity, room. Must not live here: filters that count the pods of other
+Pure. In scope: taints, node selector and affinity, room. Out of scope: filters that count the pods of other
 nodes (`neighbours`), which node is best (`packing`). Not modelled: host ports, volumes. A cordoned node is one with the
 taint that Kubernetes gives it. A pod that names its node is bound to it past the scheduler: taints NoSchedule do not
 keep it away, the kubelet's admission does the rest.

@@ -1,6 +1,6 @@
 """Label selectors and node selectors, as the scheduler evaluates them.
 
-Pure. Lives here: matching labels. Must not live here: which pod or node has them.
+Pure. In scope: matching labels. Out of scope: which pod or node has them.
 
 Source: kubernetes/component-helpers scheduling/corev1/nodeaffinity; kubernetes/apimachinery pkg/labels.
 """

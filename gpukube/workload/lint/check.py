@@ -1,6 +1,6 @@
 """Manifests and the offers of pools -> what is wrong.
 
-Pure. Lives here: putting all rules to all objects. Must not live here: the rules, reading files.
+Pure. In scope: putting all rules to all objects. Out of scope: the rules, reading files.
 """
 
 from __future__ import annotations

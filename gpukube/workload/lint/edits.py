@@ -1,6 +1,6 @@
 """What --fix would do, as values: an edit names the key or value that it changes by its place in the file.
 
-Lives here: the edits. Must not live here: applying them to text (`fixing`), deciding on them (the rules).
+In scope: the edits. Out of scope: applying them to text (`fixing`), deciding on them (the rules).
 """
 
 from __future__ import annotations

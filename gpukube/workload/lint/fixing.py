@@ -1,6 +1,6 @@
 """Edits -> text: changes of a YAML file by position, so that comments, order and anchors stay as they are.
 
-Pure. Lives here: where keys, values and entries begin and end, and putting other text there. Must not live here: what
+Pure. In scope: where keys, values and entries begin and end, and putting other text there. Out of scope: what
 should be changed (the rules).
 
 An edit that the text does not allow is left out: the finding stays. A round takes the edits that do not meet; who

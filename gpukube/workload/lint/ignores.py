@@ -5,7 +5,7 @@
 A comment is about its line; one on a line of its own is about the next line, and above an object about the object. The
 annotation gpukube.io/lint-ignore, of an object or of a pod template, has "GPK754: reason", several separated by ";".
 
-Pure. Must not live here: the rules.
+Pure. Out of scope: the rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules about images and variables of containers: what sees which GPUs, what is still published.
 
-Pure. Must not live here: what containers request (`resources`), the fields of KubeRay (`ray`).
+Pure. Out of scope: what containers request (`resources`), the fields of KubeRay (`ray`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules about where pods may run: tolerations, selectors, names of resources that nodes have.
 
-Pure. Must not live here: how many pods there is room for (`capacity`), sharing (`sharing`).
+Pure. Out of scope: how many pods there is room for (`capacity`), sharing (`sharing`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which pools of the spec a pod may go to, and what keeps it from each.
 
-Pure. Lives here: a pod and the offers of the spec put together, with the scheduler's predicates. Must not live here:
+Pure. In scope: a pod and the offers of the spec put together, with the scheduler's predicates. Out of scope:
 what is said about it (the rules).
 
 A spec has the GPU pools of some clusters, not all nodes of them. So that no pool of the spec takes a pod is certain to

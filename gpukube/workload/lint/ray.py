@@ -1,6 +1,6 @@
 """Rules about the fields of KubeRay: what its operator refuses, and what Ray's autoscaler makes of a group.
 
-Pure. Must not live here: the pods of the groups (the rules about pods see them).
+Pure. Out of scope: the pods of the groups (the rules about pods see them).
 
 Sources: KubeRay 1.7.0, ray-operator/controllers/ray/utils/{validation,resources,util}.go and common/pod.go; Ray,
 python/ray/autoscaler/_private/kuberay/autoscaling_config.py.

@@ -1,6 +1,6 @@
 """Linting and fixing in turn, until nothing more can be fixed.
 
-Pure. Must not live here: writing files.
+Pure. Out of scope: writing files.
 """
 
 from __future__ import annotations

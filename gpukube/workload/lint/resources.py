@@ -1,6 +1,6 @@
 """Rules about what containers request: GPUs in limits, whole numbers, right names.
 
-Pure. Must not live here: where pods may run (`placement`), Ray (`ray`).
+Pure. Out of scope: where pods may run (`placement`), Ray (`ray`).
 """
 
 from __future__ import annotations

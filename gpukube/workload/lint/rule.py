@@ -1,6 +1,6 @@
 """What a rule is, and how a module declares its rules.
 
-Lives here: the value, its decorator, what a rule finds. Must not live here: any rule (the families).
+In scope: the value, its decorator, what a rule finds. Out of scope: any rule (the families).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules about GPUs that several containers share: replicas, MIG instances, isolation.
 
-Pure. Must not live here: names of resources (`placement`).
+Pure. Out of scope: names of resources (`placement`).
 """
 
 from __future__ import annotations

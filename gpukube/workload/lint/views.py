@@ -1,6 +1,6 @@
 """What rules look at: a pod with its containers, a Ray cluster with its groups.
 
-Pure. Lives here: reading manifests of any shape. Must not live here: what is wrong with them.
+Pure. In scope: reading manifests of any shape. Out of scope: what is wrong with them.
 """
 
 from __future__ import annotations

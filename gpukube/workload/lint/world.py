@@ -1,6 +1,6 @@
 """All that is linted in one run, as the rules see it.
 
-Pure. Must not live here: single pods (`views`), rules.
+Pure. Out of scope: single pods (`views`), rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What somebody wants to run on a pool, brought together with what the pool has: device, room of a pod, how many fit.
 
-Lives here: the choices and their refusals. Must not live here: any manifest.
+In scope: the choices and their refusals. Out of scope: any manifest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An intent -> the text of its manifests.
 
-Lives here: which kinds there are, and the comment at the top. Must not live here: what one kind is made of.
+In scope: which kinds there are, and the comment at the top. Out of scope: what one kind is made of.
 """
 
 from __future__ import annotations

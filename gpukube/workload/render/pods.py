@@ -1,6 +1,6 @@
 """The pod of every kind of manifest: its container, device, selector and tolerations.
 
-Lives here: what all kinds share. Must not live here: the kinds (batch, ray, kueue).
+In scope: what all kinds share. Out of scope: the kinds (batch, ray, kueue).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """KubeRay's kinds: a head without a GPU, and one group of workers on the pool.
 
-Lives here: RayCluster, RayJob, RayService. Sources: ray-project/kuberay v1.7.0, apis/ray/v1 and controllers/ray/common;
+In scope: RayCluster, RayJob, RayService. Sources: ray-project/kuberay v1.7.0, apis/ray/v1 and controllers/ray/common;
 Ray 2.60 autoscaler/_private/kuberay/autoscaling_config.py.
 """
 

@@ -1,6 +1,6 @@
 """Manifests as YAML text, with comments on the lines of their values.
 
-Lives here: the writer. Must not live here: what stands in a manifest. Own code, because PyYAML writes no comments.
+In scope: the writer. Out of scope: what stands in a manifest. Own code, because PyYAML writes no comments.
 """
 
 from __future__ import annotations

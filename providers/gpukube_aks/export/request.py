@@ -1,6 +1,6 @@
 """The creation of an agent pool as it is exported: gpukube's own request.
 
-Lives here: what all targets of AKS begin with. Must not live here: the form of one target.
+In scope: what all targets of AKS begin with. Out of scope: the form of one target.
 """
 
 from __future__ import annotations
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def properties_of(pool: ExportedPool) -> dict[str, object]:
-    """Give the properties of the pool."""
+    """Return the properties of the pool."""
     properties = tree(pool.desired.create.params, "body", "properties")
     return {name: value for name, value in properties.items() if value not in ({}, None)}

@@ -118,12 +118,12 @@ def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses
 
 
 def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
-    """Give the block that is the pool."""
+    """Return the block that is the pool."""
     return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
-    """Give the blocks of one pool, the import included."""
+    """Return the blocks of one pool, the import included."""
     place = (
         f"/subscriptions/{cluster.identity['subscription']}/resourceGroups/{cluster.identity['resourceGroup']}"
         f"/providers/Microsoft.ContainerService/managedClusters/{cluster.name}"
@@ -139,7 +139,7 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
 
 
 def _live_properties(pool: ExportedPool) -> dict[str, object]:
-    """Give what is live, since what is left out of the resource would be removed; versions are left to the service."""
+    """Return the live values, since Terraform removes what the resource omits; versions are left to the service."""
     live = tree(pool.live.native, "properties") if pool.live else {}
     chosen = properties_of(pool)
     unsaid = {name for name in ("orchestratorVersion", "gpuProfile") if name not in chosen}

@@ -1,6 +1,6 @@
 """How long AKS takes for changes of pools.
 
-Lives here: the numbers. Must not live here: what a plan makes of them (gpukube.engine.plan.durations).
+In scope: the numbers. Out of scope: what a plan makes of them (gpukube.engine.plan.durations).
 
 AKS documents none of them but the limits of drains; they are estimates, and wide.
 """

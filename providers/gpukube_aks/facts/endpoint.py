@@ -1,6 +1,6 @@
 """Whether a token for one address may go to another.
 
-Lives here: comparing origins. Must not live here: which Azure is talked to (gpukube.endpoint).
+In scope: comparing origins. Out of scope: which Azure is talked to (gpukube.endpoint).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Node images: the values of osSKU, the machines and Kubernetes versions they are made for.
 
-Lives here: that table, and the checks of image and kubernetesVersion. Must not live here: what a change of them does
+In scope: that table, and the checks of image and kubernetesVersion. Out of scope: what a change of them does
 (`pool.updates`), features that exclude each other (`rules.combinations`).
 """
 

@@ -1,6 +1,6 @@
 """What Azure's Resource SKUs and retail prices list, as offers of GPU sizes.
 
-Lives here: the filters of those two lists, and reading their items. Must not live here: calls (`live.market`).
+In scope: the filters of those two lists, and reading their items. Out of scope: calls (`live.market`).
 
 Sources: docs: rest/api/compute/resource-skus/list, rest/api/cost-management/retail-prices.
 """

@@ -1,6 +1,6 @@
 """What Azure's error codes and texts mean: codes and texts -> our errors, with the remedy.
 
-Lives here: the table, and the reading of Azure's two error shapes. Must not live here: the SDK and its exceptions
+In scope: the table, and the reading of Azure's two error shapes. Out of scope: the SDK and its exceptions
 (`live.failures`).
 
 Capacity and quota failures come late, inside an operation that was read with status 200: an outer code, a message with

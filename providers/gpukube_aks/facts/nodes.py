@@ -1,6 +1,6 @@
 """What AKS's nodes are like for pods: the room on them, and their labels at creation.
 
-Lives here: the numbers that Azure documents. Must not live here: what pods make of them (gpukube.workload).
+In scope: the numbers that Azure documents. Out of scope: what pods make of them (gpukube.workload).
 
 Sources: docs: aks/node-resource-reservations (AKS 1.29 and later), aks/concepts-network-ip-address-planning,
 aks/use-labels, aks/spot-node-pool.

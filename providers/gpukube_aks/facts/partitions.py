@@ -1,6 +1,6 @@
 """How AKS cuts GPUs: the five values of gpuInstanceProfile and what they mean on each GPU model.
 
-Lives here: that table and look-ups in it. Must not live here: MIG geometry in general (`gpukube.gpu.mig`).
+In scope: that table and look-ups in it. Out of scope: MIG geometry in general (`gpukube.gpu.mig`).
 
 AKS cuts every GPU of a node alike, by the GPU-instance profile ids 19, 14, 9, 5 and 0 (Azure/AgentBaker,
 parts/linux/cloud-init/artifacts/mig-partition.sh): the plain profiles. Those with double memory (id 15) and those with

@@ -1,6 +1,6 @@
 """The Azure RBAC actions that calls of the live half need.
 
-Lives here: the table. Must not live here: which of them a spec needs and on which scope (`rules.permissions`).
+In scope: the table. Out of scope: which of them a spec needs and on which scope (`rules.permissions`).
 
 Names are those of Azure's reference of resource provider operations (docs: role-based-access-control, permissions);
 the calls on pools are also those of the built-in role Azure Kubernetes Service Agent Pool Manager.

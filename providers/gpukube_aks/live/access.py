@@ -1,7 +1,7 @@
 """Credentials: for Azure's API, and a complete kubeconfig for a cluster's.
 
-Lives here: the choice of an Azure credential, and the three ways to a kubeconfig: AKS's own with local accounts,
-AKS's own with an Entra token in place of its kubelogin call, a file of the user's. Must not live here: other calls of
+In scope: the choice of an Azure credential, and the three ways to a kubeconfig: AKS's own with local accounts,
+AKS's own with an Entra token in place of its kubelogin call, a file of the user's. Out of scope: other calls of
 Azure.
 
 No cloud command line tool is run, and no plugin of a kubeconfig that came from Azure.
@@ -106,7 +106,7 @@ class AzureCredential:
 
 @cache
 def shared_credential(tenant: str, authority: str) -> AzureCredential:
-    """Give the one credential of this process for a tenant; it lives as long as the process."""
+    """Return the one credential of this process for a tenant; it lives as long as the process."""
     return AzureCredential(tenant, authority)
 
 

@@ -1,6 +1,6 @@
 """The live half of AKS: the Azure SDK, its sessions, time-outs and retries.
 
-Lives here: `AksCloud`, and how the SDK's client is made. Must not live here: what answers mean (`pool.observe`,
+In scope: `AksCloud`, and how the SDK's client is made. Out of scope: what answers mean (`pool.observe`,
 `failures`), how a cluster's Kubernetes API is reached (`access`).
 
 Nothing here waits for an operation: the SDK's pollers block for hours and cannot be resumed after a kill. A write

@@ -1,6 +1,6 @@
 """The one place where exceptions of the Azure SDK become ours; they are kept as `__cause__`.
 
-Lives here: which exception says what. Must not live here: codes and remedies (`facts.meanings`), calls.
+In scope: which exception says what. Out of scope: codes and remedies (`facts.meanings`), calls.
 """
 
 from __future__ import annotations

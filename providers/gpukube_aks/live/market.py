@@ -1,6 +1,6 @@
 """The live half of AKS's part in the catalog: sizes from ARM's Resource SKUs, prices from Azure's retail prices.
 
-Lives here: the calls. Must not live here: what answers mean (`facts.listings`).
+In scope: the calls. Out of scope: what answers mean (`facts.listings`).
 
 Retail prices are public: no credentials are sent there. They hold for the public cloud only. Sizes are
 the answer, prices a help: without them the sizes still count, and it is said.

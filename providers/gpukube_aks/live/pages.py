@@ -1,6 +1,6 @@
 """Lists of Azure's REST APIs, page by page.
 
-Lives here: following the links. Must not live here: what is listed.
+In scope: following the links. Out of scope: what is listed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Quotas of Azure, live: one call has limits and use of a region.
 
-Lives here: the call. Must not live here: which quota counts what (`rules.quotas`).
+In scope: the call. Out of scope: which quota counts what (`rules.quotas`).
 """
 
 from __future__ import annotations

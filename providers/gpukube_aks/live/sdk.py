@@ -1,6 +1,6 @@
 """The part of the Azure SDK that gpukube uses, as protocols; a fake of it is twenty lines.
 
-Lives here: the operations used, and what is read from their answers. Must not live here: any import of the SDK at run
+In scope: the operations used, and what is read from their answers. Out of scope: any import of the SDK at run
 time.
 
 The signatures are those of azure-mgmt-containerservice 41.8.0.

@@ -1,6 +1,6 @@
 """Changes of a live AKS pool -> the PUTs that bring them about.
 
-Lives here: the pool as read with changes merged in, and what goes into which call. Must not live here: what a change
+In scope: the pool as read with changes merged in, and what goes into which call. Out of scope: what a change
 does to the nodes (`updates`), how a pool is made or deleted (`translate`).
 
 AKS has no PATCH: every update is a PUT of the whole pool, as `az aks nodepool update` sends it. So everything that was

@@ -1,6 +1,6 @@
 """The fields of an AKS agent pool: one row each, from the spec to the wire and back.
 
-Lives here: the table, with the small functions that its exotic rows need. Must not live here: what AKS refuses
+In scope: the table, with the small functions that its exotic rows need. Out of scope: what AKS refuses
 (`rules.checks`), calls (`change`), native properties (`native`), which a spec writes by the names of the API.
 
 Outside the table stay the properties that are the same for all pools (mode, osType, type: `translate`).

@@ -42,7 +42,7 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
 
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
-    """Give the fields that a person chose, as a spec writes them.
+    """Return the fields that a person chose, as a spec writes them.
 
     The type of a disk of the usual size follows from the VM size, so nobody chose it as far as anyone can tell.
     """

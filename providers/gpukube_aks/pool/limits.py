@@ -1,6 +1,6 @@
 """Ranges and forms of native values, which the SDK's models do not hold: path of a property -> what AKS takes.
 
-Lives here: that table. Must not live here: which properties there are, and of which type (`native`), what excludes
+In scope: that table. Out of scope: which properties there are, and of which type (`native`), what excludes
 what (`rules.combinations`).
 
 AKS checks not all of these before it makes nodes: a node with a value out of range may not come up (docs:

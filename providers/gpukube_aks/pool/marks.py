@@ -1,7 +1,7 @@
 """The second copy of an agent pool's marks, in its tags.
 
-Lives here: keys and values as Azure takes them, and what the copy says of the place it was written for. Must not live
-here: when it is written (`translate`, `change`).
+In scope: keys and values as Azure takes them, and what the copy says of the place it was written for. Out of scope:
+when it is written (`translate`, `change`).
 
 Names of tags cannot have a slash, and Azure compares them without case (docs: azure-resource-manager/management/
 tag-resources).

@@ -1,6 +1,6 @@
 """The properties of an AKS agent pool by their wire names: which the spec may set natively, and of which shape.
 
-Lives here: that table, and the checks of the spec's `aks:` fields against it. Must not live here: what a change of
+In scope: that table, and the checks of the spec's `aks:` fields against it. Out of scope: what a change of
 a property does (`updates`), how they enter a request (`translate`).
 
 The names and shapes are those of API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a

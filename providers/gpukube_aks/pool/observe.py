@@ -1,6 +1,6 @@
 """A live agent pool as AKS answers it -> `Observed`, without what the service added by itself.
 
-Lives here: reading one wire object. Must not live here: the call that fetches it (`live.client`).
+In scope: reading one wire object. Out of scope: the call that fetches it (`live.client`).
 
 Dropped because AKS writes it: labels and taints under kubernetes.azure.com/ (the Spot pair among them: Azure/AKS#3152,
 hashicorp/terraform-provider-azurerm#18237), `agentpool`, the market price -1, and the default driver (absent means

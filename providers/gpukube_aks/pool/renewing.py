@@ -1,6 +1,6 @@
 """Upgrades of live agent pools: what their nodes run, what an upgrade does to pods, what is declared to follow.
 
-Lives here: reading a pool, and the declared pool with a newer version in it. Must not live here: the calls of an
+In scope: reading a pool, and the declared pool with a newer version in it. Out of scope: the calls of an
 upgrade (`change`), where the newest node image is read (`live.client`).
 
 Sources: SDK, AgentPoolUpgradeSettings; docs: aks/upgrade-aks-node-pools-rolling, aks/node-image-upgrade, aks/
@@ -41,7 +41,7 @@ class AksUpgrades:
         return NodeSystem(_kubernetes(observed), _image(observed))
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
-        """Say how AKS replaces the nodes, by the pool's upgradeSettings."""
+        """Describe how AKS replaces the nodes, by the pool's upgradeSettings."""
         properties = tree(observed.native, "properties")
         settings, count = tree(properties, "upgradeSettings"), integer(properties, "count") or 0
         surge = _nodes(settings.get("maxSurge"), _SURGE, count)

@@ -1,6 +1,6 @@
-"""A target in the terms of AKS: normalised fields, labels, taints and the native requests.
+"""A target in the terms of AKS: normalized fields, labels, taints and the native requests.
 
-Lives here: the way from the spec to the wire. Must not live here: what AKS refuses (`rules.checks`), reading live
+In scope: the way from the spec to the wire. Out of scope: what AKS refuses (`rules.checks`), reading live
 pools (`observe`), changing them (`change`).
 
 The body holds what gpukube means, and nothing that the service fills in by itself: a default that is sent today is

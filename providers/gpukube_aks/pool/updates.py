@@ -1,6 +1,6 @@
 """What a change of a field does to a live AKS pool: one row per field, with its sentence and source.
 
-Lives here: the table and the look-up in it. Must not live here: how an update is sent.
+In scope: the table and the look-up in it. Out of scope: how an update is sent.
 
 AKS has no general PATCH: what is changed in place is changed by a PUT of the whole pool as read (azure-cli,
 `az aks nodepool update`). Sources named "azurerm" are the resource kubernetes_cluster_node_pool of

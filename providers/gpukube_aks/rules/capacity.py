@@ -1,6 +1,6 @@
 """Spot machines and reserved ones: what AKS and Azure refuse of them, and what does not work out.
 
-Lives here: pure checks of capacity. Must not live here: what holds on every cloud (`gpukube.spec.rules`).
+In scope: pure checks of capacity. Out of scope: what holds on every cloud (`gpukube.spec.rules`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What AKS refuses, found before any call: names, limits, combinations.
 
-Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`; larger subjects
-have a module each (`labels`, `facts.images`, `capacity`, `upgrades`, `combinations`). Must not live here: what holds
+In scope: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`; larger subjects
+have a module each (`labels`, `facts.images`, `capacity`, `upgrades`, `combinations`). Out of scope: what holds
 on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`pool.native`).
 
 Where the service itself would take something that cannot work (mixed MIG scaled from zero), the rule is ours and its

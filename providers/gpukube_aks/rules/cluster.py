@@ -1,6 +1,6 @@
 """What a live cluster excludes: checks that need one look at it and no write.
 
-Lives here: what is read of the cluster, and pure checks of a target against it. Must not live here: calls
+In scope: what is read of the cluster, and pure checks of a target against it. Out of scope: calls
 (`live.client`), what can be known without the cluster (`checks`).
 """
 

@@ -1,6 +1,6 @@
 """Features of an agent pool that exclude each other, or do not go well together: rows of one table.
 
-Lives here: the rows and their check. Must not live here: single values (`pool.native`, `pool.limits`), and what one
+In scope: the rows and their check. Out of scope: single values (`pool.native`, `pool.limits`), and what one
 feature alone asks for (`capacity`, `facts.images`, `upgrades`).
 """
 

@@ -1,6 +1,6 @@
 """Labels, taints and tags that AKS or Azure refuse, or write themselves.
 
-Lives here: pure checks of keys and values of these three. Must not live here: their syntax in Kubernetes
+In scope: pure checks of keys and values of these three. Out of scope: their syntax in Kubernetes
 (`gpukube.spec.rules`).
 """
 

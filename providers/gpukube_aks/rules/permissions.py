@@ -1,6 +1,6 @@
 """The Azure role definitions that specs need: of a subscription up to three, one for each kind of scope.
 
-Lives here: which permissions apply, and where their roles can be assigned. Must not live here: the permissions
+In scope: which permissions apply, and where their roles can be assigned. Out of scope: the permissions
 themselves (`facts.permissions`).
 
 A role that is assigned on a resource group allows nothing outside of it: quotas and operations belong to the

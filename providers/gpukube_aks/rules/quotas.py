@@ -1,6 +1,6 @@
 """Quotas of Azure that limit GPU sizes, and how many nodes AKS adds while it replaces those of a pool.
 
-Lives here: which quota counts what, and reading Azure's answer. Must not live here: the calls (`live.quotas`).
+In scope: which quota counts what, and reading Azure's answer. Out of scope: the calls (`live.quotas`).
 
 Azure counts vCPUs: regular machines by the family of their size and in the region, Spot machines in one quota for all
 sizes (docs: virtual-machines/spot-vms). Families as Resource SKUs has them: Azure/karpenter-provider-azure,

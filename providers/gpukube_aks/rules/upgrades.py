@@ -1,6 +1,6 @@
 """How nodes are replaced at an upgrade: what AKS does not do, and what cannot work out.
 
-Lives here: pure checks of upgrade, and reading its numbers. Must not live here: what holds on every cloud
+In scope: pure checks of upgrade, and reading its numbers. Out of scope: what holds on every cloud
 (`gpukube.spec.rules`: one of the two numbers must be above 0).
 """
 

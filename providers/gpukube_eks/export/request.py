@@ -1,6 +1,6 @@
 """The creation of a node group as it is exported: gpukube's own request.
 
-Lives here: what all targets of EKS begin with. Must not live here: the form of one target.
+In scope: what all targets of EKS begin with. Out of scope: the form of one target.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _TEMPLATE_MARKS = (OWNER_LABEL, POOL_LABEL, CLUSTER_TAG, GROUP_TAG)
 
 
 def group_of(pool: ExportedPool) -> dict[str, object]:
-    """Give the arguments of CreateNodegroup."""
+    """Return the arguments of CreateNodegroup."""
     group = tree(pool.desired.create.params, "nodegroup")
     return {name: value for name, value in group.items() if value not in ({}, None)}
 
 
 def template_of(pool: ExportedPool) -> dict[str, object]:
-    """Give the arguments of CreateLaunchTemplate; without marks for a live pool that has none."""
+    """Return the arguments of CreateLaunchTemplate; without marks for a live pool that has none."""
     template = tree(pool.desired.create.params, "launchTemplate")
     if pool.desired.target.owner:
         return template

@@ -93,12 +93,12 @@ def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses
 
 
 def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
-    """Give the block that is the pool."""
+    """Return the block that is the pool."""
     return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
-    """Give the blocks of one pool, imports included."""
+    """Return the blocks of one pool, imports included."""
     name, live = resource_name(pool.name), tree(pool.live.native) if pool.live else {}
     group = _live_group(live) if live else group_of(pool)
     template, data = _template(cluster, pool, live)
@@ -131,7 +131,7 @@ def _live_group(live: Mapping[str, object]) -> dict[str, object]:
 def _template(
     cluster: ClusterRef, pool: ExportedPool, live: Mapping[str, object]
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Give the launch template's creation and data, those of a live one; nothing for a template of somebody else."""
+    """Return the launch template's creation and data, those of a live one; nothing for a template of somebody else."""
     template = template_of(pool)
     if not live:
         return template, tree(template, "LaunchTemplateData")
@@ -197,7 +197,7 @@ def _update(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _newer(group: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Give the arguments that older releases of the provider refuse, each with the first that has it.
+    """Return the arguments that older releases of the provider refuse, each with the first that has it.
 
     Source:
         CHANGELOG.md of hashicorp/terraform-provider-aws (#41487, #44894).
@@ -268,6 +268,6 @@ def _word(value: object) -> str | None:
 
 
 def _optional(kind: str, arguments: Mapping[str, object], *blocks: Block) -> list[Block]:
-    """Give a block, or nothing where all of its arguments are missing."""
+    """Return a block, or nothing where all of its arguments are missing."""
     found = [(name, value) for name, value in arguments.items() if value is not None]
     return [block(kind, *found, *blocks)] if found or blocks else []

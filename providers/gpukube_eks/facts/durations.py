@@ -1,6 +1,6 @@
 """How long EKS takes for changes of pools.
 
-Lives here: the numbers. Must not live here: what a plan makes of them (gpukube.engine.plan.durations).
+In scope: the numbers. Out of scope: what a plan makes of them (gpukube.engine.plan.durations).
 
 Sources name what AWS documents; the rest is an estimate, and wide.
 """

@@ -1,6 +1,6 @@
 """The images of EKS node groups that carry the NVIDIA driver: amiType by image family and machine.
 
-Lives here: that table and look-ups in it. Must not live here: what a node of an image advertises (`provider`), its
+In scope: that table and look-ups in it. Out of scope: what a node of an image advertises (`provider`), its
 settings (`pool.bottlerocket`).
 
 Names: botocore eks/2017-11-01 AMITypes. Instance families: docs: eks/ml-eks-optimized-ami. amiType is always sent: EKS

@@ -1,6 +1,6 @@
 """What EC2 and AWS's price list say of instance types, as offers of GPU machines.
 
-Lives here: the filters of those lists, and reading their items. Must not live here: calls (`live.market`).
+In scope: the filters of those lists, and reading their items. Out of scope: calls (`live.market`).
 
 Sources: EC2 DescribeInstanceTypes and DescribeSpotPriceHistory, AWS Price List GetProducts (botocore 1.44.5).
 """

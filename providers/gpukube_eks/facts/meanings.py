@@ -1,6 +1,6 @@
 """What AWS's error codes, health issues and texts mean -> our errors, with the fix.
 
-Lives here: the table and the look-up in it. Must not live here: the SDK and its exceptions (`live.failures`).
+In scope: the table and the look-up in it. Out of scope: the SDK and its exceptions (`live.failures`).
 
 Capacity, quota and most mistakes fail late, as health issues of a node group that is CREATE_FAILED, with EC2's own
 code inside the text. So the text decides before the code does.

@@ -1,6 +1,6 @@
 """What EKS's nodes are like for pods: the room on them, and their labels at creation.
 
-Lives here: the numbers that AWS documents. Must not live here: what pods make of them (gpukube.workload).
+In scope: the numbers that AWS documents. Out of scope: what pods make of them (gpukube.workload).
 
 Sources: awslabs/amazon-eks-ami nodeadm/internal/kubelet/config.go, eni_max_pods.go and instance-info.jsonl (what the
 kubelet keeps, and most pods); awsdocs/amazon-eks-user-guide#663 (what a managed group allows at most).

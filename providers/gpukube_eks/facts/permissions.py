@@ -1,6 +1,6 @@
 """The IAM permissions that calls of the live half need.
 
-Lives here: the table. Must not live here: which of them a spec needs and on which resources (`rules.permissions`).
+In scope: the table. Out of scope: which of them a spec needs and on which resources (`rules.permissions`).
 
 Names, resources and condition keys are those of the Service Authorization Reference (the pages of Amazon EKS, Amazon
 EC2, IAM, Systems Manager, Service Quotas and AWS Price List); a further source says what the reference does not.

@@ -1,6 +1,6 @@
 """The regions in which AWS has EKS, as far as they are known offline.
 
-Lives here: the list, from botocore's endpoints (eks in the partitions aws, aws-cn and aws-us-gov). A test compares it
+In scope: the list, from botocore's endpoints (eks in the partitions aws, aws-cn and aws-us-gov). A test compares it
 with the installed botocore, which validate does not import. A region that is not in it may be newer than the list.
 """
 

@@ -1,7 +1,7 @@
 """Who we are to AWS, and a complete kubeconfig for a cluster.
 
-Lives here: sessions of the SDK with their credentials, the clients made from them, the bearer token of a cluster, the
-two ways to a kubeconfig: endpoint, CA and token; a file of the user's. Must not live here: what is called (`client`).
+In scope: sessions of the SDK with their credentials, the clients made from them, the bearer token of a cluster, the
+two ways to a kubeconfig: endpoint, CA and token; a file of the user's. Out of scope: what is called (`client`).
 
 No cloud command line tool is run, and no exec plugin of ours is written. In emulated mode no file, variable or metadata
 service is looked at for credentials: the keys are the sandbox's dummies.
@@ -249,7 +249,7 @@ _MAKING: Final = threading.Lock()
 
 
 def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> Aws:
-    """Give the clients for a cluster; clusters of one identity and region share them, as a fleet needs."""
+    """Return the clients for a cluster; clusters of one identity and region share them, as a fleet needs."""
     written = cluster.identity
     emulated = endpoint.is_emulated
     identity = Identity(
@@ -263,7 +263,7 @@ def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> 
 
 
 def connect_region(region: str, endpoint: Endpoint, settings: Settings) -> AwsClients:
-    """Give the clients for a region without a cluster: in the name of whom AWS's own chain finds."""
+    """Return the clients for a region without a cluster: in the name of whom AWS's own chain finds."""
     identity = Identity(dummy=_DUMMY_ACCOUNT if endpoint.is_emulated else "", secret=endpoint.secret)
     return _shared_clients(identity, region, endpoint.url, (settings.request_timeout_s, settings.connections))
 
@@ -475,7 +475,7 @@ class _RoleProvider(CredentialProvider):
         self._make_client = make_client
 
     def load(self) -> Credentials:
-        """Give credentials that are fetched when they are first needed."""
+        """Return credentials that are fetched when they are first needed."""
         found = self._source.get_credentials()
         if found is None:
             raise NoCredentialsError

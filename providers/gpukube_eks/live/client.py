@@ -1,6 +1,6 @@
 """The live half of EKS: reads and writes through AWS's SDK.
 
-Lives here: `EksCloud`. Must not live here: what answers mean (`pool.observe`, `facts.meanings`), sessions and the
+In scope: `EksCloud`. Out of scope: what answers mean (`pool.observe`, `facts.meanings`), sessions and the
 Kubernetes API (`access`), what is around the cluster (`region`) and what is chosen of it (`pool.placement`), launch
 templates (`templates`).
 

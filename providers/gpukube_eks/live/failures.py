@@ -1,6 +1,6 @@
 """The one place where exceptions of AWS's SDK become ours; they are kept as `__cause__`.
 
-Lives here: what each exception means. Must not live here: codes and fixes (`facts.meanings`), calls.
+In scope: what each exception means. Out of scope: codes and fixes (`facts.meanings`), calls.
 """
 
 from __future__ import annotations

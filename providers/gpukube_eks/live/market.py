@@ -1,6 +1,6 @@
 """The live half of EKS's part in the catalog: types from EC2, prices from AWS's price list.
 
-Lives here: the calls. Must not live here: what answers mean (`facts.listings`).
+In scope: the calls. Out of scope: what answers mean (`facts.listings`).
 
 Types are the answer; prices are a help. An identity that may not read prices still gets types, and is told.
 """

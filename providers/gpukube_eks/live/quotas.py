@@ -1,6 +1,6 @@
 """Quotas of EC2, live: limits from Service Quotas, use from the instances that run.
 
-Lives here: the calls. Must not live here: which quota counts what (`rules.quotas`).
+In scope: the calls. Out of scope: which quota counts what (`rules.quotas`).
 
 CloudWatch has the use too (AWS/Usage), minutes late and by a permission of its own: instances tell it at once.
 """

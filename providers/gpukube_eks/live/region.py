@@ -1,6 +1,6 @@
 """What an account has in a region around its clusters, live: roles, subnets, offerings, reservations.
 
-Lives here: the calls, each made once for what it is about. Must not live here: what is chosen of it
+In scope: the calls, each made once for what it is about. Out of scope: what is chosen of it
 (`pool.placement`), launch templates (`templates`), node groups (`client`).
 """
 

@@ -1,6 +1,6 @@
 """What a node group beside the others would lack, live: free addresses, and the groups that a cluster may have.
 
-Lives here: the calls, and what their answers mean. Must not live here: quotas of machines (`quotas`).
+In scope: the calls, and what their answers mean. Out of scope: quotas of machines (`quotas`).
 
 A node takes at least one address of its subnet; how many more its pods take depends on the settings of the VPC CNI: so
 only what cannot work at all is an obstacle.

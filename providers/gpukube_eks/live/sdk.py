@@ -1,6 +1,6 @@
 """The part of AWS's SDK that gpukube uses, as protocols; a fake of it is twenty lines.
 
-Lives here: the operations used. Must not live here: any import of the SDK at run time.
+In scope: the operations used. Out of scope: any import of the SDK at run time.
 
 The operations are those of botocore 1.44.5: eks/2017-11-01, ec2/2016-11-15, sts/2011-06-15, iam/2010-05-08,
 ssm/2014-11-06. Answers are

@@ -1,6 +1,6 @@
 """Launch templates, live: found, read, made, given new versions, deleted.
 
-Lives here: the calls to EC2 about templates. Must not live here: what stands in one (`pool.template`), node groups
+In scope: the calls to EC2 about templates. Out of scope: what stands in one (`pool.template`), node groups
 (`client`). A version never changes, so what was read of one is kept.
 """
 
@@ -101,7 +101,7 @@ class LaunchTemplates:
         return self._reuse(desired, where) if made is None else _FIRST_VERSION
 
     def follow(self, desired: Mapping[str, object], where: str) -> str:
-        """Give the version that follows a live one with some members changed; made only if there is none yet.
+        """Return the version that follows a live one with some members changed; made only if there is none yet.
 
         A run that was killed before its version was used is found here by what the version holds, so that neither
         retries nor going back and forth pile versions up.

@@ -1,6 +1,6 @@
 """Settings of Bottlerocket: its own device plugin, MIG manager and kubelet are set up by the node's user data, in TOML.
 
-Lives here: from a sharing, and the most pods of a node, to settings and back. Must not live here: the launch template
+In scope: from a sharing, and the most pods of a node, to settings and back. Out of scope: the launch template
 that carries them.
 
 Sources: bottlerocket-os/bottlerocket-project-website, data/settings kubelet-device-plugins.toml (1.25 time-slicing,

@@ -1,6 +1,6 @@
 """Changes of a live node group -> the calls that bring them about.
 
-Lives here: which calls, in which order, with what in them, and what each call was made from. Must not live here:
+In scope: which calls, in which order, with what in them, and what each call was made from. Out of scope:
 sending them (`live.client`), what a change does to pods (`updates`), the data of a launch template (`template`).
 
 EKS takes deltas, so a call carries what changes and nothing else; where it takes a structure (updateConfig,

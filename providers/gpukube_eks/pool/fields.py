@@ -1,6 +1,6 @@
 """The fields of an EKS node group: one row each, from the spec to the wire and back.
 
-Lives here: the table, with the small functions that its exotic rows need. Must not live here: what EKS refuses
+In scope: the table, with the small functions that its exotic rows need. Out of scope: what EKS refuses
 (`rules.checks`), calls (`change`), native members (`native`), which a spec writes by the names of the API.
 
 A group is two objects. `wire` leads into the group; disk, user data and reservation are the launch template's, so

@@ -41,7 +41,7 @@ _SYSTEMS: Final = {image.name: image.system for image in IMAGES}
 
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
-    """Give the fields that a person chose, as a spec writes them."""
+    """Return the fields that a person chose, as a spec writes them."""
     found = {
         path: value
         for path, value in observed.fields.items()

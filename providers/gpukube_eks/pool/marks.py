@@ -1,7 +1,7 @@
 """The second copy of a node group's marks, in its tags.
 
-Lives here: keys and values as EKS takes them, and what the copy says of the place it was written for. Must not live
-here: when it is written (`translate`, `change`), the tags of launch templates (`template`).
+In scope: keys and values as EKS takes them, and what the copy says of the place it was written for. Out of scope: when
+it is written (`translate`, `change`), the tags of launch templates (`template`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The members of an EKS node group by their wire names: which the spec may set natively, and of which shape.
 
-Lives here: that table, the checks of the spec's `eks:` fields against it, merging them into a request. Must not live
-here: what a change of a member does (`updates`).
+In scope: that table, the checks of the spec's `eks:` fields against it, merging them into a request. Out of scope: what
+a change of a member does (`updates`).
 
 Names, shapes and bounds are those of botocore 1.44.5, eks/2017-11-01 CreateNodegroupRequest; a test compares them with
 the installed model. botocore checks neither upper bounds nor enums, so they are checked here.

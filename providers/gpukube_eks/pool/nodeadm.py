@@ -1,6 +1,6 @@
 """User data of Amazon Linux 2023: what nodeadm, which starts the kubelet there, is told beyond what EKS tells it.
 
-Lives here: from settings to user data and back. Must not live here: the launch template that carries them.
+In scope: from settings to user data and back. Out of scope: the launch template that carries them.
 
 EKS puts its own part beside ours, and nodeadm merges all (docs: eks/launch-templates, MIME multi-part; eks/al2023;
 awslabs/amazon-eks-ami nodeadm/doc/examples.md; eksctl-io/eksctl#8037, pkg/nodebootstrap/al2023.go).

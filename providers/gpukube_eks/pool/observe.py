@@ -1,6 +1,6 @@
 """A live node group as EKS answers it -> `Observed`, without what the service added by itself.
 
-Lives here: reading one group with its launch template. Must not live here: the calls that fetch them (`live.client`).
+In scope: reading one group with its launch template. Out of scope: the calls that fetch them (`live.client`).
 
 Dropped because EKS writes it: labels under eks.amazonaws.com/ and tags under aws:. The tags of the second copy of our
 marks are no fields either. The desired size is the

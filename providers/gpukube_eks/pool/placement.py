@@ -1,6 +1,6 @@
 """Which role and which subnets a pool gets when the spec names none, and whether version and reservation fit there.
 
-Lives here: that choice, from what the cluster and its groups say. Must not live here: calls.
+In scope: that choice, from what the cluster and its groups say. Out of scope: calls.
 
 Both are what the cluster's other node groups have; else, for the role, one whose name is that of the documented node
 roles, and for subnets the cluster's own, private before public (docs: eks/create-node-role, eksctl

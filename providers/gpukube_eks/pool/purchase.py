@@ -1,6 +1,6 @@
 """How the machines of a node group are bought: capacityType, and the parts of its launch template that go with it.
 
-Lives here: from the capacity of a spec to the wire and back. Must not live here: what EKS refuses of it
+In scope: from the capacity of a spec to the wire and back. Out of scope: what EKS refuses of it
 (`rules.capacity`), what is known of a live reservation (`placement`).
 
 A Capacity Block stands in the launch template together with its market and the one instance type, a reservation alone

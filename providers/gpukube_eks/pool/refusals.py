@@ -1,6 +1,6 @@
 """Changes that gpukube itself does not send, because of what it saw of the node group just before.
 
-Lives here: those errors. Must not live here: what AWS's own refusals mean (`facts.meanings`), the look (`change`).
+In scope: those errors. Out of scope: what AWS's own refusals mean (`facts.meanings`), the look (`change`).
 """
 
 from __future__ import annotations

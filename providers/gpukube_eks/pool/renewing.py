@@ -1,6 +1,6 @@
 """Upgrades of live node groups: what their nodes run, what an update does to pods, what is declared to follow.
 
-Lives here: reading a group, and the declared pool with a newer version in it. Must not live here: the calls of an
+In scope: reading a group, and the declared pool with a newer version in it. Out of scope: the calls of an
 update (`change`), where the newest release is read (`live.region`).
 
 Sources: docs: eks/managed-node-update-behavior (the phases, twice the zones, 15 minutes, PodEvictionFailure), docs:
@@ -48,7 +48,7 @@ class EksUpgrades:
         return NodeSystem(str(observed.native.get("version") or ""), release)
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
-        """Say how EKS replaces the nodes: by its update strategy, each drained for 15 minutes at the most."""
+        """Describe how EKS replaces the nodes: by its update strategy, each drained for 15 minutes at the most."""
         del facts
         config = tree(observed.native, "updateConfig")
         share, count = integer(config, "maxUnavailablePercentage"), integer(config, "maxUnavailable") or 1

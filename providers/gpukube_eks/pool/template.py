@@ -1,6 +1,6 @@
 """The launch template that every node group of gpukube has from its first day.
 
-Lives here: its name, its content, its marks, and what a live one says. Must not live here: calls.
+In scope: its name, its content, its marks, and what a live one says. Out of scope: calls.
 
 A node group made without a template can never get one, and disk, metadata options and user data can only be changed
 through it (docs: eks/launch-templates). It holds no image, no security group, no subnet and no role: EKS adds those,

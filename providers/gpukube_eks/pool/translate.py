@@ -1,6 +1,6 @@
-"""A target in the terms of EKS: normalised fields, labels, taints and the native requests.
+"""A target in the terms of EKS: normalized fields, labels, taints and the native requests.
 
-Lives here: the way from the spec to the wire. Must not live here: what EKS refuses (`rules.checks`), reading live
+In scope: the way from the spec to the wire. Out of scope: what EKS refuses (`rules.checks`), reading live
 groups (`observe`), the content of launch templates (`template`).
 
 One creation is two calls, the launch template and the node group, and one request: the client makes or reuses the

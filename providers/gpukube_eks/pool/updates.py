@@ -1,6 +1,6 @@
 """What a change of a field does to a live node group: one row per field, with its sentence and source.
 
-Lives here: the table and the look-up in it. Must not live here: the calls themselves (`change`), which members of the
+In scope: the table and the look-up in it. Out of scope: the calls themselves (`change`), which members of the
 API gpukube sends at all (`native`).
 
 EKS has two calls for a group, one for its configuration and one for what its machines are made from, and two for tags;

@@ -1,6 +1,6 @@
 """How many nodes an update takes away or adds at a time: `upgrade` of a spec <-> updateConfig of a node group.
 
-Lives here: both ways. Must not live here: what EKS refuses of it (`rules.checks`), the calls.
+In scope: both ways. Out of scope: what EKS refuses of it (`rules.checks`), the calls.
 
 EKS counts nodes that it replaces at the same time, and knows two strategies: MINIMAL terminates before it launches,
 DEFAULT launches before it terminates, up to twice as many extra nodes as the group has zones, or as many as may be

@@ -1,6 +1,6 @@
 """What EKS refuses, and what probably does not come, of Spot machines, reservations and Capacity Blocks.
 
-Lives here: pure checks from a target to diagnostics, listed in `CAPACITY_CHECKS`. Must not live here: that a
+In scope: pure checks from a target to diagnostics, listed in `CAPACITY_CHECKS`. Out of scope: that a
 reservation is given in one form and with type reserved only (`gpukube.spec.rules`), live reservations (`placement`).
 """
 

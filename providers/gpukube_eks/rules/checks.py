@@ -1,7 +1,7 @@
 """What EKS refuses, found before any call: names, places, sizes, owners; other subjects have files of their own.
 
-Lives here: pure checks from a target to diagnostics, one function per subject, and the list of all. Must not live
-here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native members (`pool.native`).
+In scope: pure checks from a target to diagnostics, one function per subject, and the list of all. Out of scope: what
+holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native members (`pool.native`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What EKS refuses in images, releases, versions and disks, and what their settings cannot say.
 
-Lives here: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Must not live here: the tables of
+In scope: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Out of scope: the tables of
 images (`facts.images`) and of Bottlerocket's settings (`pool.bottlerocket`).
 """
 

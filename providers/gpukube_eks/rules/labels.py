@@ -1,6 +1,6 @@
 """What EKS refuses or misreads in labels, taints and tags.
 
-Lives here: pure checks from a target to diagnostics, listed in `KEY_CHECKS`. Must not live here: the syntax that
+In scope: pure checks from a target to diagnostics, listed in `KEY_CHECKS`. Out of scope: the syntax that
 Kubernetes gives labels and taints (`gpukube.spec`).
 
 Where the service itself would take something that cannot work (a label that the kubelet refuses), the rule is ours and

@@ -1,6 +1,6 @@
 """The IAM policy that specs need: one per account, in parts where IAM takes it only so.
 
-Lives here: which permissions apply, and their resources and conditions. Must not live here: the permissions
+In scope: which permissions apply, and their resources and conditions. Out of scope: the permissions
 themselves (`facts.permissions`).
 """
 

@@ -1,6 +1,6 @@
 """Quotas of EC2 that limit GPU instances, and how many instances an update launches beside the others.
 
-Lives here: which quota counts what, and reading the APIs' answers. Must not live here: the calls (`live.quotas`).
+In scope: which quota counts what, and reading the APIs' answers. Out of scope: the calls (`live.quotas`).
 
 Sources: docs: AWSEC2 ec2-resource-limits and spot-limits; codes: gruntwork-io/terraform-aws-utilities (2026-01-14).
 EC2 counts vCPUs. A Capacity Block counts against nothing but itself, and instances in a capacity reservation were

@@ -123,7 +123,7 @@ def _fields(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str,
 
 
 def _line(path: str, value: object, body: Mapping[str, object]) -> list[Line] | None:
-    """Give the options of a field; None where there is none for it."""
+    """Return the options of a field; None where there is none for it."""
     if path in _VALUES:
         return [(_VALUES[path], text(value))]
     if path in _SWITCHES:

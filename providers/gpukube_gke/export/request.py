@@ -1,6 +1,6 @@
 """The creation of a node pool as it is exported: gpukube's own request.
 
-Lives here: what all targets of GKE begin with. Must not live here: the form of one target.
+In scope: what all targets of GKE begin with. Out of scope: the form of one target.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def node_pool_of(pool: ExportedPool) -> dict[str, object]:
-    """Give the NodePool in the JSON form of google.container.v1."""
+    """Return the NodePool in the JSON form of google.container.v1."""
     found = tree(pool.desired.create.params, "nodePool")
     config = {name: value for name, value in tree(found, "config").items() if value not in ({}, None)}
     return {**found, "config": config}

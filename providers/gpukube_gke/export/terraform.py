@@ -100,12 +100,12 @@ def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses
 
 
 def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
-    """Give the block that is the pool."""
+    """Return the block that is the pool."""
     return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
-    """Give the blocks of one pool, the import included."""
+    """Return the blocks of one pool, the import included."""
     name, wire = resource_name(pool.name), _live(pool) if pool.live else node_pool_of(pool)
     scaled = bool(at(wire, "autoscaling", "enabled"))
     moved = ["node_config[0].taint", "initial_node_count"]
@@ -128,7 +128,7 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
 
 
 def _live(pool: ExportedPool) -> dict[str, object]:
-    """Give what is live of what a spec would write, and more, since another value of most of it replaces the pool.
+    """Return what is live of what a spec would write, and more, since another value of most of it replaces the pool.
 
     Versions are left to the service, and taints are those that a spec has.
     """

@@ -1,6 +1,6 @@
 """How long GKE takes for changes of pools.
 
-Lives here: the numbers. Must not live here: what a plan makes of them (gpukube.engine.plan.durations).
+In scope: the numbers. Out of scope: what a plan makes of them (gpukube.engine.plan.durations).
 
 A stock-out is not among them: GKE tries for 35 to 40 minutes then (akka/akka-core#32992).
 """

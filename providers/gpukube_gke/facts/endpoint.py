@@ -1,6 +1,6 @@
 """Which GKE is talked to, by which protocol, and whether real credentials may go there.
 
-Lives here: that decision, from settings alone. Must not live here: credentials, the SDK.
+In scope: that decision, from settings alone. Out of scope: credentials, the SDK.
 
 Google's own endpoint is spoken to by gRPC. `endpoints["gke"]` is a URL and selects REST; `endpoints["gke-grpc"]` is
 host:port on loopback and selects gRPC without TLS. A real token goes to no unencrypted port, to no loopback port, and

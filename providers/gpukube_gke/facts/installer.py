@@ -1,6 +1,6 @@
 """What a node pool without GKE's own driver and plugin needs in the cluster, as values of the GPU Operator's chart.
 
-Lives here: Google's driver installer as DaemonSets, and the quota that the operator's pods need. Must not live here:
+In scope: Google's driver installer as DaemonSets, and the quota that the operator's pods need. Out of scope:
 who gets them (`provider`).
 
 Sources: GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer, daemonset-preloaded.yaml of cos and

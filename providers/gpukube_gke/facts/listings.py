@@ -1,6 +1,6 @@
 """What Compute Engine lists of machine and accelerator types, as offers of GPU machines.
 
-Lives here: the filter of those lists, and reading their items. Must not live here: prices (`prices`), calls
+In scope: the filter of those lists, and reading their items. Out of scope: prices (`prices`), calls
 (`live.market`).
 
 Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes.

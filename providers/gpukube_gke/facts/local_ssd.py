@@ -1,6 +1,6 @@
 """How many local disks a machine has: a number that its type fixes, or one that may be chosen.
 
-Lives here: that table and the look-up in it. Must not live here: which use of the disks goes with which
+In scope: that table and the look-up in it. Out of scope: which use of the disks goes with which
 (`rules.combinations`).
 
 Source: GKE cluster autoscaler, machinetypes; docs: compute/docs/disks/local-ssd. Machines that are not here take what

@@ -1,6 +1,6 @@
 """What Google's error codes, conditions and texts mean -> our errors, with the remedy.
 
-Lives here: the table and the look-up in it. Must not live here: the SDK and its exceptions (`live.failures`).
+In scope: the table and the look-up in it. Out of scope: the SDK and its exceptions (`live.failures`).
 
 Stock-outs and quotas fail late: the operation is DONE and carries an error, whose text begins with the condition in
 square brackets. Early ones come as a refusal. So the text decides before the canonical code does.

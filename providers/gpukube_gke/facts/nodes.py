@@ -1,6 +1,6 @@
 """What GKE's nodes are like for pods: the room on them, and their labels at creation.
 
-Lives here: the numbers that Google documents. Must not live here: what pods make of them (gpukube.workload).
+In scope: the numbers that Google documents. Out of scope: what pods make of them (gpukube.workload).
 
 Sources: docs: kubernetes-engine/concepts/plan-node-sizes (what is reserved), kubernetes-engine/concepts/node-pools,
 how-to/gpus-multi, how-to/timesharing-gpus, how-to/nvidia-mps-gpus (labels).

@@ -1,6 +1,6 @@
 """How GKE cuts GPUs: the partition sizes of each accelerator type.
 
-Lives here: that table and look-ups in it. Must not live here: MIG geometry in general (`gpukube.gpu.mig`).
+In scope: that table and look-ups in it. Out of scope: MIG geometry in general (`gpukube.gpu.mig`).
 
 All GPUs of a pool are cut alike, and the instances are shown as nvidia.com/gpu. The sizes are those that both GKE's
 partitioner and its device plugin know; 4g.20gb and 4g.40gb the plugin does not know and does not start with

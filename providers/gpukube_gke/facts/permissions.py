@@ -1,6 +1,6 @@
 """The IAM permissions of Google Cloud that calls of the live half need.
 
-Lives here: the table. Must not live here: which of them a spec needs and on which resources (`rules.permissions`).
+In scope: the table. Out of scope: which of them a spec needs and on which resources (`rules.permissions`).
 
 Each page of a method in the REST reference names the permission that it needs.
 """

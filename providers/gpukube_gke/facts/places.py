@@ -1,6 +1,6 @@
 """Places and resource names of Google Cloud: regions and their zones, locations, projects, clusters, pools.
 
-Lives here: the list of regions, making and reading names. Must not live here: which zone a pool goes to
+In scope: the list of regions, making and reading names. Out of scope: which zone a pool goes to
 (`pool.placement`).
 
 The list follows the table of compute/docs/regions-zones, as far as it is known offline; AI zones are left out. A region

@@ -1,6 +1,6 @@
 """What a machine of Google Cloud costs, put together from the SKUs of the Cloud Billing Catalog.
 
-Lives here: which SKU is a part of what, and the sum. Must not live here: calls (`live.market`), machines (`listings`).
+In scope: which SKU is a part of what, and the sum. Out of scope: calls (`live.market`), machines (`listings`).
 
 A machine is billed by its parts: vCPUs, GiB of memory, GPUs, and local SSDs, whose price is per month. A machine with
 a part that has no SKU in the region gets no price; neither do the families whose SKUs are not certain (A3 Mega and

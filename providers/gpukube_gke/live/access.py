@@ -1,7 +1,7 @@
 """Credentials: for Google's API, and a complete kubeconfig for a cluster's.
 
-Lives here: the choice of credentials, and the two ways to a kubeconfig: endpoint, CA and access token; a file of the
-user's. Must not live here: other calls of Google.
+In scope: the choice of credentials, and the two ways to a kubeconfig: endpoint, CA and access token; a file of the
+user's. Out of scope: other calls of Google.
 
 No cloud command line tool is run, and neither is gke-gcloud-auth-plugin: its token is the same.
 """
@@ -94,7 +94,7 @@ class GoogleIdentity:
 
 @cache
 def shared_identity(impersonate: str) -> GoogleIdentity:
-    """Give the one identity of this process for a service account; it lives as long as the process."""
+    """Return the one identity of this process for a service account; it lives as long as the process."""
     return GoogleIdentity(impersonate)
 
 
@@ -109,7 +109,7 @@ class EmulatedIdentity:
         self._secret = secret
 
     def token(self) -> str:
-        """Give the secret."""
+        """Return the secret."""
         return self._secret
 
     def renew(self) -> None:

@@ -1,6 +1,6 @@
 """The live half of GKE: Google's SDK, its transports, time-outs and retries.
 
-Lives here: `GkeCloud`, and how the SDK's client is made. Must not live here: what answers mean (`pool.observe`,
+In scope: `GkeCloud`, and how the SDK's client is made. Out of scope: what answers mean (`pool.observe`,
 `failures`), how a cluster's Kubernetes API is reached (`access`).
 
 Nothing here waits for an operation: a write returns the name of its operation, and `poll` looks once.
@@ -134,7 +134,7 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
 
 
 def _secret_again(secret: str, request: object, scopes: object) -> tuple[str, datetime]:
-    """Give the secret once more; google-auth wants the end in UTC without a zone."""
+    """Return the secret once more; google-auth wants the end in UTC without a zone."""
     del request, scopes
     return secret, datetime.now(UTC).replace(tzinfo=None) + _SECRET_LASTS
 

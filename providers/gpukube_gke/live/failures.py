@@ -1,6 +1,6 @@
 """The one place where exceptions of Google's SDK become ours; they are kept as `__cause__`.
 
-Lives here: which exception says what, and which of them pass by themselves. Must not live here: codes and remedies
+In scope: which exception says what, and which of them pass by themselves. Out of scope: codes and remedies
 (`facts.meanings`), calls.
 """
 
@@ -40,12 +40,12 @@ _LASTING: Final = ("concurrent operations quota", "Too many operations", "Insuff
 
 
 def is_throttled(error: BaseException) -> bool:
-    """Say whether a call was turned away by the rate limit: nothing was done, so it may be sent again."""
+    """Return whether a call was turned away by the rate limit: nothing was done, so it may be sent again."""
     return isinstance(error, TooManyRequests) and not any(word in str(error) for word in _LASTING)
 
 
 def is_passing(error: BaseException) -> bool:
-    """Say whether a call that may be repeated should be: as the SDKs of the other clouds do, at every 5xx but 501."""
+    """Return whether to retry a repeatable call: as the other clouds' SDKs do, after every 5xx but 501."""
     if re.search(UNREACHABLE, str(error)):
         return False
     lost = (ServerError, requests.ConnectionError, requests.Timeout)

@@ -1,6 +1,6 @@
 """The live half of GKE's part in the catalog: machines from Compute Engine, prices from the Cloud Billing Catalog.
 
-Lives here: the calls. Must not live here: what answers mean (`facts.listings`, `facts.prices`).
+In scope: the calls. Out of scope: what answers mean (`facts.listings`, `facts.prices`).
 
 Both APIs are plain REST with an access token; GKE's own SDK knows neither. Machines are the answer, prices a help:
 without them the machines still count, and it is said.

@@ -1,6 +1,6 @@
 """Where Google Cloud offers a GPU: the one question that GKE's own API does not answer.
 
-Lives here: the call of Compute Engine, and reading its answer. Must not live here: the choice (`pool.placement`).
+In scope: the call of Compute Engine, and reading its answer. Out of scope: the choice (`pool.placement`).
 
 Source: compute.acceleratorTypes.aggregatedList (docs: compute/docs/reference/rest/v1/acceleratorTypes).
 """

@@ -1,6 +1,6 @@
 """Quotas of Google Cloud, live: Compute Engine, Cloud Quotas, Cloud Monitoring.
 
-Lives here: the calls. Must not live here: which quota counts what (`rules.quotas`).
+In scope: the calls. Out of scope: which quota counts what (`rules.quotas`).
 
 All three are plain REST with an access token; an API that is not enabled in the project answers 403.
 """

@@ -1,6 +1,6 @@
 """The part of Google's SDK that gpukube uses, as protocols; a fake of it is twenty lines.
 
-Lives here: the operations used. Must not live here: any import of the SDK at run time.
+In scope: the operations used. Out of scope: any import of the SDK at run time.
 
 The signatures are those of google-cloud-container 2.67.0, `ClusterManagerClient`; requests and answers are its own
 messages, which the gRPC and the REST transport share.

@@ -1,6 +1,6 @@
 """Changes of a live pool -> the calls that bring them about in place.
 
-Lives here: which changes go into one call, what it carries, and the order of the calls. Must not live here: what a
+In scope: which changes go into one call, what it carries, and the order of the calls. Out of scope: what a
 change does (`updates`), sizes (`sizes`), sending.
 
 UpdateNodePool gets one group of attributes per call, as gcloud and Terraform send it: with the zones in the request
@@ -105,7 +105,7 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
 
 
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Return a live pool another size or other bounds.
+    """Give a live pool another size or other bounds.
 
     Raises:
         SpecError: The zones of the pool do not divide a number.

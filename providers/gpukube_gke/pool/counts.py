@@ -1,6 +1,6 @@
 """Numbers of nodes: totals of the pool in the spec, totals and numbers per zone on GKE.
 
-Lives here: the arithmetic and its errors. Must not live here: which zones (`translate`, `live.client`).
+In scope: the arithmetic and its errors. Out of scope: which zones (`translate`, `live.client`).
 
 A size is per zone (google.container.v1 NodePool.initial_node_count, SetNodePoolSizeRequest.node_count). The bounds of
 the autoscaler are either of the whole pool or per zone (NodePoolAutoscaling.total_max_node_count, max_node_count).

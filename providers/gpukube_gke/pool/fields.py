@@ -1,6 +1,6 @@
 """The fields of a GKE node pool: one row each, from the spec to the wire and back.
 
-Lives here: the table, with the small functions that its exotic rows need. Must not live here: what GKE refuses
+In scope: the table, with the small functions that its exotic rows need. Out of scope: what GKE refuses
 (`rules.checks`), calls (`change`), native fields (`native`), which a spec writes by the names of the API.
 
 Outside the table stay the parts of a pool that no field stands for (oauthScopes, management: `translate`), how

@@ -60,7 +60,7 @@ _OF_BUYING: Final = (
 
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
-    """Give the fields that a person chose, as a spec writes them."""
+    """Return the fields that a person chose, as a spec writes them."""
     found = {path: value for path, value in observed.fields.items() if not _is_default(path, value)}
     if FORM_FIELD in found:
         found = _with_form(found)

@@ -1,6 +1,6 @@
 """The second copy of a node pool's marks, in its resource labels.
 
-Lives here: keys and values as Google Cloud takes them, and the place that the copy was written for. Must not live here:
+In scope: keys and values as Google Cloud takes them, and the place that the copy was written for. Out of scope:
 creation (`translate`), which alone writes it: another set of resource labels makes every node anew (gcloud container
 node-pools update --help: --labels).
 """

@@ -1,7 +1,7 @@
 """The fields of a GKE node pool by their wire names: which the spec may set natively, and of which shape.
 
-Lives here: that table, the checks of the spec's `gke:` fields against it, merging them into a request. Must not live
-here: what a change of a field does (`updates`).
+In scope: that table, the checks of the spec's `gke:` fields against it, merging them into a request. Out of scope: what
+a change of a field does (`updates`).
 
 Names and shapes are those of google.container.v1 (google-cloud-container 2.67.0, messages NodePool and NodeConfig); a
 test sets each of them in the real message.

@@ -1,6 +1,6 @@
 """A live node pool as GKE answers it -> `Observed`, without what the service added by itself.
 
-Lives here: reading one wire object. Must not live here: the call that fetches it (`live.client`).
+In scope: reading one wire object. Out of scope: the call that fetches it (`live.client`).
 
 Dropped because GKE writes it: the GPU taint and the taints of arm64 and of queued pools (magic-modules#12027 shows the
 first in a GET), the default driver (GoogleCloudPlatform/magic-modules#11152), resource labels goog-*, and everything

@@ -1,6 +1,6 @@
 """Which zone a pool goes to when the spec names none.
 
-Lives here: that choice, from a cluster as read. Must not live here: calls.
+In scope: that choice, from a cluster as read. Out of scope: calls.
 
 One zone, never all: GKE would make the pool's nodes in every zone of a regional cluster, also where the GPU is not
 offered. A pool that is there keeps its zone as long as it keeps its GPU; else the zone of another pool with the same

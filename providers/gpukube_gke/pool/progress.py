@@ -1,6 +1,6 @@
 """How far a change is: an operation or a pool as read -> `Progress`.
 
-Lives here: reading those two, in their JSON form. Must not live here: the calls that fetch them (`live.client`), what
+In scope: reading those two, in their JSON form. Out of scope: the calls that fetch them (`live.client`), what
 errors mean (`facts.meanings`).
 """
 

@@ -1,6 +1,6 @@
 """How the machines of a pool are bought: Spot, a reservation, flex-start or queued, to the wire and back.
 
-Lives here: `Target.capacity` in the terms of GKE. Must not live here: which forms go with what (`rules.capacity`).
+In scope: `Target.capacity` in the terms of GKE. Out of scope: which forms go with what (`rules.capacity`).
 
 GKE has no field that says how: it follows from four (google.container.v1 NodeConfig.spot, flex_start,
 reservation_affinity and NodePool.queued_provisioning). Flex-start and queued pools take nothing of a reservation, get

@@ -1,6 +1,6 @@
 """Upgrades of live node pools: what their nodes run, what an upgrade does to pods, what is declared to follow.
 
-Lives here: reading a pool, and the declared pool with a newer version in it. Must not live here: the calls of an
+In scope: reading a pool, and the declared pool with a newer version in it. Out of scope: the calls of an
 upgrade (`change`).
 
 The node image goes with the version: there is nothing else to choose. Sources: google.container.v1
@@ -34,7 +34,7 @@ class GkeUpgrades:
         return NodeSystem(str(observed.native.get("version") or ""))
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
-        """Say how GKE replaces the nodes, by the pool's strategy."""
+        """Describe how GKE replaces the nodes, by the pool's strategy."""
         extra, how = _replacement(observed)
         minutes = _drain_minutes(observed)
         automatic = ""

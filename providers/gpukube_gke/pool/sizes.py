@@ -1,6 +1,6 @@
 """The calls that change how many nodes a live pool has: its size, or the bounds of its autoscaler.
 
-Lives here: the way from pool totals to those two messages. Must not live here: other changes (`change`), checks of a
+In scope: the way from pool totals to those two messages. Out of scope: other changes (`change`), checks of a
 spec (`counts`).
 
 SetNodePoolSize counts per zone. SetNodePoolAutoscaling has bounds per zone and bounds of the whole pool, which exclude

@@ -1,6 +1,6 @@
 """Taints of a pool in the form of the wire, and how a new list is made of the live one.
 
-Lives here: that merge. Must not live here: which taints a spec may have (`rules.checks`), calls.
+In scope: that merge. Out of scope: which taints a spec may have (`rules.checks`), calls.
 
 An update replaces the whole list (google.container.v1 UpdateNodePoolRequest.taints). What GKE put there by itself is
 sent again: whether it would come back is not documented, and a GPU pool without its taint fills with other pods.

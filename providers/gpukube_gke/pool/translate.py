@@ -1,6 +1,6 @@
-"""A target in the terms of GKE: normalised fields, labels, taints and the native requests.
+"""A target in the terms of GKE: normalized fields, labels, taints and the native requests.
 
-Lives here: the way from the spec to the wire. Must not live here: what GKE refuses (`rules.checks`), reading live
+In scope: the way from the spec to the wire. Out of scope: what GKE refuses (`rules.checks`), reading live
 pools (`observe`).
 
 Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as text.

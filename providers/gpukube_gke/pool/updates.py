@@ -1,6 +1,6 @@
 """What a change of a field does to a live GKE pool: one row per field, with its sentence and source.
 
-Lives here: the table, the look-up in it, and what of the update calls is not used. Must not live here: how an update is
+In scope: the table, the look-up in it, and what of the update calls is not used. Out of scope: how an update is
 sent (`change`), which native fields there are (`native`).
 
 A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list

@@ -1,6 +1,6 @@
 """Which machines can be bought how: reservations, flex-start, queued provisioning, and what is not sold on demand.
 
-Lives here: checks of `capacity` that GKE and Compute Engine add. Must not live here: that exactly one form is written
+In scope: checks of `capacity` that GKE and Compute Engine add. Out of scope: that exactly one form is written
 (`gpukube.spec.rules`), native fields beside a form (`combinations`), how it is sent (`pool.purchase`).
 
 Sources: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions (flex-start is autoscaled,

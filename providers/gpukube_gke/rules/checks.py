@@ -1,9 +1,9 @@
 """What GKE refuses, found before any call: names, limits, combinations.
 
-Lives here: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Must not live
-here: what holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`places`), totals
-(`pool.counts`), the shapes of native fields (`pool.native`), how GPUs are shared (`sharing`), how machines are bought
-(`capacity`) and upgraded (`upgrades`, `versions`), which native fields go together (`combinations`).
+In scope: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Out of scope: what
+holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`places`), totals (`pool.counts`), the
+shapes of native fields (`pool.native`), how GPUs are shared (`sharing`), how machines are bought (`capacity`) and
+upgraded (`upgrades`, `versions`), which native fields go together (`combinations`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether a node pool and the one that replaces it can exist at the same time.
 
-Lives here: what GKE has of fixed size. Must not live here: quotas, names (`checks`).
+In scope: what GKE has of fixed size. Out of scope: quotas, names (`checks`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Native fields that do not go with each other, or with the rest of the pool.
 
-Lives here: a table of combinations. Must not live here: single fields (`pool.native`), portable ones (`capacity`,
+In scope: a table of combinations. Out of scope: single fields (`pool.native`), portable ones (`capacity`,
 `upgrades`).
 """
 

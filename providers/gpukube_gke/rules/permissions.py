@@ -1,6 +1,6 @@
 """The custom roles of Google Cloud that specs need: one for a project, one for the nodes' service accounts.
 
-Lives here: which permissions apply, and where their roles are granted. Must not live here: the permissions themselves
+In scope: which permissions apply, and where their roles are granted. Out of scope: the permissions themselves
 (`facts.permissions`).
 """
 

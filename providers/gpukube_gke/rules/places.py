@@ -1,6 +1,6 @@
 """Whether cluster and zones of a pool can be there at all: names and places as Google writes them.
 
-Lives here: checks of what a spec says under `clusters` and `zones`. Must not live here: names of pools (`checks`),
+In scope: checks of what a spec says under `clusters` and `zones`. Out of scope: names of pools (`checks`),
 which zone a reservation is in (`capacity`), making names (`facts.places`).
 
 What is said of a cluster is said once: the same finding of each of its pools is one.

@@ -1,6 +1,6 @@
 """Quotas of Compute Engine that limit GPUs, and how many nodes GKE adds while it replaces those of a pool.
 
-Lives here: which quota counts what, and reading the answers. Must not live here: the calls (`live.quotas`).
+In scope: which quota counts what, and reading the answers. Out of scope: the calls (`live.quotas`).
 
 Compute Engine counts GPUs. Older models have a quota of their own in the region, and one as spot or flex-start machines
 (docs: compute/docs/gpus, compute/resource-usage); models from H100 on are in Cloud Quotas, by family

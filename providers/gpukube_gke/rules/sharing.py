@@ -1,6 +1,6 @@
 """What GKE can share and cut, and under which name it shows it.
 
-Lives here: checks of `sharing` and of who runs the plugin. Must not live here: the other rules (`checks`).
+In scope: checks of `sharing` and of who runs the plugin. Out of scope: the other rules (`checks`).
 
 GKE's own plugin shows nvidia.com/gpu and no other name, whatever the GPUs are cut or shared into
 (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia).

@@ -1,6 +1,6 @@
 """What GKE makes of `upgrade`: numbers of nodes, and none where it upgrades in a way of its own.
 
-Lives here: those checks. Must not live here: native strategies (`combinations`), what is sent (`pool.translate`).
+In scope: those checks. Out of scope: native strategies (`combinations`), what is sent (`pool.translate`).
 
 Source: google.container.v1 UpgradeSettings (two whole numbers, of which one is more than zero; surge 1 and unavailable
 0 where nothing is said) and NodePoolUpdateStrategy.SHORT_LIVED (of flex-start and queued pools); upgrade_settings of

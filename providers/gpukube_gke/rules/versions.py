@@ -1,7 +1,7 @@
 """Versions of GKE: what a pool needs at least, and what nodes may have beside their control plane.
 
-Lives here: the table of first versions, and checks of `kubernetesVersion` and of a control plane against it. Must not
-live here: comparing what is declared with what is live (`gpukube.core.diff`).
+In scope: the table of first versions, and checks of `kubernetesVersion` and of a control plane against it. Out of
+scope: comparing what is declared with what is live (`gpukube.core.diff`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Refusals of ARM and of the AKS resource provider, in the two shapes that they have on the wire.
 
-Lives here: the exception that a rule raises and its two body shapes. Must not live here: rules.
+In scope: the exception that a rule raises and its two body shapes. Out of scope: rules.
 
 AKS itself answers flat, `{"code", "details", "message", "subcode", "target"}` (seen in
 Azure/bicep-registry-modules#7130 and Azure/azure-rest-api-specs#40740). The ARM front door, which answers for

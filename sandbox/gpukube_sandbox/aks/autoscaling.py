@@ -1,6 +1,6 @@
 """The autoscaler that AKS runs for pools with enableAutoScaling.
 
-Lives here: what it believes of a pool, its changes of a scale set. Must not live here: deciding (`kube.autoscaler`),
+In scope: what it believes of a pool, its changes of a scale set. Out of scope: deciding (`kube.autoscaler`),
 changes by the ARM API (`lifecycle`).
 
 Source: kubernetes/autoscaler cluster-autoscaler/cloudprovider/azure (azure_template.go); docs: aks/cluster-autoscaler

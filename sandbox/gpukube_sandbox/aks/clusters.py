@@ -1,6 +1,6 @@
 """One managed cluster: its facts, its pools, its one operation at a time, its credentials.
 
-Lives here: the state of a cluster and its wire form. Must not live here: HTTP, life cycles (`lifecycle`).
+In scope: the state of a cluster and its wire form. Out of scope: HTTP, life cycles (`lifecycle`).
 """
 
 from __future__ import annotations

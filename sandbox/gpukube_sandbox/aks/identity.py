@@ -1,7 +1,7 @@
 """Who is asking: the tokens of the sandbox, and the endpoints that hand them out.
 
-Lives here: the token endpoint of managed identities, what `az` wants to discover, the check of bearer tokens. Must not
-live here: anything that could take a real credential for good.
+In scope: the token endpoint of managed identities, what `az` wants to discover, the check of bearer tokens. Out of
+scope: anything that could take a real credential for good.
 
 A token is a JWT that the sandbox has signed with its secret: `az` decodes it (its payload needs `tid`). Over plain
 http, where Azure's SDKs send no token of their own accord, clients send the secret itself.

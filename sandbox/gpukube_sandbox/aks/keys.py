@@ -1,6 +1,6 @@
 """Labels and taints: which keys AKS keeps for itself, and what it adds.
 
-Lives here: the rules of nodeLabels and nodeTaints, and the Spot pair. Must not live here: labels of nodes (`machines`).
+In scope: the rules of nodeLabels and nodeTaints, and the Spot pair. Out of scope: labels of nodes (`machines`).
 """
 
 from __future__ import annotations

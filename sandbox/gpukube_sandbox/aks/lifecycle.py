@@ -1,6 +1,6 @@
 """The work behind an operation, on the sandbox's clock: machines come, change and go.
 
-Lives here: what happens between the answer to a request and the end of its operation. Must not live here: HTTP, rules.
+In scope: what happens between the answer to a request and the end of its operation. Out of scope: HTTP, rules.
 
 Durations are sandbox seconds, within the limits that are known: bootstrap at most 15 minutes, a MIG node reboots once
 (Azure/AgentBaker parts/linux/cloud-init/artifacts); the figures themselves are unconfirmed.

@@ -1,6 +1,6 @@
 """The virtual machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
 
-Lives here: what AKS puts on a node that joins. Must not live here: when nodes come and go (`lifecycle`).
+In scope: what AKS puts on a node that joins. Out of scope: when nodes come and go (`lifecycle`).
 
 Source of labels: docs: aks/use-labels, docs: aks/use-nvidia-gpu.
 """

@@ -1,6 +1,6 @@
 """What sizes there are in the emulated Azure and what they cost: ARM's Resource SKUs, and the public retail prices.
 
-Lives here: both answers, and invented prices. Must not live here: HTTP (`routes`), the sizes themselves (`sizes`).
+In scope: both answers, and invented prices. Out of scope: HTTP (`routes`), the sizes themselves (`sizes`).
 
 Sources: docs: rest/api/compute/resource-skus/list, rest/api/cost-management/retail-prices.
 """

@@ -1,6 +1,6 @@
 """Settings of a pool's kubelets and of its operating system: which there are, and within which bounds.
 
-Lives here: kubeletConfig, linuxOSConfig and messageOfTheDay. Must not live here: other properties (`rules`).
+In scope: kubeletConfig, linuxOSConfig and messageOfTheDay. Out of scope: other properties (`rules`).
 
 Source: docs: aks/custom-node-configuration; Azure/karpenter-provider-azure#1502, whose bounds follow AKS's own;
 docstrings of KubeletConfig and LinuxOSConfig (azure-mgmt-containerservice 41.8.0). Codes and sentences are unconfirmed.

@@ -1,7 +1,7 @@
 """What Azure offers: its locations, and the Kubernetes versions of a location and of a cluster.
 
-Lives here: the answers to `az account list-locations`, `az aks get-versions` and `az aks get-upgrades`. Must not live
-here: HTTP (`routes`), versions of a single pool (`service`).
+In scope: the answers to `az account list-locations`, `az aks get-versions` and `az aks get-upgrades`. Out of scope:
+HTTP (`routes`), versions of a single pool (`service`).
 
 The sandbox invents no versions: it offers those that its clusters run.
 

@@ -1,6 +1,6 @@
 """Long-running operations: their record and its two addresses.
 
-Lives here: the record and its wire forms. Must not live here: the work (`lifecycle`).
+In scope: the record and its wire forms. Out of scope: the work (`lifecycle`).
 
 Source: docs: azure-resource-manager, track asynchronous Azure operations.
 """

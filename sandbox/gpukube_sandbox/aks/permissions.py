@@ -1,6 +1,6 @@
 """What each call of ARM needs of Azure RBAC, and the refusals.
 
-Lives here: the map from call to action, and the words. Must not live here: which permissions are refused (`permits`).
+In scope: the map from call to action, and the words. Out of scope: which permissions are refused (`permits`).
 
 Sources: docs: role-based-access-control/permissions/containers, permissions/compute and permissions/general (the
 operations of Microsoft.ContainerService, Microsoft.Compute, Microsoft.Resources); the built-in roles Azure Kubernetes

@@ -1,6 +1,6 @@
 """One agent pool: what is stored, what is shown, and what a PUT makes of it.
 
-Lives here: defaults, merging, the wire form. Must not live here: rules (`rules`), time (`lifecycle`).
+In scope: defaults, merging, the wire form. Out of scope: rules (`rules`), time (`lifecycle`).
 """
 
 from __future__ import annotations

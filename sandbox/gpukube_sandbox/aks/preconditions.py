@@ -1,6 +1,6 @@
 """If-Match and If-None-Match, as AKS takes them.
 
-Lives here: reading and checking the two headers. Must not live here: where eTags come from (`pools`).
+In scope: reading and checking the two headers. Out of scope: where eTags come from (`pools`).
 
 Source: docs: aks/use-etags. Quotes around the tag are optional: the SDK adds them, the eTag property has none.
 """

@@ -1,6 +1,6 @@
 """Quotas of Azure: how many vCPUs a subscription may run in a region, and how many it runs.
 
-Lives here: limits, sums, the answer of Microsoft.Compute, and what is refused. Must not live here: HTTP (`routes`), the
+In scope: limits, sums, the answer of Microsoft.Compute, and what is refused. Out of scope: HTTP (`routes`), the
 sentences of failures (`failures`).
 
 Sources: docs: rest/api/compute/usage/list, virtual-machines/quotas, virtual-machines/spot-vms (one for all sizes).

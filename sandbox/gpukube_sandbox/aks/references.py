@@ -1,6 +1,6 @@
 """Resources that an agent pool names by their ARM ids and somebody else has made. Only what was declared exists.
 
-Lives here: the refusal of ids that lead nowhere. Must not live here: other rules (`rules`, `reservations`).
+In scope: the refusal of ids that lead nowhere. Out of scope: other rules (`rules`, `reservations`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Machines from a capacity reservation group: what Azure refuses beside one.
 
-Lives here: rules over the properties of one pool, pure. Must not live here: other rules (`rules`), whether the group
+In scope: rules over the properties of one pool, pure. Out of scope: other rules (`rules`), whether the group
 exists (`references`). What is in the groups is not emulated: every group has what it is asked for.
 
 Source: docs: virtual-machines/capacity-reservation-overview (of 2026-02-17), limitations and restrictions. Codes and

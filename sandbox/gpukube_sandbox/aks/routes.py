@@ -1,6 +1,6 @@
 """ARM over HTTP: paths, queries, headers and bodies to calls of the service, and back.
 
-Lives here: everything that is HTTP about Microsoft.ContainerService. Must not live here: rules or state.
+In scope: everything that is HTTP about Microsoft.ContainerService. Out of scope: rules or state.
 
 ARM compares every segment of a path without case, so paths are read by hand and not by a router.
 """

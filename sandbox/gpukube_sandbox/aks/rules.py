@@ -1,6 +1,6 @@
 """What AKS refuses in an agent pool that has the right shape, in the order a request meets it.
 
-Lives here: rules over the properties of one pool, pure. Must not live here: names and types (`schema`), labels and
+In scope: rules over the properties of one pool, pure. Out of scope: names and types (`schema`), labels and
 taints (`keys`), state of the cluster (`pools`).
 
 Every rule names its source; "unconfirmed" marks a text or code that no public log shows.

@@ -1,6 +1,6 @@
 """The properties of an agent pool: type, choices, API version, and whether a change needs a new pool.
 
-Lives here: the table and the check of a body against it. Must not live here: rules across properties (`rules`).
+In scope: the table and the check of a body against it. Out of scope: rules across properties (`rules`).
 
 Sources: the models of azure-mgmt-containerservice 41.8.0 and 41.9.0b1 for names and types; for what may change in place
 terraform-provider-azurerm (ForceNew lists), the flags of `az aks nodepool update`, docs: aks/create-node-pools.

@@ -1,6 +1,6 @@
 """Microsoft.ContainerService: what each call on clusters and pools does.
 
-Lives here: the calls, as methods that give an `Answer` or raise a `Refusal`. Must not live here: HTTP (`routes`),
+In scope: the calls, as methods that give an `Answer` or raise a `Refusal`. Out of scope: HTTP (`routes`),
 rules, the work behind an operation (`lifecycle`).
 """
 

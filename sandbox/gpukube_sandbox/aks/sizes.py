@@ -1,6 +1,6 @@
 """VM sizes that this emulated region offers: vCPU, memory and GPUs.
 
-Lives here: the sandbox's own hardware table. Must not live here: anything taken from gpukube's catalog at run time;
+In scope: the sandbox's own hardware table. Out of scope: anything taken from gpukube's catalog at run time;
 the two are written apart so that a mistake in one shows.
 """
 

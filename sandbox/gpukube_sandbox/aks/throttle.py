@@ -1,6 +1,6 @@
 """Token buckets of the AKS resource provider.
 
-Lives here: their sizes and their refusal. Must not live here: the buckets themselves, faults that throttle on demand.
+In scope: their sizes and their refusal. Out of scope: the buckets themselves, faults that throttle on demand.
 
 Source: docs: aks/quotas-skus-regions (burst, refill, scope). The sentence of the refusal is unconfirmed; its code is
 `Throttled` (docs: troubleshoot azure-kubernetes, throttled-error).

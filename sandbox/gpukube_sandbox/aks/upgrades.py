@@ -1,6 +1,6 @@
 """Versions of a pool, and how its machines are rolled: what is asked for, what runs, how many at a time.
 
-Lives here: reading versions and upgradeSettings, and the refusals of an upgrade. Must not live here: the rolling itself
+In scope: reading versions and upgradeSettings, and the refusals of an upgrade. Out of scope: the rolling itself
 (`lifecycle`).
 
 Source: docstring of AgentPool.orchestratorVersion (azure-mgmt-containerservice 41.8.0), docs:

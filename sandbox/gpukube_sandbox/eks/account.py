@@ -1,6 +1,6 @@
 """The actions of STS, IAM and Auto Scaling that node groups need.
 
-Lives here: who one is, which roles there are, what the groups' instances do. Must not live here: signatures
+In scope: who one is, which roles there are, what the groups' instances do. Out of scope: signatures
 (`identity`), the XML itself (`query`).
 """
 

@@ -1,6 +1,6 @@
 """What people have installed on their EKS clusters before gpukube came.
 
-Lives here: those objects. Must not live here: what the cluster makes of them (`kube`).
+In scope: those objects. Out of scope: what the cluster makes of them (`kube`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Cluster Autoscaler on EKS: it runs where somebody has installed it, and resizes Auto Scaling groups.
 
-Lives here: finding it among the pods, what it believes of a node group, its changes of a group. Must not live here:
+In scope: finding it among the pods, what it believes of a node group, its changes of a group. Out of scope:
 deciding (`kube.autoscaler`), updates by the EKS API (`lifecycle`).
 
 Source: kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws (aws_manager.go buildNodeFromTemplate, aws_wrapper.go

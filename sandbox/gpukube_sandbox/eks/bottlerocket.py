@@ -1,7 +1,7 @@
 """User data of a node group's launch template: MIME for Amazon Linux, TOML settings for Bottlerocket.
 
-Lives here: reading it, EKS's complaints about its form, and what Bottlerocket's settings make of the GPUs. Must not
-live here: the node's own life (`kube`).
+In scope: reading it, EKS's complaints about its form, and what Bottlerocket's settings make of the GPUs. Out of scope:
+the node's own life (`kube`).
 
 Sources: docs: eks/launch-templates (forms, unsupported TOML); bottlerocket-os/bottlerocket-project-website
 data/settings kubelet-device-plugins.toml (1.25 time-slicing, 1.34 MIG, 1.54 MPS); bottlerocket documentation of each.

@@ -1,6 +1,6 @@
 """One EKS cluster: its network, its options, its node groups, its wire form; and what else is in its account.
 
-Lives here: the state of a cluster and of an account in a region. Must not live here: HTTP, life cycles (`lifecycle`).
+In scope: the state of a cluster and of an account in a region. Out of scope: HTTP, life cycles (`lifecycle`).
 """
 
 from __future__ import annotations

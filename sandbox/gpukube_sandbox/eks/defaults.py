@@ -1,6 +1,6 @@
 """What EKS fills in where a request for a node group leaves something out.
 
-Lives here: the members of a new group. Must not live here: its state (`groups`), rules (`rules`).
+In scope: the members of a new group. Out of scope: its state (`groups`), rules (`rules`).
 """
 
 from __future__ import annotations

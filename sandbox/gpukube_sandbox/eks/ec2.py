@@ -1,6 +1,6 @@
 """The actions of EC2 that node groups need: launch templates, subnets, instance types, zones.
 
-Lives here: from parameters to the XML's content. Must not live here: the XML itself (`query`), templates' rules.
+In scope: from parameters to the XML's content. Out of scope: the XML itself (`query`), templates' rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How EKS fails: what it says at once, and what it says late, as health issues and errors of updates.
 
-Lives here: the table of failures and their wire form. Must not live here: when they strike (`faults`).
+In scope: the table of failures and their wire form. Out of scope: when they strike (`faults`).
 """
 
 from __future__ import annotations

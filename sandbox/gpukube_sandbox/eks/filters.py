@@ -1,6 +1,6 @@
 """Filters of EC2's Describe calls.
 
-Lives here: reading them, and which entries they leave. Must not live here: which filters a call has (`ec2`).
+In scope: reading them, and which entries they leave. Out of scope: which filters a call has (`ec2`).
 
 Source: docs: AWSEC2/latest/UserGuide/Using_Filtering (several values are alternatives, several filters all count, * is
 any text, ? any character, values are case-sensitive); botocore ec2/2016-11-15, the documentation of each `Filters`.
@@ -21,7 +21,7 @@ TAGGED: Final = ("tag:", "tag-key", "tag-value")
 
 
 def filtered(params: Mapping[str, str], entries: Sequence[Json], known: Mapping[str, str]) -> list[Json]:
-    """Give the entries that all filters of a request leave.
+    """Return the entries that all filters of a request leave.
 
     Args:
         params: Of the request.

@@ -1,6 +1,6 @@
 """One managed node group: its members on the wire, its updates, its machines.
 
-Lives here: the state of a node group, defaults, wire forms. Must not live here: rules (`rules`), work (`lifecycle`).
+In scope: the state of a node group, defaults, wire forms. Out of scope: rules (`rules`), work (`lifecycle`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """EKS-optimised images: amiType, what runs on it, what it carries.
 
-Lives here: the table, release versions and the pairing with instance types. Must not live here: user data
+In scope: the table, release versions and the pairing with instance types. Out of scope: user data
 (`bottlerocket`), nodes (`machines`).
 
 Sources: botocore eks AMITypes; docs: eks/ml-eks-optimized-ami (which instance families the accelerated images support);

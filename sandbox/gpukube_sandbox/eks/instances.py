@@ -1,6 +1,6 @@
 """EC2 instance types that this emulated AWS offers.
 
-Lives here: the sandbox's own hardware table. Must not live here: anything taken from gpukube's catalog; the two are
+In scope: the sandbox's own hardware table. Out of scope: anything taken from gpukube's catalog; the two are
 written apart so that a mistake in one shows.
 
 Sources: EC2 DescribeInstanceTypes (vCPU, memory, GpuInfo), eksctl-io/eksctl pkg/utils/instance/instance_types.go (EFA,

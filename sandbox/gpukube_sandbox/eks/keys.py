@@ -1,6 +1,6 @@
 """Labels, taints and tags of a node group: what EKS takes, what the kubelet refuses later.
 
-Lives here: those rules. Must not live here: labels of nodes (`machines`).
+In scope: those rules. Out of scope: labels of nodes (`machines`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The work behind a node group's states, on the sandbox's clock: instances come, change and go.
 
-Lives here: what happens between the answer to a request and the state it leads to. Must not live here: HTTP, rules.
+In scope: what happens between the answer to a request and the state it leads to. Out of scope: HTTP, rules.
 
 Durations are sandbox seconds; how long EKS waits before it gives up on missing capacity is unconfirmed, nodes have 15
 minutes to join (docs: eks/troubleshooting).

@@ -1,6 +1,6 @@
 """The EC2 instances of a node group as Kubernetes nodes: names, labels, taints, GPUs.
 
-Lives here: what EKS puts on a node that joins. Must not live here: when nodes come and go (`lifecycle`).
+In scope: what EKS puts on a node that joins. Out of scope: when nodes come and go (`lifecycle`).
 
 Source of labels: docs: eks/managed-node-groups, eks/managed-node-update-behavior; cloud-provider-aws for the zone.
 """

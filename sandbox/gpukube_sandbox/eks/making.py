@@ -1,6 +1,6 @@
 """Making an EKS cluster with what stands in it from the start.
 
-Lives here: from the request for a cluster to a running one with its node groups. Must not live here: the control API's
+In scope: from the request for a cluster to a running one with its node groups. Out of scope: the control API's
 documents (`steering`).
 """
 

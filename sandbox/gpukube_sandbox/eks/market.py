@@ -1,6 +1,6 @@
 """What machines cost in the emulated AWS: the price list and the history of spot prices.
 
-Lives here: invented prices, GetProducts of AWS's price list, DescribeSpotPriceHistory. Must not live here: HTTP
+In scope: invented prices, GetProducts of AWS's price list, DescribeSpotPriceHistory. Out of scope: HTTP
 (`routes`), what machines there are (`instances`).
 
 Sources: botocore pricing/2017-10-15 and ec2/2016-11-15; docs: awsaccountbilling/latest/aboutv2/price-list-query-api.

@@ -1,6 +1,6 @@
 """Public parameters of Systems Manager: the newest releases of EKS's images.
 
-Lives here: GetParameter and GetParameters for those. Must not live here: HTTP (`routes`), which images there are
+In scope: GetParameter and GetParameters for those. Out of scope: HTTP (`routes`), which images there are
 (`images`).
 
 Source: docs: eks/retrieve-ami-id, eks/retrieve-ami-id-bottlerocket; botocore ssm/2014-11-06; awslabs/amazon-eks-ami#531

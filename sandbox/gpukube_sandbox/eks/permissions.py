@@ -1,6 +1,6 @@
 """What each call of AWS needs of IAM, and the refusals.
 
-Lives here: the map from call to permission, and the words. Must not live here: what is refused (`permits`).
+In scope: the map from call to permission, and the words. Out of scope: what is refused (`permits`).
 
 Sources: the service authorization reference (docs: service-authorization/latest/reference,
 list_amazonelastickubernetesservice, list_amazonec2, list_identityandaccessmanagement, list_amazonec2autoscaling,

@@ -1,6 +1,6 @@
 """Quotas of an account: how many vCPUs it may run in a region, and how many it runs; node groups of a cluster.
 
-Lives here: the quotas that limit GPU instances, and the sums. Must not live here: the calls of Service Quotas
+In scope: the quotas that limit GPU instances, and the sums. Out of scope: the calls of Service Quotas
 (`servicequotas`), when instances are launched (`lifecycle`).
 
 Source: codes and names: gruntwork-io/terraform-aws-utilities, service quotas

@@ -1,6 +1,6 @@
 """What a node group and its launch template name and somebody else has made. Only what was declared exists.
 
-Lives here: the refusal of what does not exist. Must not live here: what exists (`things`, `clusters`), other rules
+In scope: the refusal of what does not exist. Out of scope: what exists (`things`, `clusters`), other rules
 (`rules`), how things are declared (`steering`), what a reservation allows (`reservations`).
 """
 

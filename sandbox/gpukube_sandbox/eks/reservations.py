@@ -1,6 +1,6 @@
 """Capacity reservations and Capacity Blocks: machines that were set aside, and whether a launch may take them.
 
-Lives here: their rules, their wire form. Must not live here: the XML itself (`query`), when groups launch
+In scope: their rules, their wire form. Out of scope: the XML itself (`query`), when groups launch
 (`lifecycle`), what one is (`things`).
 
 Sources: botocore ec2/2016-11-15 CapacityReservation; docs: eks/capacity-blocks-mng, AWSEC2 capacity-reservations-using.

@@ -1,6 +1,6 @@
 """AWS over HTTP: one port for all its services, told apart by what a request is signed for.
 
-Lives here: everything that is HTTP about them. Must not live here: rules or state.
+In scope: everything that is HTTP about them. Out of scope: rules or state.
 
 EKS paths are split before they are decoded: names may hold anything, and an ARN its slashes.
 """

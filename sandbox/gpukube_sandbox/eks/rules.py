@@ -1,6 +1,6 @@
 """What EKS refuses in a node group that has the right shape, in the order a request meets it.
 
-Lives here: rules over one request, pure. Must not live here: types and choices (`schema`), labels, taints and tags
+In scope: rules over one request, pure. Out of scope: types and choices (`schema`), labels, taints and tags
 (`keys`), what a request names (`references`), states (`service`).
 
 Every rule names its source; "unconfirmed" marks a sentence or code that no public log shows.

@@ -1,6 +1,6 @@
 """The bodies of EKS requests: types, choices and bounds of their members.
 
-Lives here: the tables and the check of a body against them. Must not live here: rules across members (`rules`).
+In scope: the tables and the check of a body against them. Out of scope: rules across members (`rules`).
 
 Source: botocore eks/2017-11-01 service-2.json; choices and maxima are checked here because botocore checks only types,
 required members and minima before it sends.

@@ -1,6 +1,6 @@
 """Amazon EKS: what each call on clusters, node groups, updates and tags does.
 
-Lives here: the calls, as methods that give the answer's body or raise a `Refusal`. Must not live here: HTTP (`routes`),
+In scope: the calls, as methods that give the answer's body or raise a `Refusal`. Out of scope: HTTP (`routes`),
 rules, the work behind a state (`lifecycle`).
 """
 

@@ -1,6 +1,6 @@
 """The calls of Service Quotas: what an account's quotas are, and what they are by default.
 
-Lives here: the operations. Must not live here: HTTP (`routes`), which quotas there are and what counts (`quotas`).
+In scope: the operations. Out of scope: HTTP (`routes`), which quotas there are and what counts (`quotas`).
 
 Source: botocore service-quotas/2019-06-24.
 """

@@ -1,6 +1,6 @@
 """The members of LaunchTemplateData: their names in requests and in answers.
 
-Lives here: the table. Must not live here: rules (`templates`). InstanceRequirements and what no node group needs are
+In scope: the table. Out of scope: rules (`templates`). InstanceRequirements and what no node group needs are
 not in it, and are refused.
 
 Source: botocore ec2/2016-11-15 RequestLaunchTemplateData and ResponseLaunchTemplateData.

@@ -1,6 +1,6 @@
 """EC2 launch templates: versions, names, what may stand in them.
 
-Lives here: their state and the rules of EC2. Must not live here: the XML (`ec2`), what EKS wants of them (`rules`).
+In scope: their state and the rules of EC2. Out of scope: the XML (`ec2`), what EKS wants of them (`rules`).
 
 Sources: botocore ec2/2016-11-15; docs: AWSEC2/APIReference CreateLaunchTemplate and errors-overview. A sentence without
 a source is unconfirmed.

@@ -1,6 +1,6 @@
 """Things of an account that others than EKS make: roles and reservations.
 
-Lives here: what each of them is. Must not live here: rules (`references`, `reservations`), wire forms.
+In scope: what each of them is. Out of scope: rules (`references`, `reservations`), wire forms.
 """
 
 from __future__ import annotations

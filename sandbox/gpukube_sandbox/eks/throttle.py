@@ -1,6 +1,6 @@
 """Token buckets of the EC2 API, of which a node group's launch templates and machine types need a few calls.
 
-Lives here: their sizes and their refusal. Must not live here: the buckets themselves, faults that throttle on demand.
+In scope: their sizes and their refusal. Out of scope: the buckets themselves, faults that throttle on demand.
 
 EKS has none here: AWS publishes no rates of its API.
 

@@ -1,6 +1,6 @@
 """UpdateNodegroupConfig: from a request to the group's new members and the update's parameters.
 
-Lives here: those two pure functions. Must not live here: rules, work.
+In scope: those two pure functions. Out of scope: rules, work.
 """
 
 from __future__ import annotations

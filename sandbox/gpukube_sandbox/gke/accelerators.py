@@ -1,6 +1,6 @@
 """GPUs as Google calls them, and what MIG makes of them.
 
-Lives here: the sandbox's own accelerator table. Must not live here: machine types (`machines`), anything taken from
+In scope: the sandbox's own accelerator table. Out of scope: machine types (`machines`), anything taken from
 gpukube's catalog; the two are written apart so that a mistake in one shows.
 
 Sources: GKE cluster-autoscaler machinetypes; GoogleCloudPlatform/container-engine-accelerators partition_gpu and

@@ -1,6 +1,6 @@
 """What runs in a cluster before anybody comes: GKE's own device plugin, and what people have applied.
 
-Lives here: those objects. Must not live here: what the cluster makes of them (`kube`).
+In scope: those objects. Out of scope: what the cluster makes of them (`kube`).
 
 Sources: listings of kube-system in public cluster dumps (names of the six DaemonSets, their pods' label); NVIDIA/aicr
 docs/integrator/gke-gpu-setup.md (the label that turns them off); GoogleCloudPlatform/container-engine-accelerators

@@ -1,6 +1,6 @@
 """The autoscaler that GKE runs for pools with autoscaling.
 
-Lives here: what it believes of a pool, its changes of managed instance groups. Must not live here: deciding
+In scope: what it believes of a pool, its changes of managed instance groups. Out of scope: deciding
 (`kube.autoscaler`), changes by the Container API (`lifecycle`).
 
 Source: GKE cluster-autoscaler, packages labels and machinetypes (the template carries type, partition and clients);

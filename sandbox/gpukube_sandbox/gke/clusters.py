@@ -1,6 +1,6 @@
 """One cluster: its facts, its pools, its credentials.
 
-Lives here: the state of a cluster and its wire form. Must not live here: life cycles (`lifecycle`), rules.
+In scope: the state of a cluster and its wire form. Out of scope: life cycles (`lifecycle`), rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Filters of Compute Engine's lists.
 
-Lives here: reading an expression, and matching a resource with it. Must not live here: lists (`market`, `quotas`,
+In scope: reading an expression, and matching a resource with it. Out of scope: lists (`market`, `quotas`,
 `reservations`). No google library is needed here.
 
 Source: the comment on `filter` of every list in Compute Engine's discovery document: either terms by AIP-160

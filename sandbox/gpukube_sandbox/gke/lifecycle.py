@@ -1,6 +1,6 @@
 """The work behind an operation, on the sandbox's clock: machines come, change and go.
 
-Lives here: what happens between the answer to a request and the end of its operation. Must not live here: wire formats
+In scope: what happens between the answer to a request and the end of its operation. Out of scope: wire formats
 of requests, rules.
 
 Durations are sandbox seconds. Known are: a creation of 1 min 45 s to 6 min 35 s and a deletion of about 12 s for an
@@ -161,7 +161,7 @@ async def run_cancel(job: Job) -> None:
 
 
 def _wanted(pool: Pool) -> dict[str, int]:
-    """Say how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
+    """Describe how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
     told = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     scaling = pool.wire.autoscaling
     if not pool.made:

@@ -1,6 +1,6 @@
 """Machine types that this emulated region offers: vCPU, memory and the GPUs that are in them.
 
-Lives here: the sandbox's own machine table. Must not live here: which accelerator may be attached (`accelerators`).
+In scope: the sandbox's own machine table. Out of scope: which accelerator may be attached (`accelerators`).
 
 Sources: GKE cluster-autoscaler machinetypes; docs: compute/docs/gpus, compute/docs/general-purpose-machines.
 """

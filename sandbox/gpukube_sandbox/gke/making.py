@@ -1,6 +1,6 @@
 """Setting a cluster up, as somebody else did before.
 
-Lives here: a cluster that exists, with its first pool and what GKE runs in it. Must not live here: the API's calls.
+In scope: a cluster that exists, with its first pool and what GKE runs in it. Out of scope: the API's calls.
 """
 
 from __future__ import annotations

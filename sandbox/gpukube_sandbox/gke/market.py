@@ -1,7 +1,7 @@
 """What machines there are in the emulated Google Cloud and what their parts cost: Compute Engine, Billing Catalog.
 
-Lives here: machine types, accelerator types and zones, SKUs, and invented prices; lists of Compute Engine. Must not
-live here: GKE, what projects have (`reservations`, `quotas`). No google library is needed here.
+In scope: machine types, accelerator types and zones, SKUs, and invented prices; lists of Compute Engine. Out of scope:
+GKE, what projects have (`reservations`, `quotas`). No google library is needed here.
 
 Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes (aggregatedList, list, get), zones,
 billing/docs/reference/rest/v1/services.skus/list.

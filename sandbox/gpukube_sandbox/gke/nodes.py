@@ -1,6 +1,6 @@
 """The machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
 
-Lives here: what GKE puts on a node that joins. Must not live here: when nodes come and go (`lifecycle`).
+In scope: what GKE puts on a node that joins. Out of scope: when nodes come and go (`lifecycle`).
 
 Sources: docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus; GKE cluster-autoscaler, package labels.
 """

@@ -1,6 +1,6 @@
 """Long-running operations: their record, and which of them exclude each other.
 
-Lives here: the record, its wire form, the two concurrency rules. Must not live here: the work (`lifecycle`).
+In scope: the record, its wire form, the two concurrency rules. Out of scope: the work (`lifecycle`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What each call of Google Cloud needs of IAM, and the refusals.
 
-Lives here: the map from call to permission, and the words. Must not live here: what is refused (`permits`).
+In scope: the map from call to permission, and the words. Out of scope: what is refused (`permits`).
 No google library is needed here.
 
 Sources: docs: kubernetes-engine/docs/reference/api-permissions (GKE), compute/docs/reference/rest/v1 ("IAM Permissions"

@@ -1,6 +1,6 @@
 """One node pool: its wire resource, its machines, and what the service fills in at creation.
 
-Lives here: state and defaults. Must not live here: rules (`rules`), changes (`updates`), life cycles.
+In scope: state and defaults. Out of scope: rules (`rules`), changes (`updates`), life cycles.
 
 What is filled in: the sample of a real GET in GoogleCloudPlatform/magic-modules#12027; docs: how-to/gpus (driver).
 """

@@ -1,6 +1,6 @@
 """Ways in which machines are bought and placed: what GKE refuses of them, and reservations that can be used up.
 
-Lives here: those rules, over a pool whose defaults are filled in. Must not live here: the other rules (`rules`), when
+In scope: those rules, over a pool whose defaults are filled in. Out of scope: the other rules (`rules`), when
 machines come (`lifecycle`).
 
 Sources: hashicorp/terraform-provider-google#18341 (the sentence on queued provisioning),

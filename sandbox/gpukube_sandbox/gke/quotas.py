@@ -1,6 +1,6 @@
 """Quotas of Compute Engine: how many GPUs a project may run in a region, and how many it runs.
 
-Lives here: limits, sums, what is refused, and the answers of the three APIs that tell of them. Must not live here: HTTP
+In scope: limits, sums, what is refused, and the answers of the three APIs that tell of them. Out of scope: HTTP
 (`transports.door`), when machines come (`lifecycle`).
 
 Sources: docs: compute/docs/reference/rest/v1/regions/get and projects/get (quotas of older GPUs, and of preemptible

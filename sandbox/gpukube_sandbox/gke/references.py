@@ -1,6 +1,6 @@
 """What a node pool names and somebody else has made. Only what was declared exists.
 
-Lives here: what exists in a project, and the refusal of what does not. Must not live here: whether a reservation has
+In scope: what exists in a project, and the refusal of what does not. Out of scope: whether a reservation has
 room (`provisioning`).
 """
 

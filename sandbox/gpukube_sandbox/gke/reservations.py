@@ -1,6 +1,6 @@
 """Reservations as Compute Engine lists them: those that were declared.
 
-Lives here: their resources. Must not live here: whether a pool may take from one (`provisioning`).
+In scope: their resources. Out of scope: whether a pool may take from one (`provisioning`).
 
 Source: docs: compute/docs/reference/rest/v1/reservations.
 """

@@ -1,6 +1,6 @@
 """google.container.v1.ClusterManager: what each call does.
 
-Lives here: the calls, as methods from request to answer that may raise a `Refusal`. Must not live here: transports
+In scope: the calls, as methods from request to answer that may raise a `Refusal`. Out of scope: transports
 (`transports.rest`, `transports.rpc`), rules, the work behind an operation (`lifecycle`).
 """
 

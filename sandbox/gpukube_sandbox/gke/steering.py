@@ -1,6 +1,6 @@
 """What the sandbox's own control API may do with the emulated GKE.
 
-Lives here: reading its documents, showing status, changes behind the user's back. Must not live here: its HTTP
+In scope: reading its documents, showing status, changes behind the user's back. Out of scope: its HTTP
 (`gpukube_sandbox.control`).
 """
 

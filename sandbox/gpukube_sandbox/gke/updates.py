@@ -1,6 +1,6 @@
 """What UpdateNodePool may change, and how.
 
-Lives here: which fields of the request belong together, and what they do to the pool. Must not live here: the work.
+In scope: which fields of the request belong together, and what they do to the pool. Out of scope: the work.
 
 Sources: UpdateNodePoolRequest of google.container.v1; GoogleCloudPlatform/magic-modules#18493 (GPUs, tried on a real
 cluster); docs: how-to/gpus. That one request holds one group of attributes is how gcloud and Terraform send it; the

@@ -1,6 +1,6 @@
 """GKE versions: comparing them, and what depends on them.
 
-Lives here: the floors of features. Must not live here: the rules that use them.
+In scope: the floors of features. Out of scope: the rules that use them.
 
 Sources: docs: kubernetes-engine/how-to/gpus (driver default, G4), how-to/nvidia-mps-gpus, concepts/dws,
 how-to/provisioningrequest.

@@ -1,6 +1,6 @@
 """One emulated cluster: store, controllers and nodes, tied together.
 
-Lives here: the surface the emulated clouds use. Must not live here: rules of a cloud, HTTP.
+In scope: the surface the emulated clouds use. Out of scope: rules of a cloud, HTTP.
 """
 
 from __future__ import annotations
@@ -252,11 +252,11 @@ class KubeCluster:
         _LOG.error("%s: a controller failed", self.name, exc_info=failure)
 
     def log_lines(self, pod_uid: str, container: str) -> list[str]:
-        """Give what a container has written so far."""
+        """Return what a container has written so far."""
         return self._logs.get((pod_uid, container), [])
 
     def gpus_of(self, pod: JsonObject, container: str, command: str) -> list[str] | None:
-        """Give what `nvidia-smi -L` shows in a pod's container; None where the command does not find the program."""
+        """Return what `nvidia-smi -L` shows in a pod's container; None where the command does not find the program."""
         machine = self._kubelets.machines.get(spec(pod).get("nodeName", ""))
         run = machine.pods.get(meta(pod)["uid"]) if machine else None
         body = next(item for item in spec(pod)["containers"] if item["name"] == container)

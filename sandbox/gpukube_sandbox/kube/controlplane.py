@@ -1,6 +1,6 @@
 """A real control plane on loopback: etcd and kube-apiserver, with scheduler and controller-manager where they are.
 
-Lives here: finding the programs, starting and ending them. Must not live here: talking to the API (`remote`), nodes.
+In scope: finding the programs, starting and ending them. Out of scope: talking to the API (`remote`), nodes.
 
 Flags: docs reference/command-line-tools-reference; the two versions that were tried are 1.20 and 1.36.
 """
@@ -89,7 +89,7 @@ class ControlPlane:
         self.tolerates_extended_resources = False
 
     def has(self, program: str) -> bool:
-        """Say whether a program is among the assets."""
+        """Return whether a program is among the assets."""
         return os.access(self._assets / program, os.X_OK)
 
     async def start(self) -> None:

@@ -1,6 +1,6 @@
 """Nodes that a cloud empties before it takes them away: cordoned, then evicted within the budgets of their pods.
 
-Lives here: one round of that, with a limit. Must not live here: what a budget allows (`store.eviction`), what a cloud
+In scope: one round of that, with a limit. Out of scope: what a budget allows (`store.eviction`), what a cloud
 does with pods that are left (its `lifecycle`).
 """
 

@@ -1,6 +1,6 @@
 """Events: what components tell about objects, as `kubectl describe` and `kubectl get events` show it.
 
-Lives here: writing events, counting repetitions, forgetting old ones. Must not live here: what is told.
+In scope: writing events, counting repetitions, forgetting old ones. Out of scope: what is told.
 
 Source: k8s.io/client-go tools/record (EventCorrelator: same object, reason and message are one event with a count).
 """

@@ -1,7 +1,7 @@
 """Where a pod may run.
 
-Lives here: taints and tolerations, node selectors and affinity, quantities and requests; all pure.
-Must not live here: placing pods (`scheduler`, `daemonsets`).
+In scope: taints and tolerations, node selectors and affinity, quantities and requests; all pure.
+Out of scope: placing pods (`scheduler`, `daemonsets`).
 
 Source: docs concepts/scheduling-eviction/{taint-and-toleration,assign-pod-node}.
 """
@@ -33,12 +33,12 @@ def untolerated(
 
 
 def tolerates(pod_spec: JsonObject, taint: JsonObject) -> bool:
-    """Say whether a pod tolerates a taint."""
+    """Return whether a pod tolerates a taint."""
     return toleration_of(pod_spec, taint) is not None
 
 
 def toleration_of(pod_spec: JsonObject, taint: JsonObject) -> JsonObject | None:
-    """Give the toleration by which a pod tolerates a taint."""
+    """Return the toleration by which a pod tolerates a taint."""
     return next((item for item in pod_spec.get("tolerations") or () if _tolerates(item, taint)), None)
 
 
@@ -114,17 +114,17 @@ def _parsed(text: str, *, in_thousandths: bool) -> int:
 
 
 def allocatable_of(node: JsonObject) -> Counter[str]:
-    """Give what a node has to offer, in the units of `pod_requests`."""
+    """Return what a node has to offer, in the units of `pod_requests`."""
     return Counter(
         {name: _in_base_units(name, value) for name, value in (status(node).get("allocatable") or {}).items()}
     )
 
 
 def is_ready(obj: JsonObject) -> bool:
-    """Say whether a node or pod has condition Ready."""
+    """Return whether a node or pod has condition Ready."""
     return conditions(obj).get("Ready") == "True"
 
 
 def is_terminal(pod: JsonObject) -> bool:
-    """Say whether a pod has run to its end."""
+    """Return whether a pod has run to its end."""
     return status(pod).get("phase") in {"Succeeded", "Failed"}

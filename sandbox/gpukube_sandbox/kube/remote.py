@@ -1,6 +1,6 @@
 """The controllers' port on a real API server, over HTTP.
 
-Lives here: `RemoteApi`. Must not live here: starting the server (`controlplane`), controllers.
+In scope: `RemoteApi`. Out of scope: starting the server (`controlplane`), controllers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A Helm repository on loopback with the stand-in charts.
 
-Lives here: packing the chart sources, the index, and the routes. Must not live here: charts (`gpukube_sandbox/charts`).
+In scope: packing the chart sources, the index, and the routes. Out of scope: charts (`gpukube_sandbox/charts`).
 
 The archives are the same bytes on every run and machine (stored, not compressed: zlib builds differ), so a recorded
 digest stays true.
@@ -144,5 +144,5 @@ async def _archive(request: Request) -> Response:
 
 
 def repository_routes(prefix: str = "/charts") -> Mount:
-    """Give the routes of the repository; add it in Helm as <server><prefix>."""
+    """Return the routes of the repository; add it in Helm as <server><prefix>."""
     return Mount(prefix, routes=[Route("/index.yaml", _index), Route("/{name}", _archive)])

@@ -1,6 +1,6 @@
 """What runs in kube-system of every cluster before anybody comes: on each node, and once.
 
-Lives here: making those objects from a cloud's table. Must not live here: the tables (each cloud's `addons`).
+In scope: making those objects from a cloud's table. Out of scope: the tables (each cloud's `addons`).
 """
 
 from __future__ import annotations

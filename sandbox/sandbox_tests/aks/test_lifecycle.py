@@ -19,7 +19,7 @@ SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 
 
 def cluster_status(arm: Arm) -> Json:
-    """Give the one cluster's part of the status."""
+    """Return the one cluster's part of the status."""
     clusters = daemon.status(arm.info)["clusters"]
     assert isinstance(clusters, list)
     return dict(clusters[0])

@@ -41,7 +41,7 @@ def test_cluster_when_the_control_plane_is_real_then_pools_become_its_nodes(tmp_
 
 
 def ready_nodes(listed: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give the ready nodes by pool."""
+    """Return the ready nodes by pool."""
     return {
         node["metadata"]["labels"]["agentpool"]: node
         for node in listed["items"]

@@ -69,13 +69,13 @@ async def end(client: httpx.AsyncClient, *pods: dict[str, Any]) -> None:
 
 
 async def doomed(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    """Give the pods that the real scheduler has preempted: no kubelet ends them."""
+    """Return the pods that the real scheduler has preempted: no kubelet ends them."""
     listed = (await client.get("/api/v1/namespaces/default/pods")).json()["items"]
     return [item for item in listed if item["metadata"].get("deletionTimestamp")]
 
 
 def worth(pods: Iterable[dict[str, Any]]) -> list[int]:
-    """Give what is lost with pods: which of several equal choices is taken, the real scheduler leaves to chance."""
+    """Return what is lost with pods: which of several equal choices is taken, the real scheduler leaves to chance."""
     return sorted(map(priority, pods))
 
 

@@ -1,6 +1,6 @@
 """Commands with the answers that are expected of them, one after the other.
 
-Lives here: running such a list. Must not live here: the lists (test modules), finding the commands (tests/clients).
+In scope: running such a list. Out of scope: the lists (test modules), finding the commands (tests/clients).
 """
 
 from __future__ import annotations

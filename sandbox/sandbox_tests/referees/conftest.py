@@ -34,7 +34,7 @@ def cluster_of_each_cloud(running: SandboxInfo) -> SandboxInfo:
 
 @pytest.fixture
 def world(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the test the three clusters as they were made."""
+    """Return the test the three clusters as they were made."""
     return cluster_of_each_cloud(running_sandbox)
 
 

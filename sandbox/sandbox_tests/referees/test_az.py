@@ -119,6 +119,6 @@ def test_az_when_it_adds_a_pool_then_the_request_that_our_own_are_compared_with(
 
 
 def _sent(az: Referee) -> list[Json]:
-    """Give the properties of every PUT, oldest first."""
+    """Return the properties of every PUT, oldest first."""
     bodies = [entry["body"] for entry in daemon.requests_since(az.info) if entry["method"] == "PUT"]
     return [dict(body["properties"]) for body in bodies if isinstance(body, dict)]

@@ -27,7 +27,7 @@ NAMED: Final = re.compile(r"gpukube(?! import)[\s\"']")
 
 
 def texts_of(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Give the texts of a module, what is filled in later as X; no docstrings."""
+    """Return the texts of a module, what is filled in later as X; no docstrings."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
     passed = {
         id(node.body[0].value)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text("utf-8-sig"))
-"""Of microsoft/sarif-sdk, src/Sarif/Schemata/sarif-2.1.0.json (MIT, see the licence beside it)."""
+"""Of microsoft/sarif-sdk, src/Sarif/Schemata/sarif-2.1.0.json (MIT, see the license beside it)."""
 
 TYPE = Finding("type", Where("a.yaml", 4, 2), "pools[0].x is 1", fix="write y", why="because")
 NAME = Finding("aks-name-length", Where("a.yaml", 9, 7), '"abcdefghijkl" is long', fix="shorten", severity="warning")

@@ -1,4 +1,4 @@
-"""Foreign advertisers: recognised, named, and judged by whether they could run on our nodes."""
+"""Foreign advertisers: recognized, named, and judged by whether they could run on our nodes."""
 
 from __future__ import annotations
 

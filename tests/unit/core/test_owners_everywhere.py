@@ -122,14 +122,14 @@ def advertisers(desired: Desired, seen: Snapshot, strangers: str, release: str) 
         yield "chart"
     operator = release == "operator" or has_operator(seen)
     if operator and desired.labels.get("nvidia.com/gpu.deploy.operands") != "false":
-        yield "operator"  # it goes to every NVIDIA node that is not labelled so
+        yield "operator"  # it goes to every NVIDIA node that is not labeled so
     on_nodes = strangers in ("bottlerocket", "aks") and not runs_by_itself(desired)
     if strangers == "everywhere" or on_nodes:
         yield "stranger"
 
 
 def runs_by_itself(desired: Desired) -> bool:
-    """Say whether the cloud runs a plugin there: docs of the three clouds, by what is sent to them."""
+    """Return whether the cloud runs a plugin there: docs of the three clouds, by what is sent to them."""
     request: Any = desired.create.params
     if desired.create.service == "eks":
         return str(request["nodegroup"]["amiType"]).startswith("BOTTLEROCKET_")

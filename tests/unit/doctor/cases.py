@@ -1,6 +1,6 @@
 """Clusters with one fault each, by name, and healthy ones: evidence for the checks of the inside.
 
-Must not live here: assertions.
+Out of scope: assertions.
 """
 
 from __future__ import annotations

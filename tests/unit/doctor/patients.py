@@ -1,7 +1,7 @@
 """A healthy cluster that gpukube never touched, and small changes to it: evidence for the checks of the inside.
 
 It has one node with 8 GPUs and one without, the device plugin's chart as `helm install` leaves it (GFD and NFD on, two
-config entries), and no pools that a cloud tells of. Must not live here: assertions.
+config entries), and no pools that a cloud tells of. Out of scope: assertions.
 """
 
 from __future__ import annotations

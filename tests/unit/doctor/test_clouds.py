@@ -37,7 +37,7 @@ LEFTOVER = {
 
 
 def found_by_cloud(evidence: Evidence) -> list[str]:
-    """Give the ids of the cloud's own checks that found something."""
+    """Return the ids of the cloud's own checks that found something."""
     found = examine(evidence, cloud_checks(evidence.provider)).found
     return [item.check.id for item in found]
 

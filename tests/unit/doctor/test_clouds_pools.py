@@ -75,7 +75,7 @@ def seen(*nodes: NodeView, **changes: object) -> Snapshot:
 
 
 def driver(provider: str, value: str) -> Snapshot:
-    """A cluster with one node of the pool, labelled so, and the driver container of an operator."""
+    """A cluster with one node of the pool, labeled so, and the driver container of an operator."""
     label = "nvidia.com/gpu.deploy.driver"
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     placement = placement_of({"nodeSelector": {label: "true"}, "tolerations": tolerations})

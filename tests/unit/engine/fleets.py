@@ -80,15 +80,15 @@ class Fleet:
     spec: str = "sha256:0"
 
     def whole(self, kind: Literal["Plan", "Diff"] = "Plan") -> tuple[Json, int]:
-        """Give the document of one run, and its exit code."""
+        """Return the document of one run, and its exit code."""
         return self._run(kind, self.plans)
 
     def shards(self, total: int, kind: Literal["Plan", "Diff"] = "Plan") -> list[Json]:
-        """Give the documents of all shards."""
+        """Return the documents of all shards."""
         return [self.shard(Shard(index, total), kind) for index in range(1, total + 1)]
 
     def shard(self, shard: Shard, kind: Literal["Plan", "Diff"] = "Plan") -> Json:
-        """Give the document of one shard."""
+        """Return the document of one shard."""
         places = {
             plan.cluster.key: place for place, plan in enumerate(self.plans, 1) if shard.takes(address(plan.cluster))
         }
@@ -121,7 +121,7 @@ def part(shard: Shard, places: Mapping[str, int], of: int, code: int, *, spec: s
 
 
 def address(cluster: ClusterRef) -> str:
-    """Give what tells clusters apart."""
+    """Return what tells clusters apart."""
     return address_with(cluster.provider, {**cluster.identity, "name": cluster.name})
 
 

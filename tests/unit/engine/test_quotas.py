@@ -153,7 +153,7 @@ def create_of(name: str, count: int, *, autoscaled: bool = False) -> PoolPlan:
 def held(
     found: Mapping[CloudQuota, QuotaReading] | Exception, *pools: PoolPlan
 ) -> tuple[dict[str, str], str, list[CloudQuota]]:
-    """Give the pools that are held back with the message, the line on what was not read, and what was asked."""
+    """Return the pools that are held back with the message, the line on what was not read, and what was asked."""
     cloud, reads = Limits(found), QuotaReads(("create", "update"))
     session = Session(CLUSTER, WithQuotas(), cloud, Settings())
     planned = ClusterPlan(CLUSTER, FACTS, pools=pools)

@@ -351,7 +351,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def done(world: World) -> dict[str, object]:
-    """Say what applying the plan of a world would do, guards of its writes left out; pools left alone are left out."""
+    """Describe what applying a world's plan would do, without the guards of its writes and without unchanged pools."""
     plan = world.plan()
     pools = {
         f"{CLUSTER.key}/{pool.pool}": (pool.action, [(r.operation, _unguarded(r.params)) for r in pool.requests])

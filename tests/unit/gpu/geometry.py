@@ -1,6 +1,6 @@
 """MIG geometry written down apart from the product's table, and brute force over it.
 
-Lives here: what the tests of MIG hold the product against. Must not live here: anything of gpukube.
+In scope: what the tests of MIG hold the product against. Out of scope: anything of gpukube.
 
 Sources: NVIDIA MIG User Guide, "Supported MIG Profiles" (v580, v610); NVIDIA/gpu-operator v26.7.0
 assets/state-mig-manager/0400_configmap.yaml (names of GH200-144, B300, GB300).

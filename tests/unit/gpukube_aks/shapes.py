@@ -31,7 +31,7 @@ def inner_model(hint: object) -> type[object] | None:
 
 
 def leaves(model: type[object] = PROPERTIES, prefix: str = "", above: tuple[type[object], ...] = ()) -> Iterator[str]:
-    """Give every field by its path, those of nested models too; a model that holds itself is not entered again."""
+    """Return every field by its path, those of nested models too; a model that holds itself is not entered again."""
     for name, hint in wire_names(model).items():
         inner = inner_model(hint)
         if inner is None or inner in above:

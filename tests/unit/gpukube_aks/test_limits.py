@@ -1,4 +1,4 @@
-"""Ranges and forms of native values: each has an example that is taken, and neighbours that are not."""
+"""Ranges and forms of native values: each has an example that is taken, and neighbors that are not."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ laws = settings(max_examples=40)
 
 
 def positioned(data: Node) -> PositionedDict:
-    """Give plain data as if it had been read; where from does not matter here."""
+    """Return plain data as if it had been read; where from does not matter here."""
     found = PositionedDict(NOWHERE, 0)
     for key, value in data.items():
         found.put(key, positioned(value) if isinstance(value, dict) else value, 0, 0)
@@ -56,7 +56,7 @@ def at(part: object, path: Sequence[str]) -> Node:
 
 
 def returns(low: Node, middle: Node, high: Node) -> bool:
-    """Say whether the highest takes up a way that the lowest chose and the one between them left for another."""
+    """Return whether the highest takes up a way that the lowest chose and the one between them left for another."""
     for path, ways in CHOICES.items():
         first, second, third = ({way for way in ways if way in at(part, path)} for part in (low, middle, high))
         left = second or (path in WHOLE and path[0] in middle)
@@ -67,7 +67,7 @@ def returns(low: Node, middle: Node, high: Node) -> bool:
 
 
 def is_interrupted(low: Node, middle: Node, high: Node) -> bool:
-    """Say whether anywhere the one between writes something else than a mapping: one type name for all clouds."""
+    """Return whether anywhere the one between writes something else than a mapping: one type name for all clouds."""
     shared = low.keys() & middle.keys() & high.keys()
     triples = [(low[key], middle[key], high[key]) for key in shared]
     return any(

@@ -43,7 +43,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def say(case: Case, file: str, directory: Path) -> str:
-    """Say what is found in one of a page's manifests."""
+    """Describe what is found in one of a page's manifests."""
     spec = case.files.get("pools.yaml")
     offers = offers_of(spec.decode(), directory) if spec else None
     return render_diagnostics(lint([Source(file, case.files[file].decode())], offers=offers).findings)

@@ -30,7 +30,7 @@ RESERVED = (
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the test a sandbox that holds the cluster of the examples and nothing else."""
+    """Return the test a sandbox that holds the cluster of the examples and nothing else."""
     emptied(running_sandbox, SPEED)
     daemon.add_cluster(running_sandbox, CLUSTER.identity["subscription"], "ml", "train")
     daemon.declare(running_sandbox, "aks", resources=[RESERVED])

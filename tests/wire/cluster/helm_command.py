@@ -1,6 +1,6 @@
 """A `helm` command for machines without one: helm's command line, in front of the embedded Helm.
 
-Lives here: the verbs and flags that gpukube uses, as `helm VERB --help` of version 3.13 and newer has them; what is not
+In scope: the verbs and flags that gpukube uses, as `helm VERB --help` of version 3.13 and newer has them; what is not
 among them is refused, as helm refuses it. It shares no code with the product's side of that command line.
 """
 

@@ -31,7 +31,7 @@ _ALL = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
 
 
 def missing_charts(*names: str) -> list[str]:
-    """Say which archives the directory lacks that the switch names; all of them where it names none."""
+    """Return which archives the directory lacks that the switch names; all of them where it names none."""
     return [name for name in names if _DIRECTORY is None or not (_DIRECTORY / name).is_file()]
 
 

@@ -149,7 +149,7 @@ def check_node(live: Live, kube: LightKube, shape: NodeShape, wanted: set[str]) 
 
 
 def _is_settled(kube: LightKube, wanted: set[str]) -> bool:
-    """Say whether all nodes are up, and a healthy one shows its devices; an ill one may show none."""
+    """Return whether all nodes are up, and a healthy one shows its devices; an ill one may show none."""
     if {node.name for node in kube.nodes() if node.ready} != {"cpu-1", "gpu-1"}:
         return False
     return bool(wanted) or any(node.devices.get("nvidia.com/gpu") == 8 for node in kube.nodes())

@@ -327,7 +327,7 @@ GROUP = "client.authentication.k8s.io"
 
 
 def plugged(live: Live, script: str, version: str = "v1", **others: object) -> KubeAccess:
-    """Give a kubeconfig whose user is what a shell script prints."""
+    """Return a kubeconfig whose user is what a shell script prints."""
     text = json.loads(live.access().kubeconfig)
     plugin = {"apiVersion": f"{GROUP}/{version}", "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
     text["users"][0]["user"] = {"exec": {**plugin, **others}}

@@ -220,7 +220,7 @@ class Pool:
             self.result = error
 
     def wrong(self, kube: LightKube) -> Iterator[str]:
-        """Say what is there that the drain has not said."""
+        """Describe what is there that the drain has not said."""
         if not isinstance(self.result, Drained):
             yield f"{self.name}: {self.result}"
             return

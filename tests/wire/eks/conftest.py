@@ -25,7 +25,7 @@ SPEED = 4000.0
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the test a sandbox that holds the cluster of the examples and nothing else."""
+    """Return the test a sandbox that holds the cluster of the examples and nothing else."""
     emptied(running_sandbox, SPEED)
     daemon.add_eks_cluster(running_sandbox, ACCOUNT, REGION, "train")
     return running_sandbox

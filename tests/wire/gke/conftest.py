@@ -25,7 +25,7 @@ SPEED = 5000.0
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the test a sandbox that holds nothing but the cluster of the examples."""
+    """Return the test a sandbox that holds nothing but the cluster of the examples."""
     emptied(running_sandbox, SPEED)
     daemon.add_gke_cluster(running_sandbox, "ml-prod", "us-central1", "train")
     return running_sandbox
@@ -66,7 +66,7 @@ EDITED_SPEED = 50000.0
 
 @pytest.fixture(scope="module")
 def edited_world(running_sandbox: SandboxInfo) -> SandboxInfo:
-    """Give the tests of one module that change pools a cluster on no release channel."""
+    """Return the tests of one module that change pools a cluster on no release channel."""
     emptied(running_sandbox, EDITED_SPEED)
     daemon.add_gke_cluster(running_sandbox, "ml-prod", "us-central1", "train", options={"releaseChannel": ""})
     daemon.declare(running_sandbox, "gke", project="ml-prod", reservations=[{"name": "ours"}])
@@ -93,7 +93,7 @@ def connected(edited_world: SandboxInfo) -> Iterator[GkeCloud]:
 
 @pytest.fixture
 def living(edited_sandbox: SandboxInfo, connected: GkeCloud) -> Iterator[GkeCloud]:
-    """Give the test a cluster without pools of ours; those it makes are taken away."""
+    """Return the test a cluster without pools of ours; those it makes are taken away."""
     yield connected
     daemon.clear_faults(edited_sandbox)
     daemon.configure(edited_sandbox, speed=EDITED_SPEED)

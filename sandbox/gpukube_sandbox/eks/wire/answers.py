@@ -1,6 +1,6 @@
 """Refusals of AWS services, and their shapes on the wire.
 
-Lives here: the exception that a rule raises, and JSON narrowing. Must not live here: rules.
+In scope: the exception that a rule raises, and JSON narrowing. Out of scope: rules.
 
 EKS speaks REST-JSON: the error's type is in the header `x-amzn-ErrorType`, the body has `message` and the names of what
 it is about. EC2 answers `<Response><Errors>`, the other query services `<ErrorResponse><Error>` (botocore parsers).

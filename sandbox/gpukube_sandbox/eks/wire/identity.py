@@ -1,7 +1,7 @@
 """Who is asking: the dummy access keys of the sandbox, and signatures of version 4.
 
-Lives here: keys, the account behind a key, the check of signed requests, of presigned addresses and of a cluster's
-bearer token. Must not live here: anything that could take a real credential for good.
+In scope: keys, the account behind a key, the check of signed requests, of presigned addresses and of a cluster's
+bearer token. Out of scope: anything that could take a real credential for good.
 
 Every account has keys of its own: `AKIAGPUK` (or `ASIAGPUK`, from AssumeRole) and the twelve digits of the account,
 twenty characters as real ones; the secret is the same for all, and another in each sandbox.

@@ -1,6 +1,6 @@
 """The query protocols of AWS: flat form parameters in, XML out.
 
-Lives here: both directions, and the shapes of errors. Must not live here: what any action does.
+In scope: both directions, and the shapes of errors. Out of scope: what any action does.
 
 Sources: botocore serializers and parsers for `ec2` and `query`; docs: AWSEC2 query requests.
 """

@@ -1,6 +1,6 @@
 """What the rules may know of a cluster.
 
-Lives here: those facts. Must not live here: rules.
+In scope: those facts. Out of scope: rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What nodes and machines are marked with: labels, taints, resource labels, network tags, metadata.
 
-Lives here: their forms and reserved keys. Must not live here: what nodes run with (`nodes`).
+In scope: their forms and reserved keys. Out of scope: what nodes run with (`nodes`).
 
 Sources: NodeConfig of google.container.v1 (metadata, labels, tags); docs: resource-manager/docs/labels-overview.
 """

@@ -1,6 +1,6 @@
 """Machines of a node pool: image, disks, processors and GPUs.
 
-Lives here: what goes with which machine type. Must not live here: how machines are bought (`provisioning`).
+In scope: what goes with which machine type. Out of scope: how machines are bought (`provisioning`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What nodes run with: settings of kubelet, of Linux and of containerd.
 
-Lives here: their values. Must not live here: machines and disks (`machines`).
+In scope: their values. Out of scope: machines and disks (`machines`).
 
 Source of all: the comments on NodeKubeletConfig, LinuxNodeConfig, ContainerdConfig and their parts in
 google.container.v1. No public sentence was found; these are the sandbox's own.

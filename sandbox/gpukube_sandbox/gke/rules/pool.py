@@ -1,6 +1,6 @@
 """A node pool as a whole: its name, zones, size, version, upgrades and management.
 
-Lives here: those rules, and the check of all of them over a pool whose defaults are filled in. Must not live here:
+In scope: those rules, and the check of all of them over a pool whose defaults are filled in. Out of scope:
 state, changes of a living pool (`updates`), rules between operations (`operations`).
 """
 

@@ -1,6 +1,6 @@
 """A call that has come in, over whichever transport: who may make it, and a mistake of the sandbox itself.
 
-Lives here: what stands before every call. Must not live here: what a call does (`service`), the transports.
+In scope: what stands before every call. Out of scope: what a call does (`service`), the transports.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Clusters of GKE in a kubeconfig.
 
-Lives here: the entries. Must not live here: anything of google; the file is written without it.
+In scope: the entries. Out of scope: anything of google; the file is written without it.
 """
 
 from __future__ import annotations

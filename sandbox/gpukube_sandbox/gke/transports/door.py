@@ -1,6 +1,6 @@
 """The way into the emulated GKE, which is loaded when somebody first comes.
 
-Lives here: loading it, and both transports. Must not live here: what it does. Nothing of google is imported by this
+In scope: loading it, and both transports. Out of scope: what it does. Nothing of google is imported by this
 module itself: google-cloud-container is wanted only where GKE is used, and takes 400 ms to load.
 """
 

@@ -1,6 +1,6 @@
 """ClusterManager over HTTP: JSON as protobuf writes it.
 
-Lives here: paths, queries and bodies to calls of the service, and back. Must not live here: rules or state.
+In scope: paths, queries and bodies to calls of the service, and back. Out of scope: rules or state.
 
 gcloud asks for names of enums, the Python client (`$alt=json;enum-encoding=int`) for numbers; a body may have either.
 """

@@ -1,6 +1,6 @@
 """ClusterManager over gRPC, with the log and the faults that its requests pass.
 
-Lives here: the handlers, and the way from a fault to what gRPC can do. Must not live here: what a call does.
+In scope: the handlers, and the way from a fault to what gRPC can do. Out of scope: what a call does.
 
 In the log a call has the path and the method of its REST form, so that one fault fits both.
 """
@@ -76,7 +76,7 @@ class RpcServer:
         return port
 
     async def stop(self) -> None:
-        """Stop, cancelling what is under way."""
+        """Stop, canceling what is under way."""
         await self._server.stop(None)
 
     def _handler(self, call: Call) -> grpc.RpcMethodHandler:

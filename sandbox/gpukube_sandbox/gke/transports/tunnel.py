@@ -1,6 +1,6 @@
 """The gRPC port: a listener that is there from the start, and a gRPC server behind it that starts when it is needed.
 
-Lives here: passing bytes between the two, and cutting one connection. Must not live here: anything of gRPC.
+In scope: passing bytes between the two, and cutting one connection. Out of scope: anything of gRPC.
 
 gRPC has sockets of its own, which nothing can reset from outside; of the connections that pass here, each can be. It
 also lets the port be known, and others use the sandbox, before 400 ms of imports are paid for. The host that a call

@@ -1,6 +1,6 @@
 """Refusals of a Google API, as gRPC and as REST say them.
 
-Lives here: the exception that a rule raises, and the table between the two forms. Must not live here: rules.
+In scope: the exception that a rule raises, and the table between the two forms. Out of scope: rules.
 
 Source: google.rpc.Code (HTTP mapping); the REST body as gcloud and google-api-core read it.
 """

@@ -1,6 +1,6 @@
 """The calls of ClusterManager, each with its messages and its form over REST.
 
-Lives here: the table, and the way from a REST path to a request. Must not live here: sockets, what a call does.
+In scope: the table, and the way from a REST path to a request. Out of scope: sockets, what a call does.
 
 Source: the HTTP annotations of google/container/v1/cluster_service.proto.
 """

@@ -1,6 +1,6 @@
 """Members of the wire enums, with the types that the generated classes do not tell a type checker.
 
-Lives here: those members that the service writes. Must not live here: anything else.
+In scope: those members that the service writes. Out of scope: anything else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Resource names of google.container.v1, the old form of separate fields included.
 
-Lives here: reading and writing them. Must not live here: looking anything up.
+In scope: reading and writing them. Out of scope: looking anything up.
 """
 
 from __future__ import annotations

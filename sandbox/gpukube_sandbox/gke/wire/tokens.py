@@ -1,6 +1,6 @@
 """Who is asking: the one access token, and the credentials file that leads to it.
 
-Lives here: both, the check of bearer tokens, and of assertions. Must not live here: anything that could take a
+In scope: both, the check of bearer tokens, and of assertions. Out of scope: anything that could take a
 real credential for good. No google library is needed here.
 
 The file is a service account whose `token_uri` is the sandbox's, so that google-auth runs its real flow on loopback.

@@ -1,6 +1,6 @@
 """What is wrong with a request over REST, in the words of Google's front end and with the field of each mistake.
 
-Lives here: unknown parameters and fields, and values that an enum does not have. Must not live here: rules of GKE.
+In scope: unknown parameters and fields, and values that an enum does not have. Out of scope: rules of GKE.
 
 The forms are seen in router-for-me/CLIProxyAPI#1531 (unknown name below the root), decolua/9router#1876 (at the root,
 where the violation has no field), rancher/dashboard#11293 (a value of an enum), and in the common error codes of

@@ -1,6 +1,6 @@
 """How an injected fault of action "status" is worded by a Google API, over both transports.
 
-Lives here: that wording. Must not live here: when it strikes (`faults`).
+In scope: that wording. Out of scope: when it strikes (`faults`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a scale-up of a group would bring, and what stands in its way.
 
-Lives here: template nodes, packing pending pods on them, reasons; pure. Must not live here: time, back-off, the API
+In scope: template nodes, packing pending pods on them, reasons; pure. Out of scope: time, back-off, the API
 (`scaler`).
 
 Source: kubernetes-sigs/cluster-autoscaler pkg/core/scaleup/orchestrator, pkg/estimator/binpacking_estimator.go.
@@ -85,7 +85,7 @@ class Estimator:
     daemonsets: list[JsonObject]
 
     def reasons(self, pod: JsonObject, template: JsonObject) -> tuple[str, ...]:
-        """Say why a pod would not even fit on an empty node of a group."""
+        """Explain why a pod would not even fit on an empty node of a group."""
         return self._reasons(pod, fresh_node(template, f"template-{name_of(template)}", self.daemonsets))
 
     def _reasons(self, pod: JsonObject, view: NodeView) -> tuple[str, ...]:

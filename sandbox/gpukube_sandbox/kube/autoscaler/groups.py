@@ -1,7 +1,7 @@
 """What a cloud offers an autoscaler: groups of nodes that can grow and shrink.
 
-Lives here: the port, its values, and the node that an autoscaler imagines for a group without one.
-Must not live here: deciding (`scaler`), any one cloud.
+In scope: the port, its values, and the node that an autoscaler imagines for a group without one.
+Out of scope: deciding (`scaler`), any one cloud.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Groups(Protocol):
     """The groups of a cluster."""
 
     async def profile(self) -> Profile | None:
-        """Say how the autoscaler is set up; None while none runs."""
+        """Describe how the autoscaler is set up; None while none runs."""
         ...
 
     def listed(self) -> list[Group]:
@@ -84,7 +84,7 @@ class Groups(Protocol):
         ...
 
     def imagined(self, name: str) -> JsonObject:
-        """Give the node that it expects of a group of which it has not seen one."""
+        """Return the node that it expects of a group of which it has not seen one."""
         ...
 
     async def grow(self, name: str, count: int) -> str:

@@ -1,6 +1,6 @@
 """The autoscaler of one cluster: it looks at pending pods and idle nodes, and has the cloud add or take machines.
 
-Lives here: when to grow and shrink which group, back-off, events. Must not live here: packing (`estimating`), clouds.
+In scope: when to grow and shrink which group, back-off, events. Out of scope: packing (`estimating`), clouds.
 
 Source: kubernetes-sigs/cluster-autoscaler pkg/core (static_autoscaler, scaleup, scaledown), pkg/clusterstate,
 pkg/processors/status/eventing_scale_up_processor.go; kubernetes/autoscaler cluster-autoscaler/FAQ.md.
@@ -286,7 +286,7 @@ class Autoscaler:
 
 
 def _can_work(node: JsonObject, profile: Profile) -> bool:
-    """Say whether a node counts as ready; with GPUs, only once it has some under their own name to give.
+    """Return whether a node counts as ready; with GPUs, only once it has some under their own name to give.
 
     Nodes whose devices all have another name (MIG mixed, renamed shares) so never count (kubernetes/autoscaler#8095).
     """
@@ -312,7 +312,7 @@ def _is_daemon(pod: JsonObject) -> bool:
 
 
 def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
-    """Say whether a pod may be evicted for the sake of an idle node (FAQ: what types of pods can prevent ...)."""
+    """Return whether a pod may be evicted for the sake of an idle node (FAQ: what types of pods can prevent ...)."""
     safe = annotations_of(pod).get(_SAFE)
     if safe == "false":
         return False
@@ -325,7 +325,7 @@ def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
 
 
 def _utilisation(view: NodeView, own: list[JsonObject]) -> float:
-    """Give the share of a node that is asked for: of its GPUs where it has some, else of cores or memory."""
+    """Return the share of a node that is asked for: of its GPUs where it has some, else of cores or memory."""
     used: Counter[str] = Counter()
     for pod in own:
         used.update(pod_requests(pod))

@@ -1,7 +1,7 @@
 """Claims of pods: volumes that are bound or not, and devices that nobody here can allocate.
 
-Lives here: binding PersistentVolumeClaims, making those of ephemeral volumes, what keeps a pod from being scheduled.
-Must not live here: nodes and their filters (`kube.scheduler`), mounting.
+In scope: binding PersistentVolumeClaims, making those of ephemeral volumes, what keeps a pod from being scheduled.
+Out of scope: nodes and their filters (`kube.scheduler`), mounting.
 
 Source: kubernetes pkg/scheduler/framework/plugins/{volumebinding,dynamicresources}, pkg/controller/volume; messages of
 kube-scheduler 1.36.2.
@@ -88,7 +88,7 @@ def _ephemeral_claims(pod: JsonObject) -> Iterator[JsonObject]:
 
 
 async def unbound_volume(api: ObjectApi, pod: JsonObject) -> str:
-    """Say which of a pod's volumes keeps it from every node, in the scheduler's words; "" for none."""
+    """Return which of a pod's volumes keeps it from every node, in the scheduler's words; "" for none."""
     for volume in spec(pod).get("volumes") or ():
         own, made = (volume.get("persistentVolumeClaim") or {}).get("claimName"), bool(volume.get("ephemeral"))
         if not own and not made:
@@ -107,7 +107,7 @@ async def unbound_volume(api: ObjectApi, pod: JsonObject) -> str:
 
 
 async def lacks_claim(api: ObjectApi, pod: JsonObject) -> bool:
-    """Say whether a claim of devices is not there: such a pod is not even tried, and nothing is told of it."""
+    """Return whether a claim of devices is not there: such a pod is not even tried, and nothing is told of it."""
     for item in spec(pod).get("resourceClaims") or ():
         plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
         name = item.get("resourceClaimName") or item.get("resourceClaimTemplateName")
@@ -117,7 +117,7 @@ async def lacks_claim(api: ObjectApi, pod: JsonObject) -> bool:
 
 
 async def unallocated(api: ObjectApi, pod: JsonObject) -> str:
-    """Say what is wrong with a pod's claims of devices: the class that is not there, or "all" as nobody offers any."""
+    """Describe what is wrong with a pod's device claims: a missing class, or "all" when nobody offers any."""
     for item in spec(pod).get("resourceClaims") or ():
         plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
         name = item.get("resourceClaimName") or item.get("resourceClaimTemplateName")

@@ -1,7 +1,7 @@
 """The DaemonSet controller.
 
-Lives here: which nodes get a pod, replacing pods of an older template, status numbers.
-Must not live here: running pods.
+In scope: which nodes get a pod, replacing pods of an older template, status numbers.
+Out of scope: running pods.
 
 Source: docs concepts/workloads/controllers/daemonset (automatic tolerations); kubernetes pkg/controller/daemon
 (util.ReplaceDaemonSetPodNodeNameNodeAffinity).
@@ -47,7 +47,7 @@ AUTOMATIC_TOLERATIONS: tuple[dict[str, str], ...] = (
 
 
 def should_run(pod_spec: JsonObject, node: JsonObject) -> tuple[bool, bool]:
-    """Say whether a pod of this template may start on a node, and whether one that runs there may stay."""
+    """Return whether a pod of this template may start on a node, and whether one that runs there may stay."""
     if not matches_node(pod_spec, node):
         return False, False
     tolerant = {**pod_spec, "tolerations": [*(pod_spec.get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]}
@@ -178,7 +178,7 @@ def _daemon_pod(daemonset: JsonObject, node: str, revision: str) -> JsonObject:
 
 
 def _node_of(pod: JsonObject) -> str:
-    """Give the node that a pod of a DaemonSet is on or is meant for."""
+    """Return the node that a pod of a DaemonSet is on or is meant for."""
     if name := spec(pod).get("nodeName"):
         return str(name)
     required = ((spec(pod).get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}

@@ -1,6 +1,6 @@
 """Deployments: a ReplicaSet per template, and the roll from the older ones to the current one.
 
-Lives here: strategies, scaling in proportion, revisions, status. Must not live here: pods (`replicas`).
+In scope: strategies, scaling in proportion, revisions, status. Out of scope: pods (`replicas`).
 
 Source: kubernetes pkg/controller/deployment/{sync,rolling,recreate,progress}.go, util/deployment_util.go.
 """
@@ -87,7 +87,7 @@ class _Roll:
 
     @property
     def may_lack(self) -> int:
-        """Say how many pods may be unavailable."""
+        """Describe how many pods may be unavailable."""
         return min(fenceposts(self.deployment)[1], self.replicas) if self.rolls else 0
 
     def size(self, of: JsonObject) -> int:
@@ -106,7 +106,7 @@ def _strategy(deployment: JsonObject) -> JsonObject:
 
 
 def fenceposts(deployment: JsonObject) -> tuple[int, int]:
-    """Give how many pods there may be more and fewer than asked for; never neither, as nothing would move.
+    """Return how many pods there may be more and fewer than asked for; never neither, as nothing would move.
 
     Shares of the replicas are rounded up for more and down for fewer.
     """
@@ -335,7 +335,7 @@ class Deployments:
         return due
 
     def _judge(self, roll: _Roll, found: JsonObject) -> list[float]:
-        """Say whether the roll goes on; gives when it will have taken too long."""
+        """Return whether the roll goes on; gives when it will have taken too long."""
         deadline = spec(roll.deployment).get("progressDeadlineSeconds", _ENDLESS)
         known = roll.condition("Progressing")
         if deadline == _ENDLESS:
@@ -385,7 +385,7 @@ def _current(deployment: JsonObject, sets: list[JsonObject]) -> JsonObject | Non
 
 
 def _content(template: JsonObject) -> object:
-    """Give what pods have of a template: clients write other metadata too, such as a generation of 0."""
+    """Return what pods have of a template: clients write other metadata too, such as a generation of 0."""
     details = meta(template)
     marks = {key: value for key, value in (details.get("labels") or {}).items() if key != _POD_HASH}
     return _meant([marks, details.get("annotations") or {}, spec(template)])
@@ -430,7 +430,7 @@ def _proportions(roll: _Roll, active: Sequence[JsonObject], allowed: int) -> lis
 
 
 def _share(roll: _Roll, of: JsonObject, allowed: int) -> int:
-    """Give by how much a set changes to keep its part of the whole."""
+    """Return by how much a set changes to keep its part of the whole."""
     size = roll.size(of)
     if not roll.replicas:
         return -size

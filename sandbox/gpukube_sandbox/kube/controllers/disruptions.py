@@ -1,6 +1,6 @@
 """Status of objects that count pods: disruption budgets and quotas.
 
-Lives here: `kubectl get pdb` and `kubectl describe quota` tell the truth. Must not live here: refusing (`eviction`,
+In scope: `kubectl get pdb` and `kubectl describe quota` tell the truth. Out of scope: refusing (`eviction`,
 `admission`).
 
 Source: kubernetes pkg/controller/disruption/disruption.go.

@@ -1,7 +1,7 @@
 """Jobs: pods that run to their end.
 
-Lives here: completions, parallelism, indexes, retries, deadlines, removal after the end.
-Must not live here: running pods.
+In scope: completions, parallelism, indexes, retries, deadlines, removal after the end.
+Out of scope: running pods.
 
 Source: kubernetes pkg/controller/job.
 """
@@ -187,7 +187,7 @@ def _seconds(moment: str) -> float:
 
 
 def _ended(job: JsonObject) -> float | None:
-    """Give the moment a Job finished; None while it has not."""
+    """Return the moment a Job finished; None while it has not."""
     for item in status(job).get("conditions") or ():
         if item["type"] in {"Complete", "Failed"} and item["status"] == "True":
             return _seconds(item["lastTransitionTime"])

@@ -1,6 +1,6 @@
 """The loop every controller runs in.
 
-Lives here: wait for a change or for the time a controller asked for, then reconcile. Must not live here: what is done.
+In scope: wait for a change or for the time a controller asked for, then reconcile. Out of scope: what is done.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The operator's MIG manager: a node's label to its GPUs' geometry, by way of pending, rebooting, success or failed.
 
-Lives here: what it does on one machine, step by step. Must not live here: its DaemonSet (`operands`).
+In scope: what it does on one machine, step by step. Out of scope: its DaemonSet (`operands`).
 
 Source: NVIDIA/mig-parted v0.15 deployments/container/reconfigure-mig.sh and cmd/nvidia-mig-manager; NVIDIA/gpu-operator
 docs gpu-operator-mig. Which models need a reboot to change MIG mode: MIG User Guide (before Hopper a GPU reset, which
@@ -251,7 +251,7 @@ def custom_layout(entries: list[JsonObject], gpu: GpuShape) -> Layout | None:
 
 
 def _is_for(entry: JsonObject, gpu: GpuShape) -> bool:
-    """Say whether an entry's device-filter, one or a list of "0x" + device id + vendor id, lets these GPUs pass."""
+    """Return whether an entry's device-filter, one or a list of "0x" + device id + vendor id, lets these GPUs pass."""
     wanted = entry.get("device-filter") or []
     named = [wanted] if isinstance(wanted, str) else wanted
     return not named or any(f"0x{board}10DE" in named for board in BOARDS.get(find_model(gpu.model).name, ()))

@@ -1,7 +1,7 @@
 """What becomes of nodes and their pods when nodes are cordoned or tainted.
 
-Lives here: the taint of a cordon, evicting pods from taints they do not tolerate.
-Must not live here: booting (`cluster`), draining (clients do that by the eviction API).
+In scope: the taint of a cordon, evicting pods from taints they do not tolerate.
+Out of scope: booting (`cluster`), draining (clients do that by the eviction API).
 
 Source: kubernetes pkg/controller/nodelifecycle (taintMap), pkg/controller/tainteviction.
 """

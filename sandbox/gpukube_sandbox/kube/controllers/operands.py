@@ -1,6 +1,6 @@
 """The DaemonSets that the GPU Operator's controller makes from a ClusterPolicy.
 
-Lives here: their manifests, pure. Must not live here: the controller (`operator`), what their programs do.
+In scope: their manifests, pure. Out of scope: the controller (`operator`), what their programs do.
 
 Source: NVIDIA/gpu-operator v26.7 assets/state-*, controllers/object_controls.go. Images are named without versions.
 """

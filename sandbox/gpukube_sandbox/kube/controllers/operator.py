@@ -1,6 +1,6 @@
 """The GPU Operator's controller, imitated: node labels, operands, and the MIG managers' work.
 
-Lives here: from ClusterPolicy and nodes to DaemonSets and labels. Must not live here: manifests (`operands`), MIG
+In scope: from ClusterPolicy and nodes to DaemonSets and labels. Out of scope: manifests (`operands`), MIG
 (`migmanager`), what the operands' programs do (`programs`).
 
 It works while a pod of the operator's Deployment runs anywhere, as the real controller does.

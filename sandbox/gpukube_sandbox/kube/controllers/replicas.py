@@ -1,6 +1,6 @@
 """ReplicaSets: controllers that keep a number of pods, and what all makers of pods share.
 
-Lives here: pods made from templates. Must not live here: Deployments, DaemonSets, Jobs, StatefulSets, placing or
+In scope: pods made from templates. Out of scope: Deployments, DaemonSets, Jobs, StatefulSets, placing or
 running pods.
 """
 
@@ -93,12 +93,12 @@ async def make_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObjec
 
 
 def is_available(pod: JsonObject) -> bool:
-    """Say whether a pod is ready and not on its way out."""
+    """Return whether a pod is ready and not on its way out."""
     return is_ready(pod) and not meta(pod).get("deletionTimestamp")
 
 
 def owned_by(owner: JsonObject, objects: list[JsonObject]) -> list[JsonObject]:
-    """Give those objects that the owner made."""
+    """Return those objects that the owner made."""
     return [obj for obj in objects if meta(owner)["uid"] in owner_uids(obj)]
 
 

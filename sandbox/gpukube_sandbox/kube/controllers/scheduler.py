@@ -1,6 +1,6 @@
 """The scheduler: pods without a node get one, or a reason why not.
 
-Lives here: the order of pods, binding, preempting, telling why. Must not live here: the judgement (`kube.scheduler`).
+In scope: the order of pods, binding, preempting, telling why. Out of scope: the judgment (`kube.scheduler`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Scheduler:
                 await self._preempt(victim, pod, found.makes_room)
 
     async def _held(self, pod: JsonObject, nodes: int) -> str:
-        """Say what keeps a pod from all nodes, whatever they are like; "" for nothing."""
+        """Describe what keeps a pod from all nodes, whatever they are like; "" for nothing."""
         begins, hopeless = f"0/{nodes} nodes are available:", "Preemption is not helpful for scheduling"
         ends = f"preemption: 0/{nodes} nodes are available: {nodes} {hopeless}."
         if not nodes:
@@ -118,7 +118,7 @@ class Scheduler:
 
 
 def is_waiting(pod: JsonObject) -> bool:
-    """Say whether a pod waits for this scheduler."""
+    """Return whether a pod waits for this scheduler."""
     return (
         not spec(pod).get("nodeName")
         and not is_terminal(pod)

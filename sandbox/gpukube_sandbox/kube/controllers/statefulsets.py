@@ -1,6 +1,6 @@
 """StatefulSets: pods with names that last.
 
-Lives here: pods by ordinal, in order or all at once, replacing those of an older template. Must not live here: volumes.
+In scope: pods by ordinal, in order or all at once, replacing those of an older template. Out of scope: volumes.
 
 Source: kubernetes pkg/controller/statefulset.
 """

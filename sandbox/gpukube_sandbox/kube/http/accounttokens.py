@@ -1,6 +1,6 @@
 """Tokens of service accounts: what `kubectl create token` gets, and whom the API takes its bearer for.
 
-Lives here: both. Must not live here: the cluster's own token (`app`), rights (`store.rbac`).
+In scope: both. Out of scope: the cluster's own token (`app`), rights (`store.rbac`).
 
 A token is a JWT with the claims of a real one, signed with the cluster's own token: nothing is kept, and a token ends
 with its account, with its time, or with the sandbox.

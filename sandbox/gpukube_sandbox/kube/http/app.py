@@ -1,6 +1,6 @@
 """The Kubernetes API of one cluster over HTTP.
 
-Lives here: the Starlette application: who may, which handler, status codes, streams. Must not live here: what the
+In scope: the Starlette application: who may, which handler, status codes, streams. Out of scope: what the
 objects do (`store`, controllers).
 """
 

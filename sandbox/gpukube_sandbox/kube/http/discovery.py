@@ -1,6 +1,6 @@
 """What the API says about itself: version, groups, resources.
 
-Lives here: discovery documents built from the table of types. Must not live here: requests on objects, OpenAPI
+In scope: discovery documents built from the table of types. Out of scope: requests on objects, OpenAPI
 (`openapi_v2`, `openapi_v3`).
 """
 

@@ -1,6 +1,6 @@
 """kubectl exec: a program in a running container, over a WebSocket.
 
-Lives here: the sub-protocol, and `nvidia-smi`, the one program there is. Must not live here: what it shows
+In scope: the sub-protocol, and `nvidia-smi`, the one program there is. Out of scope: what it shows
 (`nodes.smi`).
 
 Source: k8s.io/apimachinery pkg/util/remotecommand (v5.channel.k8s.io): binary messages of one channel's number and its

@@ -1,6 +1,6 @@
 """Times as clients may read them: none in the future.
 
-Lives here: moving the times in an answer back by as much as the sandbox's clock is ahead. Must not live here: the
+In scope: moving the times in an answer back by as much as the sandbox's clock is ahead. Out of scope: the
 clock.
 
 The sandbox's time runs fast, and a client takes the difference to its own clock for an age. Moved back by the lead of
@@ -65,7 +65,7 @@ class Lead:
         self._sessions: dict[str, float] = {}
 
     def of(self, request: HTTPConnection) -> float:
-        """Give the seconds that hold for a request."""
+        """Return the seconds that hold for a request."""
         now, session = self._clock.lead_s, request.headers.get("kubectl-session", "")
         if not session:
             return now

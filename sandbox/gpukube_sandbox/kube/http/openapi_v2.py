@@ -1,7 +1,7 @@
 """The OpenAPI version 2 document, by which Helm 3 and older kubectl check objects before they send them.
 
-Lives here: the document as plain data, made from the types this API itself checks by, and the choice of its encoding.
-Must not live here: the checks of the server (`schema`), protobuf (`openapi_wire`), version 3 (`discovery`).
+In scope: the document as plain data, made from the types this API itself checks by, and the choice of its encoding.
+Out of scope: the checks of the server (`schema`), protobuf (`openapi_wire`), version 3 (`discovery`).
 
 A type is declared as far as `schema` checks it, no further: no field is required, nothing has a format. What clients
 make of it: kubernetes/kube-openapi pkg/util/proto/document.go and validation/types.go.

@@ -1,6 +1,6 @@
 """The OpenAPI version 3 documents: what `kubectl explain` shows, and what clients learn about validation and patches.
 
-Lives here: the documents as plain data, one for each group and version. Must not live here: checks (`schema`),
+In scope: the documents as plain data, one for each group and version. Out of scope: checks (`schema`),
 version 2.
 
 Fields and their descriptions are those of lightkube-models, which are generated from the document of Kubernetes; a

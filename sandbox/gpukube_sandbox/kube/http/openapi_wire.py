@@ -1,7 +1,7 @@
 """Writing an OpenAPI version 2 document as protobuf.
 
-Lives here: the messages of openapi.v2.Document that our document needs, as a table, and their encoding. Must not live
-here: what the document says (`openapi_v2`).
+In scope: the messages of openapi.v2.Document that our document needs, as a table, and their encoding. Out of scope:
+what the document says (`openapi_v2`).
 
 Source: google/gnostic openapiv2/OpenAPIv2.proto; protobuf.dev, programming-guides/encoding.
 """

@@ -1,6 +1,6 @@
 """Lists in chunks: `limit` and `continue`.
 
-Lives here: the token, and the objects as they were when the first chunk was read. Must not live here: HTTP answers.
+In scope: the token, and the objects as they were when the first chunk was read. Out of scope: HTTP answers.
 
 Source: docs reference/using-api/api-concepts, retrieving large result sets in chunks; k8s.io/apiserver
 pkg/storage/continue.go.

@@ -1,7 +1,7 @@
 """Reading the protobuf bodies that client-go sends for built-in types.
 
-Lives here: the envelope and a table of the messages that Helm and kubectl send; of
-pods only the fields that `kubectl create` fills. Must not live here: writing protobuf;
+In scope: the envelope and a table of the messages that Helm and kubectl send; of
+pods only the fields that `kubectl create` fills. Out of scope: writing protobuf;
 answers are JSON, which every client accepts.
 
 Source: k8s.io/apimachinery runtime/serializer/protobuf; the generated.proto files of k8s.io/api.

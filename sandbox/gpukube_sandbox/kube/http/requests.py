@@ -1,6 +1,6 @@
 """Reading a request: which object it is about, what it asks, what it carries.
 
-Lives here: paths, query options and bodies as values. Must not live here: acting on them.
+In scope: paths, query options and bodies as values. Out of scope: acting on them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests below an object (status, scale, log, eviction, binding, token) and access reviews.
 
-Lives here: their handlers. Must not live here: requests on whole objects (`api`).
+In scope: their handlers. Out of scope: requests on whole objects (`api`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_denied(denied: Collection[tuple[str, str]], access: Access) -> bool:
 
 
 def is_review(kind: Kind) -> bool:
-    """Say whether a type is a question about access, answered and never stored."""
+    """Return whether a type is a question about access, answered and never stored."""
     return kind.group in REVIEWS
 
 

@@ -1,6 +1,6 @@
 """The Table form that `kubectl get` asks for.
 
-Lives here: columns per type. Must not live here: anything stored.
+In scope: columns per type. Out of scope: anything stored.
 
 Source: docs reference/using-api/api-concepts, receiving resources as Tables; kubernetes
 pkg/printers/internalversion/printers.go for columns and cells: a test compares the heads with a real API server.

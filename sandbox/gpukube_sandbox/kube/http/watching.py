@@ -1,6 +1,6 @@
 """Watches: the stream of events after a list.
 
-Lives here: which events a watcher sees, in order, until its time is up. Must not live here: HTTP.
+In scope: which events a watcher sees, in order, until its time is up. Out of scope: HTTP.
 
 Source: docs reference/using-api/api-concepts, efficient detection of changes.
 """

@@ -1,6 +1,6 @@
 """RayJobs and RayServices: the clusters that they make, and what they say of them.
 
-Lives here: both. Must not live here: pods (`clusters`). No Ray program runs: a job has succeeded when its submitter has
+In scope: both. Out of scope: pods (`clusters`). No Ray program runs: a job has succeeded when its submitter has
 ended, an application of Ray Serve runs when the head does.
 
 Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/rayjob_controller.go, rayservice_controller.go,
@@ -308,7 +308,7 @@ def _heads(cluster: JsonObject, pods: list[JsonObject]) -> list[JsonObject]:
 
 
 def _serves(cluster: JsonObject, pods: list[JsonObject]) -> bool:
-    """Say whether the applications of a cluster run: as soon as its head does."""
+    """Return whether the applications of a cluster run: as soon as its head does."""
     return any(is_ready(pod) for pod in _heads(cluster, pods))
 
 

@@ -1,6 +1,6 @@
 """RayClusters: as many pods as they ask for, and their status.
 
-Lives here: one reconciliation of a cluster. Must not live here: manifests, jobs and services (`apps`).
+In scope: one reconciliation of a cluster. Out of scope: manifests, jobs and services (`apps`).
 
 Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/raycluster_controller.go, utils/validation.go.
 """
@@ -44,7 +44,7 @@ _RESOURCES = ("num-cpus", "num-gpus", "memory", "resources")
 
 
 def faults(cluster: JsonObject) -> Iterator[tuple[str, str]]:
-    """Say what the operator does not take in a cluster that the API server took: reason of the event, and text."""
+    """Describe what the operator does not take in a cluster that the API server took: reason of the event, and text."""
     name = name_of(cluster)
     if len(name) > _LONGEST_NAME:
         yield "InvalidRayClusterMetadata", f"RayCluster name should be no more than {_LONGEST_NAME} characters"
@@ -55,7 +55,7 @@ def faults(cluster: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def spec_faults(body: JsonObject) -> Iterator[str]:
-    """Say what the operator does not take in the spec of a cluster, alone or in a job or a service."""
+    """Describe what the operator does not take in the spec of a cluster, alone or in a job or a service."""
     head = body["headGroupSpec"]
     if not head["template"].get("spec", {}).get("containers"):
         yield "headGroupSpec should have at least one container"

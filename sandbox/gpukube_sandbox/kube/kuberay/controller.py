@@ -1,6 +1,6 @@
 """KubeRay's operator, imitated: it works while a pod of its Deployment runs anywhere.
 
-Lives here: which objects it looks at, in what order. Must not live here: what it does with one (`clusters`, `apps`).
+In scope: which objects it looks at, in what order. Out of scope: what it does with one (`clusters`, `apps`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class KubeRay:
         ]
 
     def _watched(self, pods: list[JsonObject]) -> frozenset[str] | None:
-        """Tell which namespaces it looks at, none of them meaning all; None while none of its pods runs."""
+        """Return which namespaces it looks at, none of them meaning all; None while none of its pods runs."""
         running = {
             run.uid: item.body
             for machine in self._machines.values()

@@ -1,6 +1,6 @@
 """The definitions of RayCluster, RayJob and RayService that the stand-in chart brings.
 
-Lives here: their schemas. Must not live here: what the operator does with the objects (`controller`).
+In scope: their schemas. Out of scope: what the operator does with the objects (`controller`).
 
 Pod templates have the fields of lightkube's models, as those of built-in workloads do. Options that the sandbox does
 not follow are taken whole, whatever is in them.

@@ -1,6 +1,6 @@
 """What the operator makes of a RayCluster: pods, the head's Service, and the rights of Ray's autoscaler.
 
-Lives here: manifests as plain data. Must not live here: when they are made (`controller`).
+In scope: manifests as plain data. Out of scope: when they are made (`controller`).
 
 Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/common (pod.go, service.go, rbac.go) and
 utils/resources.go.
@@ -43,12 +43,12 @@ def owner_of(owner: JsonObject) -> JsonObject:
 
 
 def groups_of(cluster: JsonObject) -> list[JsonObject]:
-    """Give the worker groups of a cluster."""
+    """Return the worker groups of a cluster."""
     return spec(cluster).get("workerGroupSpecs") or []
 
 
 def scales_itself(cluster: JsonObject) -> bool:
-    """Say whether Ray's autoscaler decides how many workers there are."""
+    """Return whether Ray's autoscaler decides how many workers there are."""
     return bool(spec(cluster).get("enableInTreeAutoscaling"))
 
 

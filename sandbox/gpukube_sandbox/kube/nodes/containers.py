@@ -1,6 +1,6 @@
 """Reading a pod's containers: what program one is, its environment, what its mounted files say.
 
-Lives here: from a pod's spec to roles, variables and file contents. Must not live here: running them.
+In scope: from a pod's spec to roles, variables and file contents. Out of scope: running them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "tool
 
 
 def role_of(container: JsonObject) -> Role:
-    """Tell which of the programs the sandbox imitates a container runs; "plain" for everything else.
+    """Return which of the programs the sandbox imitates a container runs; "plain" for everything else.
 
     An image without a command runs its own entry point: the device plugin's image is the plugin.
     """
@@ -87,12 +87,12 @@ def _role_by_image(container: JsonObject) -> Role | None:
 
 
 def env_of(container: JsonObject) -> dict[str, str]:
-    """Give the variables with plain values; those from fields and secrets are of no use to the imitated programs."""
+    """Return the variables with plain values; those from fields and secrets are of no use to the imitated programs."""
     return {item["name"]: str(item["value"]) for item in container.get("env") or () if item.get("value") is not None}
 
 
 def arguments_of(container: JsonObject) -> list[str]:
-    """Give the command line after the program."""
+    """Return the command line after the program."""
     command = [str(part) for part in container.get("command") or ()]
     return [*command[1:], *(str(part) for part in container.get("args") or ())]
 

@@ -1,6 +1,6 @@
 """Which devices a pod holds: what the kubelet's device manager and the plugin's preferred allocation make of a request.
 
-Lives here: the devices behind a resource, handing them out; pure. Must not live here: what is registered (`plugin`),
+In scope: the devices behind a resource, handing them out; pure. Out of scope: what is registered (`plugin`),
 showing devices (`smi`).
 
 Source: kubernetes pkg/kubelet/cm/devicemanager (devicesToAllocate, devicesToReuse), pkg/kubelet/lifecycle/predicate.go;
@@ -50,7 +50,7 @@ def allocate(machine: Machine, run: PodRun) -> None:
 
 
 def _refusal(machine: Machine, name: str, count: int, missing: int, used: int) -> tuple[str, str] | None:
-    """Say why a container's devices cannot be had: the reason in one word, and in a sentence."""
+    """Explain why a container's devices cannot be had: the reason in one word, and in a sentence."""
     capacity = machine.capacity.get(name)
     if capacity is None:
         numbers = f"requested: {count}, used: {used}, capacity: 0"
@@ -71,7 +71,7 @@ def _refusal(machine: Machine, name: str, count: int, missing: int, used: int) -
 
 
 def asked(body: JsonObject) -> dict[str, int]:
-    """Give the devices that a container asks for."""
+    """Return the devices that a container asks for."""
     resources = body.get("resources") or {}
     limits = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     counts = {name: int(parse_quantity(value)) for name, value in limits.items() if is_extended(name)}

@@ -1,7 +1,7 @@
 """What brings a driver and a container runtime to a node that comes without: programs of pods, imitated.
 
-Lives here: the GPU Operator's driver container and toolkit, and the init containers that wait for them. Must not live
-here: their DaemonSets (`operands`), container states (`kubelet`).
+In scope: the GPU Operator's driver container and toolkit, and the init containers that wait for them. Out of scope:
+their DaemonSets (`operands`), container states (`kubelet`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _hold_until(process: Process, *, there: bool, what: str) -> None:
 
 
 async def _driver_manager(process: Process) -> None:
-    """A host that brings a driver keeps it: its node is labelled, and the driver's pod leaves.
+    """A host that brings a driver keeps it: its node is labeled, and the driver's pod leaves.
 
     Source: NVIDIA/gpu-operator release notes (pre-installed drivers).
     """

@@ -1,6 +1,6 @@
 """The labels GPU Feature Discovery gives a node.
 
-Lives here: devices x settings -> labels. Must not live here: how labels reach the node (`nfd`).
+In scope: devices x settings -> labels. Out of scope: how labels reach the node (`nfd`).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 internal/lm; docs/gpu-feature-discovery.
 """

@@ -1,6 +1,6 @@
 """What GKE's own device plugin advertises on a node.
 
-Lives here: devices x what GKE wrote on the node -> `nvidia.com/gpu`. Must not live here: NVIDIA's plugin (`plugin`).
+In scope: devices x what GKE wrote on the node -> `nvidia.com/gpu`. Out of scope: NVIDIA's plugin (`plugin`).
 
 Source: GoogleCloudPlatform/container-engine-accelerators cmd/nvidia_gpu, pkg/gpu/nvidia/mig, pkg/gpu/nvidia/gpusharing.
 """

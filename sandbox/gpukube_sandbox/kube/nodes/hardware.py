@@ -1,6 +1,6 @@
 """The GPUs of the simulated machines: models and what MIG cuts them into.
 
-Lives here: the sandbox's own hardware tables. Must not live here: anything taken from gpukube's catalog; the two are
+In scope: the sandbox's own hardware tables. Out of scope: anything taken from gpukube's catalog; the two are
 written apart so that a mistake in one shows.
 
 Sources: NVIDIA MIG User Guide (supported profiles); NVIDIA/gpu-operator assets/state-mig-manager/0400_configmap.yaml;
@@ -265,7 +265,7 @@ def find_model(name: str) -> GpuModel:
 
 
 def fits(model: GpuModel, layout: tuple[str, ...]) -> bool:
-    """Say whether one GPU can hold these instances at once, each in a place of its own."""
+    """Return whether one GPU can hold these instances at once, each in a place of its own."""
     if any(name not in model.profiles for name in layout):
         return False
     if any(layout.count(name) > model.profiles[name].most for name in set(layout)):

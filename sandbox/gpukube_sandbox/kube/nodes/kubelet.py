@@ -1,7 +1,7 @@
 """The kubelets of all simulated machines: pods go from bound to running, or fail as real ones do.
 
-Lives here: starting and restarting containers in time, ending deleted pods, reporting status of pods and nodes.
-Must not live here: what programs do (`programs`), placing pods.
+In scope: starting and restarting containers in time, ending deleted pods, reporting status of pods and nodes.
+Out of scope: what programs do (`programs`), placing pods.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Kubelets:
                 await self._try(item, self._process(machine, node, pod, run, item), again=True)
 
     async def _held_up(self, machine: Machine, pod: JsonObject) -> Tale | None:
-        """Say why the containers of a pod cannot be made; the kubelet tries on."""
+        """Explain why the containers of a pod cannot be made; the kubelet tries on."""
         if spec(pod).get("runtimeClassName") not in {None, *machine.runtimes}:
             return no_runtime(pod)
         for name in config_maps(pod):
@@ -234,7 +234,7 @@ def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) 
 
 
 def _takes(item: ContainerRun) -> float:
-    """Say how long a program that ends runs: as long as its command sleeps."""
+    """Describe how long a program that ends runs: as long as its command sleeps."""
     command = " ".join(str(part) for part in [*(item.body.get("command") or ()), *(item.body.get("args") or ())])
     if _STAYS.search(command):
         return _FOR_EVER_S

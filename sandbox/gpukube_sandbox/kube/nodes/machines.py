@@ -1,6 +1,6 @@
 """A simulated machine: its GPUs, the pods it runs, and the extended resources its kubelet knows.
 
-Lives here: registration of device plugins with a kubelet, and what that makes of node status. Must not live here: pods'
+In scope: registration of device plugins with a kubelet, and what that makes of node status. Out of scope: pods'
 life (`kubelet`), what plugins find (`plugin`).
 
 Source: docs concepts/extend-kubernetes/compute-storage-net/device-plugins; NVIDIA/k8s-device-plugin#255 (two plugins).
@@ -106,5 +106,5 @@ class Machine:
             self.owners.pop(name, None)
 
     def allocatable(self) -> dict[str, int]:
-        """Give the devices that can be allocated: 0 for a name nobody serves."""
+        """Return the devices that can be allocated: 0 for a name nobody serves."""
         return {name: count if name in self.owners else 0 for name, count in self.capacity.items()}

@@ -1,6 +1,6 @@
 """Node Feature Discovery: from features of a machine to labels of its node.
 
-Lives here: what the worker finds, what the master accepts and writes. Must not live here: GPU Feature Discovery's own
+In scope: what the worker finds, what the master accepts and writes. Out of scope: GPU Feature Discovery's own
 findings (`gfd`), pods.
 
 Source: kubernetes-sigs/node-feature-discovery v0.19.0 source/pci, pkg/nfd-master, configuration references.
@@ -36,7 +36,7 @@ def _load(text: str) -> JsonObject:
 
 
 def worker_labels(config: str, *, gpu: bool) -> dict[str, str]:
-    """Give the labels a worker finds on a machine.
+    """Return the labels a worker finds on a machine.
 
     Args:
         config: Content of nfd-worker.conf; the PCI source's whitelist and label fields decide on the label's name.

@@ -1,6 +1,6 @@
 """What the device plugin would advertise on a node.
 
-Lives here: devices x settings -> extended resources, or the way it fails. Must not live here: pods and their states
+In scope: devices x settings -> extended resources, or the way it fails. Out of scope: pods and their states
 (`kubelet`), configuration sources (`pluginconfig`).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 internal/rm, internal/plugin, cmd/nvidia-device-plugin; README.

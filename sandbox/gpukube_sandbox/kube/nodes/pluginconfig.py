@@ -1,7 +1,7 @@
 """The device plugin's configuration: file, environment, command line.
 
-Lives here: reading them as the plugin does, with its errors and its precedence, and the choice of the config-manager.
-Must not live here: devices (`plugin`).
+In scope: reading them as the plugin does, with its errors and its precedence, and the choice of the config-manager.
+Out of scope: devices (`plugin`).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 api/config/v1, cmd/config-manager; README "Configuration".
 """

@@ -1,6 +1,6 @@
 """What a kubelet remembers of a pod, and the status it reports from that.
 
-Lives here: the state of containers, crash back-off, the status object. Must not live here: what programs do.
+In scope: the state of containers, crash back-off, the status object. Out of scope: what programs do.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class PodRun:
         return bool(self.refusal) or "failed" in states or states == {"done"}
 
     def runs(self, role: Role) -> bool:
-        """Say whether a container of that role is up."""
+        """Return whether a container of that role is up."""
         return any(item.role == role and item.state == "running" for item in self.mains)
 
 

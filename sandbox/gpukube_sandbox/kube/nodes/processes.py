@@ -1,6 +1,6 @@
 """A container on a machine, as a program in it sees the world.
 
-Lives here: that view. Must not live here: what a program does (`programs`, `drivers`).
+In scope: that view. Out of scope: what a program does (`programs`, `drivers`).
 """
 
 from __future__ import annotations

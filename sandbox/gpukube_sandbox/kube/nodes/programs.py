@@ -1,6 +1,6 @@
 """The programs of the NVIDIA stack, imitated: what each does when its container starts or its config changes.
 
-Lives here: config-manager, device plugin, GFD, MPS daemon, NFD worker, nvidia-smi. Must not live here: container states
+In scope: config-manager, device plugin, GFD, MPS daemon, NFD worker, nvidia-smi. Out of scope: container states
 and back-off (`kubelet`), findings (`plugin`, `gfd`, `nfd`, `smi`).
 """
 

@@ -1,6 +1,6 @@
 """Node objects: how a machine registers, becomes ready, and reboots.
 
-Lives here: building the Node object of a shape and walking it through its conditions. Must not live here: pods, GPUs'
+In scope: building the Node object of a shape and walking it through its conditions. Out of scope: pods, GPUs'
 advertisement (`kubelet`, `plugin`).
 """
 

@@ -1,6 +1,6 @@
 """What a simulated node is made of, as values.
 
-Lives here: the description a cloud hands over when a machine boots. Must not live here: behaviour.
+In scope: the description a cloud hands over when a machine boots. Out of scope: behavior.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class GpuShape:
     clients: int = 0
 
     def per_gpu(self) -> tuple[tuple[str, ...] | None, ...]:
-        """Say what each GPU is cut into: None is MIG off, () is MIG on without instances."""
+        """Describe what each GPU is cut into: None is MIG off, () is MIG on without instances."""
         plain = tuple(item for item in self.mig_layout if isinstance(item, str))
         if plain:
             return (plain,) * self.count

@@ -1,6 +1,6 @@
 """Where nvidia-smi is inside a container, and what it shows.
 
-Lives here: which containers are given the driver, the lines of `nvidia-smi -L`; pure. Must not live here: running the
+In scope: which containers are given the driver, the lines of `nvidia-smi -L`; pure. Out of scope: running the
 program (`programs`), handing out devices (`devices`).
 
 Source: NVIDIA/k8s-device-plugin README (a pod without a request whose image asks for all devices sees all of them);
@@ -44,7 +44,7 @@ def is_on_cuda(image: str) -> bool:
 
 
 def can_run(machine: Machine, body: JsonObject, command: str) -> bool:
-    """Say whether a container has nvidia-smi where a command looks for it.
+    """Return whether a container has nvidia-smi where a command looks for it.
 
     Args:
         machine: Where the container runs.
@@ -60,7 +60,7 @@ def can_run(machine: Machine, body: JsonObject, command: str) -> bool:
 
 
 def _directory(machine: Machine, body: JsonObject) -> str:
-    """Give the directory with the driver's programs in a container; "" where it is given none."""
+    """Return the directory with the driver's programs in a container; "" where it is given none."""
     if not machine.has_driver:
         return ""
     if asked(body):

@@ -1,6 +1,6 @@
 """What a kubelet tells of its pods: the events of `kubectl describe pod`.
 
-Lives here: from the states of containers to events, each told once. Must not live here: the states (`podruns`).
+In scope: from the states of containers to events, each told once. Out of scope: the states (`podruns`).
 
 Source: kubernetes pkg/kubelet/events, kuberuntime; containerd (no runtime for ... is configured).
 """
@@ -23,7 +23,7 @@ Tale = tuple[str, str, bool]
 
 
 async def tell_of(events: Recorder, run: PodRun, pod: JsonObject, held_up: Tale | None) -> None:
-    """Tell what is new about a pod.
+    """Describe what is new about a pod.
 
     Args:
         events: Where it is told.

@@ -1,6 +1,6 @@
 """Whether a pod fits a node: the filters of the default scheduler, in its order and its words.
 
-Lives here: every filter that looks at one node alone, and the order of all. Must not live here: filters that look at
+In scope: every filter that looks at one node alone, and the order of all. Out of scope: filters that look at
 other nodes' pods (`topology`), messages (`verdicts`).
 
 Source: kubernetes pkg/scheduler/framework/plugins (1.36), pkg/scheduler/apis/config/v1/default_plugins.go.
@@ -56,7 +56,7 @@ class Judge:
         self._affinity = Affinity(pod, snapshot)
 
     def judge(self, view: NodeView) -> Verdict | None:
-        """Say why the pod does not fit; None when it does. The first filter that refuses decides."""
+        """Explain why the pod does not fit; None when it does. The first filter that refuses decides."""
         return self._of_node(view) or self._of_room(view) or self._of_neighbours(view)
 
     def _of_node(self, view: NodeView) -> Verdict | None:

@@ -1,6 +1,6 @@
 """The cluster as the scheduler sees it in one turn.
 
-Lives here: nodes with their pods and what is taken. Must not live here: judgement (`filters`), writing to the API.
+In scope: nodes with their pods and what is taken. Out of scope: judgment (`filters`), writing to the API.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NodeView:
         self.used.update(pod_requests(pod))
 
     def without(self, gone: Iterable[JsonObject]) -> NodeView:
-        """Give the node as it would be without some of its pods."""
+        """Return the node as it would be without some of its pods."""
         uids = {id(pod) for pod in gone}
         view = NodeView(self.node, room=self.room)
         for pod in self.pods:
@@ -72,7 +72,7 @@ class Snapshot:
     namespaces: dict[str, dict[str, str]]
 
     def replaced(self, view: NodeView) -> Snapshot:
-        """Give the cluster with one node as another view has it."""
+        """Return the cluster with one node as another view has it."""
         return Snapshot({**self.nodes, view.name: view}, self.namespaces)
 
 

@@ -1,6 +1,6 @@
 """Filters that look at the pods of other nodes: topology spread, pod affinity and anti-affinity.
 
-Lives here: counting matching pods per domain, once per pod that is to be placed. Must not live here: other filters.
+In scope: counting matching pods per domain, once per pod that is to be placed. Out of scope: other filters.
 
 Source: kubernetes pkg/scheduler/framework/plugins/{podtopologyspread,interpodaffinity}/filtering.go.
 """
@@ -72,7 +72,7 @@ class Spread:
         return all(there.get(key) == value for key, value in keys.items()) and selects(selector, there)
 
     def refuses(self, view: NodeView) -> Refusal | None:
-        """Say which constraint the pod would break on a node."""
+        """Return which constraint the pod would break on a node."""
         for rule, counts in zip(self._rules, self._counts, strict=True):
             domain = view.marks.get(rule["topologyKey"])
             if domain is None:
@@ -111,7 +111,7 @@ class Affinity:
                 self._unwanted.update(_domains(meant, marks))
 
     def _matches(self, term: JsonObject, owner: JsonObject, other: JsonObject) -> bool:
-        """Say whether a term of one pod means another."""
+        """Return whether a term of one pod means another."""
         chosen, selector = term.get("namespaces") or [], term.get("namespaceSelector")
         if not chosen and selector is None:
             chosen = [namespace_of(owner)]
@@ -120,7 +120,7 @@ class Affinity:
         return in_place and term.get("labelSelector") is not None and selects(_with_keys(term, owner), labels(other))
 
     def refuses(self, view: NodeView) -> Refusal | None:
-        """Say which rule the pod would break on a node."""
+        """Return which rule the pod would break on a node."""
         marks = view.marks
         if not self._has_company(marks):
             return "node(s) didn't match pod affinity rules", True
@@ -140,7 +140,7 @@ class Affinity:
 
 
 def terms(pod: JsonObject, kind: str) -> list[JsonObject]:
-    """Give the required terms of podAffinity or podAntiAffinity."""
+    """Return the required terms of podAffinity or podAntiAffinity."""
     found: list[JsonObject] = ((spec(pod).get("affinity") or {}).get(kind) or {}).get(_REQUIRED) or []
     return found
 

@@ -1,7 +1,7 @@
 """Where a pod may go, which pods would have to go for it, and what the scheduler says when neither helps.
 
-Lives here: feasible nodes, preemption, the message of `FailedScheduling`.
-Must not live here: single filters (`filters`, `topology`), writing to the API.
+In scope: feasible nodes, preemption, the message of `FailedScheduling`.
+Out of scope: single filters (`filters`, `topology`), writing to the API.
 
 Source: kubernetes pkg/scheduler/{schedule_one,framework/types}.go, framework/preemption, plugins/defaultpreemption.
 """
@@ -76,7 +76,7 @@ def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Plac
 
 
 def _named_nodes(pod: JsonObject) -> set[str] | None:
-    """Give the nodes that the required affinity names; None when it does not name any in one of its terms."""
+    """Return the nodes that the required affinity names; None when it does not name any in one of its terms."""
     required = _node_affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     found: set[str] = set()
     for term in required.get("nodeSelectorTerms") or ():
@@ -162,7 +162,7 @@ def _without(
 
 
 def priority(pod: JsonObject) -> int:
-    """Give a pod's priority, 0 where it has none."""
+    """Return a pod's priority, 0 where it has none."""
     return int(spec(pod).get("priority") or 0)
 
 

@@ -1,7 +1,7 @@
 """Server-side apply, and who owns which field.
 
-Lives here: managedFields, applying with conflicts and pruning, and what an update takes from others. Must not live
-here: sets of fields (`fieldsets`), reading and writing the store.
+In scope: managedFields, applying with conflicts and pruning, and what an update takes from others. Out of scope: sets
+of fields (`fieldsets`), reading and writing the store.
 
 Source: docs reference/using-api/server-side-apply; sigs.k8s.io/structured-merge-diff v6, merge/update.go, whose steps
 these are; k8s.io/apimachinery pkg/util/managedfields.

@@ -1,6 +1,6 @@
 """What the API server fills in and refuses when an object is written.
 
-Lives here: defaulting, admission and the few value checks that charts run into. Must not live here: storage.
+In scope: defaulting, admission and the few value checks that charts run into. Out of scope: storage.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nobody grants more than they hold: the check of Roles, ClusterRoles and their bindings when they are written.
 
-Lives here: the check and its message. Must not live here: who may write them at all (`rbac`).
+In scope: the check and its message. Out of scope: who may write them at all (`rbac`).
 
 Source: kubernetes pkg/registry/rbac (role, clusterrole, rolebinding and clusterrolebinding policybased/storage.go) and
 validation/rule.go, ConfirmNoEscalation; docs reference/access-authn-authz/rbac, privilege escalation prevention.
@@ -50,7 +50,7 @@ class Grant:
 
 
 def grant_of(store: Store, kind: Kind, new: JsonObject, old: JsonObject | None) -> Grant | None:
-    """Tell what an object grants that is about to be written; None of one that grants nothing new.
+    """Describe what an object grants that is about to be written; None of one that grants nothing new.
 
     Args:
         store: Holds the role that a binding names.

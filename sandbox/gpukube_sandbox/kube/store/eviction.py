@@ -1,6 +1,6 @@
 """The eviction API: a pod goes unless a disruption budget says it may not.
 
-Lives here: evicting, by the status of budgets. Must not live here: HTTP, working out that status (`disruptions`).
+In scope: evicting, by the status of budgets. Out of scope: HTTP, working out that status (`disruptions`).
 
 Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 """
@@ -25,7 +25,7 @@ _VIOLATES: Final = "Cannot evict pod as it would violate the pod's disruption bu
 
 
 def covers(budget: JsonObject, pod: JsonObject) -> bool:
-    """Say whether a budget is about a pod; one with an empty selector is about all of its namespace."""
+    """Return whether a budget is about a pod; one with an empty selector is about all of its namespace."""
     selector = spec(budget).get("selector")
     if namespace_of(budget) != namespace_of(pod) or selector is None:
         return False

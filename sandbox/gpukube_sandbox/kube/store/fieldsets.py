@@ -1,6 +1,6 @@
 """Sets of fields, and objects merged, compared and cut by them.
 
-Lives here: paths as managedFields spell them, and the walks over values by their structure. Must not live here: owners.
+In scope: paths as managedFields spell them, and the walks over values by their structure. Out of scope: owners.
 
 Source: sigs.k8s.io/structured-merge-diff v6, fieldpath and typed (tofieldset.go, compare.go, merge.go, remove.go).
 """

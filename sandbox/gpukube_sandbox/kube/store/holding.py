@@ -1,6 +1,6 @@
 """What rules need of the store that they are asked by.
 
-Lives here: that face of it, so that a rule does not know the store. Must not live here: a rule, or an object.
+In scope: that face of it, so that a rule does not know the store. Out of scope: a rule, or an object.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Holding(Protocol):
         """Look one object up."""
 
     def all_of(self, kind: Kind, namespace: str = "") -> list[JsonObject]:
-        """Give the objects of a type."""
+        """Return the objects of a type."""
 
     def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
         """Store a new object."""

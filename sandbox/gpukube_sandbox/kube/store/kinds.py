@@ -1,7 +1,7 @@
 """The resource types this API serves, as a table.
 
-Lives here: group, version, names and scope of every type; a CustomResourceDefinition adds a row at run time.
-Must not live here: behaviour of a type.
+In scope: group, version, names and scope of every type; a CustomResourceDefinition adds a row at run time.
+Out of scope: behavior of a type.
 """
 
 from __future__ import annotations

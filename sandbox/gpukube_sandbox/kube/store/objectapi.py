@@ -1,6 +1,6 @@
 """What controllers and kubelets may do with the API: a port, and its form for the store in memory.
 
-Lives here: the `ObjectApi` protocol and `StoreApi`. Must not live here: HTTP (`remote`), controllers.
+In scope: the `ObjectApi` protocol and `StoreApi`. Out of scope: HTTP (`remote`), controllers.
 
 Controllers are written against the port, so that they run on a real API server just as well.
 """

@@ -1,6 +1,6 @@
 """Kubernetes objects as they travel: trees of JSON.
 
-Lives here: the type of such a tree and the few ways of reading it that every module needs. Must not live here: rules.
+In scope: the type of such a tree and the few ways of reading it that every module needs. Out of scope: rules.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ def copied(tree: AnyJson) -> AnyJson:
 
 
 def meta(obj: JsonObject) -> JsonObject:
-    """Give the metadata, empty when there is none."""
+    """Return the metadata, empty when there is none."""
     return obj.get("metadata") or {}
 
 
 def spec(obj: JsonObject) -> JsonObject:
-    """Give the spec, empty when there is none."""
+    """Return the spec, empty when there is none."""
     return obj.get("spec") or {}
 
 
 def status(obj: JsonObject) -> JsonObject:
-    """Give the status, empty when there is none."""
+    """Return the status, empty when there is none."""
     return obj.get("status") or {}
 
 
 def name_of(obj: JsonObject) -> str:
-    """Give metadata.name."""
+    """Return metadata.name."""
     return str(meta(obj).get("name", ""))
 
 
 def namespace_of(obj: JsonObject) -> str:
-    """Give metadata.namespace; "" for what belongs to the cluster."""
+    """Return metadata.namespace; "" for what belongs to the cluster."""
     return str(meta(obj).get("namespace", ""))
 
 
 def labels(obj: JsonObject) -> dict[str, str]:
-    """Give the labels, empty when there are none."""
+    """Return the labels, empty when there are none."""
     return meta(obj).get("labels") or {}
 
 
 def annotations_of(obj: JsonObject) -> dict[str, str]:
-    """Give the annotations, empty when there are none."""
+    """Return the annotations, empty when there are none."""
     return meta(obj).get("annotations") or {}
 
 
 def owner_uids(obj: JsonObject) -> set[str]:
-    """Give the uids of the owners."""
+    """Return the uids of the owners."""
     return {ref.get("uid", "") for ref in meta(obj).get("ownerReferences") or ()}
 
 
 def conditions(obj: JsonObject) -> dict[str, str]:
-    """Give condition type -> status ("True", "False", "Unknown")."""
+    """Return condition type -> status ("True", "False", "Unknown")."""
     found: Iterable[JsonObject] = status(obj).get("conditions") or ()
     return {item["type"]: item["status"] for item in found}

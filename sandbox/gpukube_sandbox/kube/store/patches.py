@@ -1,6 +1,6 @@
 """The patch formats that change a part of an object.
 
-Lives here: merge patch (RFC 7396), JSON patch (RFC 6902), and which format a request has. Must not live here: strategic
+In scope: merge patch (RFC 7396), JSON patch (RFC 6902), and which format a request has. Out of scope: strategic
 merge patch (`strategic`), server-side apply (`apply`).
 """
 

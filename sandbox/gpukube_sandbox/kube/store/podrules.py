@@ -1,6 +1,6 @@
 """What the API server refuses in a pod or a pod template.
 
-Lives here: rules on the resources of containers. Must not live here: rules on other kinds (`defaults`), what depends on
+In scope: rules on the resources of containers. Out of scope: rules on other kinds (`defaults`), what depends on
 other objects (`store`).
 
 Source: kubernetes pkg/apis/core/validation (validateResourceRequirements, validateContainerResourceName).

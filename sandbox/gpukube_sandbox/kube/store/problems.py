@@ -1,7 +1,7 @@
 """Refusals in the form of Kubernetes: a Status object and its HTTP code.
 
-Lives here: the exception every refusal is raised as, and one constructor per reason.
-Must not live here: when to refuse.
+In scope: the exception every refusal is raised as, and one constructor per reason.
+Out of scope: when to refuse.
 
 Source: k8s.io/apimachinery pkg/api/errors.
 """

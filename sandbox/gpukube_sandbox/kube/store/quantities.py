@@ -1,7 +1,7 @@
 """Quantities and names of resources, as the API server reads them.
 
-Lives here: the number behind "500m" or "4Gi", how it is written back, which names are extended resources.
-Must not live here: what a pod asks for in sum (`scheduling`), refusals (`podrules`).
+In scope: the number behind "500m" or "4Gi", how it is written back, which names are extended resources.
+Out of scope: what a pod asks for in sum (`scheduling`), refusals (`podrules`).
 
 Source: k8s.io/apimachinery pkg/api/resource; kubernetes pkg/apis/core/helper (IsExtendedResourceName).
 """
@@ -52,16 +52,16 @@ def written(value: str | float) -> str:
 
 
 def is_native(name: str) -> bool:
-    """Say whether Kubernetes itself knows the resource; only what it does not know may not be overcommitted."""
+    """Return whether Kubernetes itself knows the resource; only what it does not know may not be overcommitted."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_qualified(name: str) -> bool:
-    """Say whether a resource's name has the form domain/name."""
+    """Return whether a resource's name has the form domain/name."""
     prefix, _, rest = name.partition("/")
     return len(prefix) <= _LONGEST_PREFIX and len(rest) <= _LONGEST_NAME and bool(_QUALIFIED.fullmatch(name))
 
 
 def is_extended(name: str) -> bool:
-    """Say whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
+    """Return whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
     return not is_native(name) and not name.startswith(_QUOTA) and is_qualified(_QUOTA + name)

@@ -1,6 +1,6 @@
 """Who may do what: Roles, ClusterRoles and their bindings, as the API server judges by them.
 
-Lives here: users, the judgement, and the roles that every cluster has from the start. Must not live here: tokens and
+In scope: users, the judgment, and the roles that every cluster has from the start. Out of scope: tokens and
 headers (`http`).
 
 Source: docs reference/access-authn-authz/rbac; kubernetes plugin/pkg/auth/authorizer/rbac. The user-facing roles are

@@ -1,6 +1,6 @@
 """Field validation against the published Kubernetes types.
 
-Lives here: finding unknown fields and values of another type in an object. Must not live here: rules about values.
+In scope: finding unknown fields and values of another type in an object. Out of scope: rules about values.
 
 The types are those of lightkube-models, which are generated from the OpenAPI document of Kubernetes.
 """

@@ -1,6 +1,6 @@
 """Label and field selectors.
 
-Lives here: reading the query form and the object form of selectors, and matching. Must not live here: stores.
+In scope: reading the query form and the object form of selectors, and matching. Out of scope: stores.
 
 Source: docs concepts/overview/working-with-objects/labels and field-selectors.
 """

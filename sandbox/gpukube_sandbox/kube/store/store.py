@@ -1,7 +1,7 @@
 """The objects of one cluster, in memory.
 
-Lives here: versions, uids, generations, writes with their checks, cascading deletion, and the log that watches read.
-Must not live here: HTTP, controllers. A stored object is never changed in place: every write puts a new one there.
+In scope: versions, uids, generations, writes with their checks, cascading deletion, and the log that watches read.
+Out of scope: HTTP, controllers. A stored object is never changed in place: every write puts a new one there.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Store:
     # reading
 
     def now(self) -> str:
-        """Give the timestamp objects get now."""
+        """Return the timestamp objects get now."""
         return timestamp(self._clock.now())
 
     def find(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
@@ -133,12 +133,12 @@ class Store:
         return found
 
     def all_of(self, kind: Kind, namespace: str = "") -> list[JsonObject]:
-        """Give the objects of a type in order of namespace and name; of one namespace, or of all for ""."""
+        """Return the objects of a type in order of namespace and name; of one namespace, or of all for ""."""
         held = self._objects[kind.key]
         return [obj for key, obj in sorted(held.items()) if not namespace or key[0] == namespace]
 
     def changes_since(self, kind: Kind, version: int) -> list[Change]:
-        """Give the writes of a type after a version.
+        """Return the writes of a type after a version.
 
         Raises:
             ApiProblem: 410 when some of them are forgotten.
@@ -305,7 +305,7 @@ class Store:
         return Write(manager, structure, self.now(), part, has_status="status" in kind.subresources)
 
     def definition_of(self, kind: Kind) -> JsonObject | None:
-        """Give the CustomResourceDefinition of a type; None for a built-in one."""
+        """Return the CustomResourceDefinition of a type; None for a built-in one."""
         definitions = kinds.CORE["customresourcedefinitions"]
         return self.find(definitions, "", f"{kind.plural}.{kind.group}") if kind.custom else None
 

@@ -1,7 +1,7 @@
 """Strategic merge patch: what kubectl sends for built-in types.
 
-Lives here: merging by the published patch strategies, and the directives `$patch`, `$retainKeys`,
-`$deleteFromPrimitiveList` and `$setElementOrder`. Must not live here: which list has which strategy (`structure`).
+In scope: merging by the published patch strategies, and the directives `$patch`, `$retainKeys`,
+`$deleteFromPrimitiveList` and `$setElementOrder`. Out of scope: which list has which strategy (`structure`).
 
 Source: k8s.io/apimachinery pkg/util/strategicpatch/patch.go; the order of lists is by its mergeSortedSlice.
 """

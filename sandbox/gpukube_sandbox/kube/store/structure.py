@@ -1,7 +1,7 @@
 """How the parts of a type merge: which lists have keys, which maps are one value, what a patch does with each.
 
-Lives here: the facts that Kubernetes publishes about its types beside their fields, and the walk along them. Must not
-live here: merging itself (`strategic`, `apply`), the fields (`schema`).
+In scope: the facts that Kubernetes publishes about its types beside their fields, and the walk along them. Out of
+scope: merging itself (`strategic`, `apply`), the fields (`schema`).
 
 Source: x-kubernetes-patch-strategy, -patch-merge-key, -list-type, -list-map-keys and -map-type in /openapi/v3 of
 Kubernetes 1.36; a test compares the tables with a real server. For custom types: the schema of their definition.

@@ -74,7 +74,7 @@ def _sizes(obj: JsonObject) -> dict[str, int]:
 
 
 def _decoded(kind: str, bag: JsonObject) -> dict[str, int]:
-    """Give the length of each value in bytes.
+    """Return the length of each value in bytes.
 
     Raises:
         ApiProblem: 400 where a value is not base64.

@@ -1,6 +1,6 @@
 """Custom resources, by the schema of their own definition: pruned, filled with its defaults, and judged.
 
-Lives here: that, and what a definition itself must be. Must not live here: rules of built-in types. Rules in CEL
+In scope: that, and what a definition itself must be. Out of scope: rules of built-in types. Rules in CEL
 (`x-kubernetes-validations`) are not evaluated.
 
 Source: kubernetes apiextensions-apiserver pkg/apiserver/schema (pruning, defaulting, listtype) and
@@ -37,7 +37,7 @@ _compiled: dict[int, tuple[JsonObject, Draft4Validator]] = {}
 
 
 def schema_of(definition: JsonObject, version: str) -> JsonObject:
-    """Give the schema of a version; {} where the definition has none."""
+    """Return the schema of a version; {} where the definition has none."""
     versions = (definition.get("spec") or {}).get("versions") or ()
     found: JsonObject = next((one for one in versions if one.get("name") == version), {})
     schema: JsonObject = (found.get("schema") or {}).get("openAPIV3Schema") or {}

@@ -1,6 +1,6 @@
 """What can be wrong with a field, worded as the API server words it.
 
-Lives here: the kinds of faults, and rules on names and labels that many objects share. Must not live here: an object's
+In scope: the kinds of faults, and rules on names and labels that many objects share. Out of scope: an object's
 own rules.
 
 Source: k8s.io/apimachinery pkg/util/validation/field/errors.go, pkg/util/validation/validation.go.

@@ -1,6 +1,6 @@
 """Whether an object may be stored, by its values.
 
-Lives here: which rules are for which type, and the refusal with all that is wrong. Must not live here: a rule.
+In scope: which rules are for which type, and the refusal with all that is wrong. Out of scope: a rule.
 
 Rules are generators of causes: of the new object, and of the one that it replaces, if any.
 """

@@ -1,6 +1,6 @@
 """What a pod may say, alone or as a workload's template: policies, volumes, gates, claims.
 
-Lives here: the pod as a whole. Must not live here: its containers (`containers`), where it may go (`scheduling`), what
+In scope: the pod as a whole. Out of scope: its containers (`containers`), where it may go (`scheduling`), what
 of a live one may change (`updates`), what depends on other objects (`store.admission`).
 
 Source: kubernetes pkg/apis/core/validation/validation.go (ValidatePodSpec, ValidateVolumes, validateSchedulingGates).

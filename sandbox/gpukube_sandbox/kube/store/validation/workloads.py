@@ -161,7 +161,7 @@ def _zones() -> set[str]:
 
 
 def _schedule(text: str) -> str:
-    """Say what is wrong with a schedule; "" for nothing."""
+    """Describe what is wrong with a schedule; "" for nothing."""
     if text.startswith("@"):
         return "" if _NAMED.fullmatch(text) else f"unrecognized descriptor: {text}"
     fields = text.split()
