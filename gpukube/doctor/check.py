@@ -6,7 +6,7 @@ In scope: the value, its decorator and the examination. Out of scope: any check 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpukube.errors import SEVERITIES
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
     from gpukube.doctor.evidence import Evidence, Reading
     from gpukube.errors import GpukubeError, Severity
+
+APPLY: Final = "gpukube pool apply -f SPEC"
+"""The fix of what a run of gpukube brings back."""
+MOST_NAMED: Final = 5
+"""Nodes or pods that a finding names as its evidence."""
 
 Finder: TypeAlias = "Callable[[Evidence], Iterable[Fault]]"
 

@@ -95,7 +95,7 @@ def owner(
     """Show who owns driver and device plugin on a pool's nodes: facts, rules, settings, alternatives.
 
     By the spec alone, without any call; --live counts what is on the clusters. -v names the sources.
-    Exit codes: 0 told, 4 the spec's pool is refused.
+    Exit codes: 0 explained, 4 the spec's pool is refused.
     """
     from gpukube.engine import offline
     from gpukube.engine.documents.reasons import owner_document

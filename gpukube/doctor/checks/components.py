@@ -17,7 +17,7 @@ from gpukube.cluster.state.release_drift import identity, manifest_objects
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.gpu_stack import (
     gpu_nodes,
     is_failing,
@@ -43,7 +43,6 @@ _SLOW_S: Final = 300.0
 """A pod of the stack starts in seconds; a large image over a slow line takes minutes."""
 _MANY_RESTARTS: Final = 10
 _PLACING: Final = ("nodeSelector", "affinity", "tolerations")
-_APPLY: Final = "gpukube pool apply -f SPEC"
 
 WITHOUT: Final = {
     "gfd": "this node gets no labels for product, memory and MIG, and no MPS",
@@ -78,20 +77,17 @@ def _declared(release: Release) -> Iterator[tuple[Tree, WorkloadView]]:
             yield placed, view
 
 
-def _live(evidence: Evidence, desired: WorkloadView) -> WorkloadView | None:
-    everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
-    key = (desired.kind, desired.namespace, desired.name)
-    return next((item for item in everything if (item.kind, item.namespace, item.name) == key), None)
-
-
 def _is_ours(evidence: Evidence, release: Release) -> bool:
     return release.namespace == NAMESPACE and bool(evidence.desired)
 
 
 def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
+    everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
+    live = {(item.kind, item.namespace, item.name) for item in everything}
     for release in evidence.releases:
         for _obj, desired in _declared(release):
-            if _live(evidence, desired) is None and not (part_of(desired) == "plugin" and not plugins(evidence)):
+            is_live = (desired.kind, desired.namespace, desired.name) in live
+            if not is_live and not (part_of(desired) == "plugin" and not plugins(evidence)):
                 yield release, desired
 
 
@@ -113,7 +109,7 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             str(desired),
             f"release {release.namespace}/{release.name} installed it, and it no longer exists",
-            _APPLY
+            APPLY
             if ours
             else f"to recreate it: helm rollback {release.name} {release.revision} --namespace {release.namespace}",
             safe_fix=Reconcile() if ours else None,
@@ -132,7 +128,7 @@ def _role_gone(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             gone,
             f"release {NAMESPACE}/{release} installed it, and it no longer exists",
-            _APPLY,
+            APPLY,
             safe_fix=Reconcile() if evidence.desired else None,
         )
 
@@ -261,7 +257,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"ClusterPolicy {evidence.seen.cluster_policies[0]}",
             "it configures a GPU Operator, but there is no GPU Operator Deployment",
-            _APPLY
+            APPLY
             if any(_is_ours(evidence, item) for item in installed)
             else "upgrade its release, or install the chart gpu-operator if there is none: helm list --all-namespaces",
         )
@@ -281,7 +277,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 str(item),
                 f"ClusterPolicy {CLUSTER_POLICY} does not exist; the operator does nothing without it",
-                _APPLY
+                APPLY
                 if ours
                 else f"upgrade its release, which recreates it: helm list {place}"
                 if not installed

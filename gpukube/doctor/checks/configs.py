@@ -18,7 +18,7 @@ from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL
 from gpukube.core.yamltext import parse_yaml
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.checks.placement import lost_labels
 from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
-_APPLY: Final = "gpukube pool apply -f SPEC"
 _STRATEGIES: Final = ("", "none", "single", "mixed")
 _MOST_MPS: Final = 48
 _FALLBACK: Final = "default"
@@ -112,7 +111,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 f"label {CONFIG_LABEL} is {choice.key}, and {plugin} has no such config entry",
-                _APPLY
+                APPLY
                 if ours
                 else f"kubectl label node {node.name} {CONFIG_LABEL}={next(iter(sorted(entries)), 'KEY')} --overwrite",
                 (f"entries: {', '.join(sorted(entries)) or 'none'}",),
@@ -156,7 +155,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 str(plugin),
                 f"it mounts ConfigMap {name}, which does not exist",
-                _APPLY
+                APPLY
                 if ours
                 else f"upgrade its release with config.map, or create {name} in namespace {plugin.namespace}",
                 safe_fix=Reconcile() if ours else None,
@@ -165,7 +164,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
 
 def _rewrite(plugin: WorkloadView, otherwise: str) -> str:
     """Return what corrects an entry: gpukube writes those of its own release."""
-    return _APPLY if plugin.namespace == NAMESPACE else otherwise
+    return APPLY if plugin.namespace == NAMESPACE else otherwise
 
 
 @CHECKS.add(

@@ -17,7 +17,7 @@ from gpukube.core.faults import fault
 from gpukube.core.fields import DRIVER
 from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
 from gpukube.doctor.gpu_stack import environment_of
 from gpukube.gpu.catalog import catalog_date, refuse_reason
@@ -38,7 +38,6 @@ _DRA_FLOOR: Final = (1, 34, 2)
 """What the documentation of the DRA driver asks for (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
 _OFF: Final = "all-disabled"
 _SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
-_MOST_NAMED: Final = 5
 
 CHECKS: Final = Checks(needs=("cloud", "pools"))
 
@@ -124,7 +123,7 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
             fix="upgrade the cluster, or use the device plugin instead: helm uninstall the DRA driver's "
             "release (helm list --all-namespaces shows it)",
             evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
-                :_MOST_NAMED
+                :MOST_NAMED
             ],
         )
 
@@ -150,7 +149,7 @@ def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
             fix=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
             "--namespace gpu-operator --create-namespace; or create a pool with the cloud's driver, then "
             + diagnosis.remove(view, pool),
-            evidence=tuple(f"node {node.name}: no devices" for node in nodes[:_MOST_NAMED]) or ("no nodes now",),
+            evidence=tuple(f"node {node.name}: no devices" for node in nodes[:MOST_NAMED]) or ("no nodes now",),
         )
 
 

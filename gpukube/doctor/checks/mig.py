@@ -26,6 +26,7 @@ from gpukube.doctor.gpu_stack import (
     unhealthy_devices,
     workloads_of,
 )
+from gpukube.gpu.capacity import GPU_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence
 
 _STATE: Final = "nvidia.com/mig.config.state"
-_GPU: Final = "nvidia.com/gpu"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
 _UNEVEN: Final = "MIG-INVALID"
@@ -246,7 +246,7 @@ def _stale_names(evidence: Evidence) -> Iterator[Fault]:
         shown = [name for name, count in node.devices.items() if count]
         # A node that the manager cuts for strategy mixed had whole GPUs first: each new one looks so.
         cut = node.labels.get(MIG_CONFIG_LABEL, _NO_LAYOUT) != _NO_LAYOUT
-        stale = [name for name, count in node.devices.items() if not count and not (cut and name == _GPU)]
+        stale = [name for name, count in node.devices.items() if not count and not (cut and name == GPU_RESOURCE)]
         if shown and stale:
             yield fault(
                 f"node {node.name}",

@@ -11,9 +11,10 @@ from gpukube.cluster.kube.views import ConditionView, devices_of
 from gpukube.cluster.proof.checks import HINDERING
 from gpukube.core.faults import fault
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.checks.mig import explains_crash
 from gpukube.doctor.gpu_stack import advertisers_on, gpu_nodes, unhealthy_devices
+from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.gpu.catalog import find_machine
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ _HINDERED: Final = {
 _TYPE: Final = "node.kubernetes.io/instance-type"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
-_GPU: Final = "nvidia.com/gpu"
 _HARD: Final = ("NoSchedule", "NoExecute")
-_MOST_NAMED: Final = 5
 
 CHECKS: Final = Checks(needs=("nodes",))
 
@@ -188,7 +187,7 @@ def _due(evidence: Evidence, node: NodeView) -> dict[str, int]:
         return {name: count for name, count in due.items() if shown.get(name, 0) != machine.devices}
     whole = node.labels.get("nvidia.com/mig.strategy", "none") == "none" and "MIG" not in node.labels.get(_PRODUCT, "")
     unshared = pool.target.sharing.slicing is None if pool else node.labels.get(_REPLICAS, "") == "1"
-    return {_GPU: machine.devices} if whole and unshared else {}
+    return {GPU_RESOURCE: machine.devices} if whole and unshared else {}
 
 
 @CHECKS.add(
@@ -210,6 +209,6 @@ def _untainted(evidence: Evidence) -> Iterator[Fault]:
             seen=f"no taint keeps pods without GPUs away; {len(guests)} of them run here",
             fix="add the taint to its pool for new nodes, and to this one: kubectl taint node "
             f"{node.name} nvidia.com/gpu=present:NoSchedule",
-            evidence=tuple(f"pod {pod}" for pod in guests[:_MOST_NAMED])
-            + ((f"and {len(guests) - _MOST_NAMED} more",) if len(guests) > _MOST_NAMED else ()),
+            evidence=tuple(f"pod {pod}" for pod in guests[:MOST_NAMED])
+            + ((f"and {len(guests) - MOST_NAMED} more",) if len(guests) > MOST_NAMED else ()),
         )

@@ -18,7 +18,7 @@ from gpukube.core.faults import LabelNode, Reconcile, fault
 from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.checks.components import edits_of, is_operator_down, is_part_gone, patch_back
 from gpukube.doctor.gpu_stack import (
     NFD_LABELS,
@@ -37,15 +37,13 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.cluster.state.scheduling import Misfit
     from gpukube.core.faults import Fault
-    from gpukube.core.values import Taint
     from gpukube.doctor.evidence import Evidence
 
-Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "opted-out", "told", "labels"]
+Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "opted-out", "reported", "labels"]
 
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
 _PCI_LABEL: Final = NFD_LABELS[0]
 _DEPLOY: Final = "nvidia.com/gpu.deploy"
-_APPLY: Final = "gpukube pool apply -f SPEC"
 
 _ZERO: Final = "no plugin pod runs on the node: it advertises no GPU, and pods that request one stay Pending"
 
@@ -92,7 +90,7 @@ def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
 
 
 def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreached]:
-    """List the GPU nodes without a plugin; of one cause ("told": another check reports it), or all."""
+    """List the GPU nodes without a plugin; of one cause ("reported": another check reports it), or all."""
     lost = {item.node for item in lost_labels(evidence) if item.key == ADVERTISER_LABEL}
     found = []
     for node in gpu_nodes(evidence):
@@ -119,7 +117,7 @@ def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadVie
 def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reasons: Sequence[Misfit]) -> Cause:
     if plugin is None:
         others = node.labels.get(ADVERTISER_LABEL, GPU_OPERATOR.advertiser) != GPU_OPERATOR.advertiser
-        return "told" if is_operator_down(evidence) and not others else "no-plugin"
+        return "reported" if is_operator_down(evidence) and not others else "no-plugin"
     if all(reason.kind == "taint" for reason in reasons):
         return "taint"
     if node.labels.get(PRESENT_LABEL) == "false" and evidence.seen.cluster_policies:
@@ -131,7 +129,7 @@ def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reas
     if waits_for_operator and node.labels.get(OPERANDS_LABEL) == "false":
         return "opted-out"
     if waits_for_operator and not any(item.ready for item in workloads_of(evidence, "operator")):
-        return "told" if workloads_of(evidence, "operator") or evidence.seen.cluster_policies else "labels"
+        return "reported" if workloads_of(evidence, "operator") or evidence.seen.cluster_policies else "labels"
     if waits_for_operator or wants_pci:
         return _of_nfd(evidence, node)
     return "labels"
@@ -141,12 +139,12 @@ def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
     """Return whether NFD is why a plugin that selects its label does not run, or another check reports the cause."""
     workers, masters = workloads_of(evidence, "nfd-worker"), workloads_of(evidence, "nfd-master")
     if workers and not any(lands_on(item, node) for item in workers):
-        return "told" if any(map(partial(edits_of, evidence), workers)) else "nfd"
+        return "reported" if any(map(partial(edits_of, evidence), workers)) else "nfd"
     here = [pod for item in workers for pod in evidence.pods_on(node.name, item)]
     beside = [pod for item in masters for pod in pods_of_deployment(evidence, item)]
     fails = any(is_failing(state) for pod in (*here, *beside) for state in pod.view.containers)
     if fails or is_part_gone(evidence, "nfd-worker", "nfd-master"):
-        return "told"
+        return "reported"
     if workers and (not any(pod.view.ready for pod in here) or not any(item.ready for item in masters)):
         return "nfd"
     return "labels"
@@ -183,7 +181,7 @@ def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             "the cluster has no device plugin for this node, so it advertises no GPU",
-            _APPLY
+            APPLY
             if ours
             else "declare the pool in a spec with devicePlugin.owner: helm, or install "
             "one: helm upgrade --install nvdp nvidia-device-plugin --repo https://nvidia.github.io/k8s-device-plugin "
@@ -207,7 +205,7 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {item.node.name}",
                 f"{item.plugin} does not run on this node, because somebody changed its {' and '.join(edits)}",
-                _APPLY if ours else patch_back(item.plugin, edits),
+                APPLY if ours else patch_back(item.plugin, edits),
                 message,
                 safe_fix=Reconcile() if ours else None,
             )
@@ -269,22 +267,25 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/607",
 )
 def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
+    # What the spec or a live pool of ours gives to nodes, the release is to tolerate.
+    declared_taints = {taint for pool in evidence.desired for taint in pool.effective_taints}
+    declared_taints |= {taint for pool in evidence.live if pool.owner for taint in pool.effective_taints}
     for item in _unreached(evidence, "taint"):
         ours = OWNER_LABEL in item.node.labels
         missing = [reason.taint for reason in item.reasons if reason.taint]
         taints = ", ".join(map(str, missing))
         edits = edits_of(evidence, item.plugin) if item.plugin else {}
-        foreign = [taint for taint in missing if taint not in _taints_of_pools(evidence)]
+        foreign = [taint for taint in missing if taint not in declared_taints]
         declared = ours and not foreign
         if item.plugin and "tolerations" in edits:
             seen = f"{item.plugin} does not tolerate {taints}, because somebody changed its {' and '.join(edits)}"
-            fix = _APPLY if declared and item.plugin.namespace == NAMESPACE else patch_back(item.plugin, edits)
+            fix = APPLY if declared and item.plugin.namespace == NAMESPACE else patch_back(item.plugin, edits)
         else:
             seen = f"{item.plugin} does not tolerate {taints}"
             fix = (
                 f"add tolerations for {taints} to the release of {item.plugin}"
                 if not ours
-                else _APPLY
+                else APPLY
                 if declared
                 else f"kubectl taint node {item.node.name} {' '.join(f'{taint}-' for taint in foreign)}"
             )
@@ -295,12 +296,6 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
             ("no pool has this taint; one that the spec declares is tolerated",) if ours and foreign else (),
             safe_fix=Reconcile() if declared else None,
         )
-
-
-def _taints_of_pools(evidence: Evidence) -> set[Taint]:
-    """Return the taints that the spec or a live pool of ours gives to nodes: the release is to tolerate them."""
-    declared = {taint for pool in evidence.desired for taint in pool.effective_taints}
-    return declared | {taint for pool in evidence.live if pool.owner for taint in pool.effective_taints}
 
 
 @CHECKS.add(

@@ -14,7 +14,7 @@ from gpukube.cluster.state.advertisers import is_ours, keep_one, node_plugin_evi
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import text
 from gpukube.core.owners import CONFIG_LABEL
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import APPLY, MOST_NAMED, Checks
 from gpukube.doctor.checks.components import WITHOUT, is_part_gone, recreate, restore_runtime_class
 from gpukube.doctor.checks.configs import config_key_of, shares_by_mps
 from gpukube.doctor.checks.mig import explains_crash, explains_zero
@@ -40,14 +40,12 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence
     from gpukube.doctor.gpu_stack import Failure, Part
 
-_MOST_NAMED: Final = 5
 _BAD_VERSIONS: Final = {
     (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API rejects",
     (0, 16, 1): "deviceListStrategy volume-mounts fails",
 }
 """NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
 
-_APPLY: Final = "gpukube pool apply -f SPEC"
 _ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
 
 CHECKS: Final = Checks()
@@ -83,7 +81,7 @@ def _keep_one(evidence: Evidence, node: NodeView) -> str:
     if not landing or not services:
         return "turn the GPUs of the DRA driver off in its release: resources.gpus.enabled=false"
     if is_ours(landing[0], evidence.seen):
-        return f"{services[0].keep}; then run: {_APPLY}"
+        return f"{services[0].keep}; then run: {APPLY}"
     return remove_plugin(landing[0], node.name)
 
 
@@ -232,7 +230,7 @@ def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
                 f"{len(failing)} of its pods fail on nodes without GPUs",
                 f"give it a node selector: kubectl patch daemonset {item.name} --namespace {item.namespace} --patch "
                 '\'{"spec": {"template": {"spec": {"nodeSelector": {"nvidia.com/gpu.present": "true"}}}}}\'',
-                tuple(f"pod {pod} on node {pod.view.node}" for pod in failing[:_MOST_NAMED]),
+                tuple(f"pod {pod} on node {pod.view.node}" for pod in failing[:MOST_NAMED]),
             )
 
 
@@ -291,15 +289,18 @@ def _not_made(evidence: Evidence) -> Iterator[Fault]:
         if not part_of(item) or not without or not item.desired or _is_rolling(evidence, item):
             continue
         there = [quota for quota in evidence.quotas if quota.namespace == item.namespace]
+        limits = [
+            (quota, ", ".join(f"{name} at most {value}" for name, value in quota.hard.items())) for quota in there
+        ]
         said = evidence.refusals.get(("DaemonSet", item.namespace, item.name), "")
         ours = item.namespace == NAMESPACE and bool(evidence.desired)
         yield fault(
             str(item),
             f"{item.desired} pods are desired, none is created"
             if not evidence.pods_of(item)
-            else f"no pod is created for {', '.join(without[:_MOST_NAMED])}",
+            else f"no pod is created for {', '.join(without[:MOST_NAMED])}",
             _admit(evidence, item, said, ours=ours),
-            (*((said,) if said else ()), *(f"{quota}: {_limits(quota.hard)}" for quota in there)),
+            (*((said,) if said else ()), *(f"{quota}: {limit}" for quota, limit in limits)),
             safe_fix=Reconcile() if ours and "serviceaccount" in said else None,
         )
 
@@ -323,7 +324,7 @@ def _admit(evidence: Evidence, item: WorkloadView, said: str, *, ours: bool) -> 
     if name := re.search(r'RuntimeClass "([^"]+)" not found', said):
         return restore_runtime_class(evidence, name[1])
     if "serviceaccount" in said and "not found" in said:
-        return _APPLY if ours else recreate(evidence, item)
+        return APPLY if ours else recreate(evidence, item)
     if "violates PodSecurity" in said:
         return f"kubectl label namespace {item.namespace} pod-security.kubernetes.io/enforce=privileged --overwrite"
     if name := re.search(r'failed calling webhook "([^"]+)"', said):
@@ -341,11 +342,6 @@ def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
         pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == desired
         for pod in evidence.pods
     )
-
-
-def _limits(hard: object) -> str:
-    pairs = hard.items() if isinstance(hard, dict) else ()
-    return ", ".join(f"{name} at most {value}" for name, value in pairs)
 
 
 @CHECKS.add(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.faults import fault
 from gpukube.core.fields import MOST
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
 from gpukube.errors import CapacityError, GpukubeError, QuotaError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-_MOST_NAMED: Final = 5
 
 CHECKS: Final = Checks(needs=("cloud", "pools"))
 
@@ -169,8 +168,8 @@ def _leaving(evidence: Evidence, pool: Observed) -> list[PodFacts]:
 
 
 def _named(pods: list[PodFacts]) -> tuple[str, ...]:
-    more = (f"and {len(pods) - _MOST_NAMED} more pods",) if len(pods) > _MOST_NAMED else ()
-    return (*(f"pod {pod} on {pod.view.node}" for pod in pods[:_MOST_NAMED]), *more)
+    more = (f"and {len(pods) - MOST_NAMED} more pods",) if len(pods) > MOST_NAMED else ()
+    return (*(f"pod {pod} on {pod.view.node}" for pod in pods[:MOST_NAMED]), *more)
 
 
 @CHECKS.add(
@@ -190,6 +189,6 @@ def _missing_nodes(evidence: Evidence) -> Iterator[Fault]:
                 where=view.name_of(pool),
                 seen=f"the cloud counts {pool.nodes} nodes; {len(seen)} are in the cluster",
                 fix=f"inspect the machines that did not join: {diagnosis.show(view, pool)}",
-                evidence=tuple(f"node {node.name}" for node in seen[:_MOST_NAMED]),
+                evidence=tuple(f"node {node.name}" for node in seen[:MOST_NAMED]),
                 severity="warning" if seen or MOST in pool.fields else "error",
             )

@@ -16,8 +16,9 @@ from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.autoscaler_template import compare, devices_text
 from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
+from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.gpu.catalog import find_machine
 
 if TYPE_CHECKING:
@@ -27,12 +28,10 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence, PodFacts
 
-_GPU: Final = "nvidia.com/gpu"
 _HARD: Final = ("NoSchedule", "NoExecute")
 _CRITICAL: Final = "CriticalAddonsOnly"
 """Taint that the cluster's own pods tolerate (docs: aks/use-system-pools)."""
 _SYSTEM: Final = "kube-system"
-_MOST_NAMED: Final = 5
 
 CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
 
@@ -108,7 +107,7 @@ def _nothing_scales(evidence: Evidence) -> Iterator[Fault]:
             where=f"cluster {evidence.cluster.key}",
             seen="nothing here starts or ends the nodes of " + ", ".join(view.name_of(pool) for view, pool in scaled),
             fix=f"{scaler.advice}: {install_command(scaler, evidence.cluster)}",
-            evidence=tuple(f"pod {pod} waits for one" for pod in kept_by_scaler(evidence)[:_MOST_NAMED]),
+            evidence=tuple(f"pod {pod} waits for one" for pod in kept_by_scaler(evidence)[:MOST_NAMED]),
             why=scaler.why,
         )
 
@@ -128,16 +127,18 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
         uncounted = [
             node
             for node in nodes_of_pool(evidence.seen, pool)
-            if scaler.accelerator_label in node.labels and any(node.devices.values()) and not node.devices.get(_GPU)
+            if scaler.accelerator_label in node.labels
+            and any(node.devices.values())
+            and not node.devices.get(GPU_RESOURCE)
         ]
         if uncounted:
             yield fault(
                 where=view.name_of(pool),
-                seen=f"{len(uncounted)} of its nodes advertise {devices_text(uncounted[0].devices)} and no {_GPU}: "
-                "the autoscaler counts them as not ready",
+                seen=f"{len(uncounted)} of its nodes advertise {devices_text(uncounted[0].devices)} and no "
+                f"{GPU_RESOURCE}: the autoscaler counts them as not ready",
                 fix="advertise the devices as nvidia.com/gpu: sharing.mig.strategy: single, or renameByDefault: false, "
                 "then gpukube pool apply -f SPEC; or give the pool a fixed size",
-                evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in uncounted[:_MOST_NAMED]),
+                evidence=tuple(f"node {node.name}: {devices_text(node.devices)}" for node in uncounted[:MOST_NAMED]),
             )
 
 
@@ -167,6 +168,6 @@ def _homeless(evidence: Evidence) -> Iterator[Fault]:
         where=f"cluster {evidence.cluster.key}",
         seen=f"every one of its {len(evidence.nodes)} nodes has a taint: {', '.join(taints)}",
         fix="add a pool without GPUs and without taints for system pods",
-        evidence=tuple(f"pod {pod} is pending" for pod in waiting[:_MOST_NAMED]),
+        evidence=tuple(f"pod {pod} is pending" for pod in waiting[:MOST_NAMED]),
         severity="error" if waiting else "warning",
     )

@@ -17,6 +17,7 @@ from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.configs import entry_of
 from gpukube.doctor.checks.scaling import kept_by_scaler
 from gpukube.doctor.gpu_stack import gpu_nodes
+from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.rule_ids import ALIASES, rule_label
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import lint
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
     from gpukube.errors import Finding
 
-_GPU: Final = "nvidia.com/gpu"
 _MIG: Final = "nvidia.com/mig-"
 _SHARED: Final = ".shared"
 _MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
@@ -38,7 +38,7 @@ NVIDIA/k8s-device-plugin internal/rm)."""
 _SLOW_S: Final = 600.0
 """Large images over a slow line take minutes, in ContainerCreating too."""
 _ADMISSION: Final = "UnexpectedAdmissionError"
-_OUT_OF: Final = f"OutOf{_GPU.partition('/')[0]}"
+_OUT_OF: Final = f"OutOf{GPU_RESOURCE.partition('/')[0]}"
 
 _KEEPS_PENDING: Final = frozenset({
     "taint-untolerated", "taint-other-name", "gpu-name-unknown", "selector-no-pool", "selector-from-zero",
@@ -83,7 +83,7 @@ def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
         return "size" if count > offered[name] else ""
     if f"{name}{_SHARED}" in offered or (name.endswith(_SHARED) and name.removesuffix(_SHARED) in offered):
         return "shared"
-    if name == _GPU and any(other.startswith(_MIG) for other in offered):
+    if name == GPU_RESOURCE and any(other.startswith(_MIG) for other in offered):
         return "mixed"
     promised = {resource for expected in evidence.desired for resource in expected.promise.per_node}
     return "profile" if name.startswith(_MIG) and offered and name not in promised else ""

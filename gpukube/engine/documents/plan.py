@@ -97,7 +97,7 @@ def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
     not_read: Sequence[str] = (),
     prices: PriceBook = EMBEDDED,
 ) -> PlanDocument:
-    """Describe a plan, or with kind "Diff" the differences; with what is found in the spec, told or silenced.
+    """Describe a plan, or with kind "Diff" the differences; with the findings on the spec, reported or silenced.
 
     Args:
         plans: Of the clusters that were read.
@@ -235,7 +235,7 @@ def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) ->
         "action": plan.action,
         "why": plan.why,
         "needs": _needs(plan),
-        **(_wanted(desired) if desired else _unwanted(plan)),
+        **(_declared_pool(desired) if desired else _undeclared_pool(plan)),
         "devices": _devices(plan),
         "duration": None,
         "live": _live(plan.cluster.provider, observed) if observed else None,
@@ -292,7 +292,7 @@ def _adopt_from(plan: PoolPlan) -> list[str]:
     return [f"--adopt-from {observed.copy.owner}"] if names_another(desired, observed) else []
 
 
-def _wanted(desired: Desired) -> _Requested:
+def _declared_pool(desired: Desired) -> _Requested:
     target, owner = desired.target, desired.ownership
     provider = load_provider(target.cluster.provider)
     return {
@@ -316,7 +316,7 @@ def _wanted(desired: Desired) -> _Requested:
     }
 
 
-def _unwanted(plan: PoolPlan) -> _Requested:
+def _undeclared_pool(plan: PoolPlan) -> _Requested:
     """Describe a pool that is deleted by what lives."""
     machine = live_machine(plan.cluster.provider, plan.observed) if plan.observed else None
     return {
