@@ -15,5 +15,5 @@ def test_doctor_page_when_checks_change_then_it_is_written_again() -> None:
 
 def test_doctor_page_when_read_then_lists_the_registry_and_every_id_once() -> None:
     listed = [check.id for checks in FAMILIES.values() for check in checks]
-    assert listed == [check.id for check in CHECKS]
+    assert listed == [check.id for check in CHECKS], "add the new family to FAMILIES in tools/doctor_docs.py"
     assert max(Counter(listed).values()) == 1

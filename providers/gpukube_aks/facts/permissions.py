@@ -31,7 +31,7 @@ WITHOUT_CALLS: Final = ("GET prices.azure.com/api/retail/prices",)
 _plan = partial(Permission, level="plan")
 _apply = partial(Permission, level="apply")
 
-PERMISSIONS: Final = (
+PERMISSIONS: Final = (  # name, purpose, source, scope
     _plan(f"{_CLUSTERS}/read", "to find the cluster and its version", _CONTAINERS, "group",
         calls=("ManagedClusters.get",)),
     _plan(f"{_CLUSTERS}/listClusterUserCredential/action", "to get the cluster's kubeconfig",

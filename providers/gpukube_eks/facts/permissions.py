@@ -31,7 +31,7 @@ WITHOUT_CALLS: Final = ("GetCallerIdentity",)
 _plan = partial(Permission, level="plan")
 _apply = partial(Permission, level="apply")
 
-_ROWS: Final = (  # a scope is one or several of rules.permissions, separated by blanks
+_ROWS: Final = (  # name, purpose, source, scopes: one or several of rules.permissions, separated by blanks
     _plan("eks:DescribeCluster", "to find the cluster, its version and the address of its Kubernetes API", _EKS,
         "cluster"),
     _plan("eks:ListNodegroups", "to find the cluster's node groups", _EKS, "cluster"),

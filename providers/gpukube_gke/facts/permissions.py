@@ -27,7 +27,7 @@ WITHOUT_CALLS: Final = ("GET cloudbilling/v1/services/skus",)
 _plan = partial(Permission, scope="project")
 _apply = partial(_plan, level="apply")
 
-PERMISSIONS: Final = (
+PERMISSIONS: Final = (  # name, purpose, source
     _plan("container.clusters.get",
         "to find the cluster and the address of its Kubernetes API, to compare node pools with the spec",
         f"{_REST}.clusters/get; {_POOLS}/list and get", calls=("get_cluster", "list_node_pools", "get_node_pool")),

@@ -117,7 +117,7 @@ def test_access_when_missing_then_exactly_that_is_found(case: str) -> None:
 
 def test_checks_when_listed_then_each_has_a_case() -> None:
     cases = {check for _, check, _ in ILL.values()} | {"kubeconfig-command"}
-    assert {check.id for check in CHECKS} == cases
+    assert {check.id for check in CHECKS} == cases, "each check of CHECKS needs a case in ILL"
 
 
 def test_cluster_when_the_cloud_itself_refuses_then_it_is_told_once() -> None:

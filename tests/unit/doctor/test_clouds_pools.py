@@ -316,7 +316,7 @@ def test_cluster_when_ill_then_exactly_that_is_found(case: str) -> None:
 
 
 def test_checks_when_listed_then_each_has_a_case() -> None:
-    assert {check.id for check in CHECKS} == {check for check, _ in ILL.values()}
+    assert {check.id for check in CHECKS} == {check for check, _ in ILL.values()}, "each check needs a case in ILL"
 
 
 def test_quota_when_azure_says_figures_then_the_remedy_has_them() -> None:

@@ -134,7 +134,9 @@ VALIDATORS = {name: Draft202012Validator(document_schema(name)) for name in set(
 @pytest.mark.parametrize("name", sorted(VALIDATORS))
 def test_schema_when_made_of_the_shapes_then_the_ones_that_are_shipped(name: str) -> None:
     Draft202012Validator.check_schema(document_schema(name))
-    assert (FOLDER / f"{name}.schema.json").read_text("utf-8") == schemas()[name], "run tools.document_schemas"
+    assert (FOLDER / f"{name}.schema.json").read_text("utf-8") == schemas()[name], (
+        "run: python -m tools.document_schemas"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(VALIDATORS))
