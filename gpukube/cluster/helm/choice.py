@@ -58,7 +58,8 @@ def choose_engine(
     if choice != "cli" and find_spec("helm_python"):
         return HelmSdk(environ, stop=stop)
     unfit = f"; {program} is not Helm 3 or 4" if program else ""
-    here = _system()
+    # Spelled as in the environment marker of the extra `helm`.
+    here = f"{'macOS' if sys.platform == 'darwin' else platform.system()} on {platform.machine()}"
     elsewhere = "" if here == _EMBEDDED_ON else f"; the embedded Helm exists for {_EMBEDDED_ON}, this is {here}"
     brew = "brew install helm, or " if sys.platform == "darwin" else ""
     install = f"install helm 3.6 or newer: {brew}https://helm.sh/docs/intro/install"
@@ -71,11 +72,6 @@ def choose_engine(
         fix=install if elsewhere else f"{install_command('helm')}, or {install}",
         code="missing-helm",
     )
-
-
-def _system() -> str:
-    """Name this machine's system and processor, as in the marker of the extra `helm`."""
-    return f"{'macOS' if sys.platform == 'darwin' else platform.system()} on {platform.machine()}"
 
 
 def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> str:

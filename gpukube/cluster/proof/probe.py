@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.views import NodeView, PodView
     from gpukube.cluster.proof.outcome import PoolProof
     from gpukube.core.jsontree import Tree
-    from gpukube.core.values import Desired, Taint
+    from gpukube.core.values import Desired
     from gpukube.errors import Finding
 
 PROBE_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
@@ -140,7 +140,10 @@ def _pod(desired: Desired, image: str) -> dict[str, object]:
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "nodeSelector": {OWNER_LABEL: target.owner, POOL_LABEL: target.pool},
-        "tolerations": [_toleration(taint) for taint in desired.effective_taints],
+        "tolerations": [
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+            for taint in desired.effective_taints
+        ],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
@@ -157,10 +160,6 @@ def _pod(desired: Desired, image: str) -> dict[str, object]:
             }
         ],
     }
-
-
-def _toleration(taint: Taint) -> dict[str, str]:
-    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
 
 
 def is_left_over(job: Tree, ours: Tree) -> bool:
@@ -291,7 +290,7 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str, proof: Poo
         means = "a quota, a limit range or an admission policy of the namespace refuses the pod"
         fix = f"kubectl -n {namespace} get events --sort-by=.lastTimestamp"
         return missing(where, "probe", "error", "the probe's Job created no pod", means, fix)
-    cause = ": ".join(part for part in (attempt.reason, _first_line(attempt.message)) if part)
+    cause = ": ".join(part for part in (attempt.reason, next(iter(attempt.message.splitlines()), "")) if part)
     ended = f" with exit code {attempt.exit_code}" if attempt.exit_code else ""
     text = f"the probe's pod is {attempt.phase}{ended}" + (f" ({cause})" if cause else "")
     words = {
@@ -307,10 +306,6 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str, proof: Poo
         return missing(where, "probe", "error", text, means, fix)
     row = next((row for row in _ROWS if attempt.reason in row.reasons), _ENDED if ended else _NOT_ENDED)
     return missing(where, "probe", "error", text, row.means.format(**words), row.fix.format(**words))
-
-
-def _first_line(message: str) -> str:
-    return next(iter(message.splitlines()), "")
 
 
 def judge_output(desired: Desired, node: str, listed: Sequence[Listed]) -> tuple[Finding, ...]:

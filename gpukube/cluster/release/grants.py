@@ -54,7 +54,11 @@ def require_grants(kube: Kube, rendered: Sequence[Tree], former: Sequence[Tree],
     lacking: dict[str, None] = {}
     for role in roles:
         everywhere = text(role, "kind") == "ClusterRole" or not placed
-        desired = _as_cluster_role(role) if everywhere else {**role, "metadata": _in(plan.namespace, role)}
+        desired = (
+            _as_cluster_role(role)
+            if everywhere
+            else {**role, "metadata": {"name": text(role, "metadata", "name"), "namespace": plan.namespace}}
+        )
         said = kube.try_object(RELEASE_TYPES[text(desired, "kind")], desired)
         if not said:
             continue
@@ -103,10 +107,6 @@ def _as_cluster_role(role: Tree) -> Tree:
         return role
     name = f"{text(role, 'metadata', 'name')}-trial"
     return {**role, "kind": "ClusterRole", "metadata": {"name": name}}
-
-
-def _in(namespace: str, role: Tree) -> Tree:
-    return {"name": text(role, "metadata", "name"), "namespace": namespace}
 
 
 def _key(role: Tree) -> tuple[str, str, str]:
