@@ -120,7 +120,10 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
     """
     if plan.release is None:
         return ""
-    freed = _freed_entries(plan) | set(entries_left(plan, left))
+    # A pool stops naming an entry when its label moves to another one, or when the pool is deleted.
+    moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label(CONFIG_LABEL)}
+    gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
+    freed = {str(entry) for entry in moved | gone if entry} | set(entries_left(plan, left))
     if not freed and not cut_off(plan):
         return ""
     key = plan.cluster.key
@@ -173,13 +176,6 @@ def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run)
     live = session.cloud.pools()
     release = plan_release(plan.desired, look(session.kube()), live_pools=live, chart_version=run.chart_version)
     ensure_release(replace(plan, release=release), session, run)
-
-
-def _freed_entries(plan: ClusterPlan) -> set[str]:
-    """List the entries that some pool of the plan stopped naming: its label was moved, or it went away."""
-    moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label(CONFIG_LABEL)}
-    gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
-    return {str(entry) for entry in moved | gone if entry}
 
 
 def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
