@@ -95,7 +95,9 @@ def lint(
     unread = [*problems, *(problem for reading in readings for problem in reading.findings)]
     findings = in_order([*unread, *kept, *_none_at_all(sources, manifests, unread)])
     if strict:
-        findings = [_stricter(finding) for finding in findings]
+        findings = [
+            (replace(finding, severity="error") if finding.severity == "warning" else finding) for finding in findings
+        ]
     return Linted(
         findings=tuple(findings),
         ignored=ignored,
@@ -143,10 +145,6 @@ def _none_at_all(
             fix="pass manifests: documents with apiVersion and kind",
             severity="warning",
         )
-
-
-def _stricter(finding: Finding) -> Finding:
-    return replace(finding, severity="error") if finding.severity == "warning" else finding
 
 
 def _fields(manifests: Sequence[Manifest], places: set[Where]) -> dict[Where, str]:

@@ -61,7 +61,7 @@ def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str,
     keep = away(fitted, beside)
     submitter = {"restartPolicy": "Never", **keep, "containers": [_small("submitter", fitted, "500m", "512Mi")]}
     spec = {
-        "entrypoint": _command_line(command) if command else _ENTRYPOINT,
+        "entrypoint": (command[0] if len(command) == 1 else shlex.join(command)) if command else _ENTRYPOINT,
         **({"runtimeEnvYAML": _yaml(environment)} if (environment := _environment(fitted)) else {}),
         "shutdownAfterJobFinishes": Noted(value=True, comment="the default keeps the cluster, and its GPUs"),
         "ttlSecondsAfterFinished": _TTL_S,
@@ -185,10 +185,6 @@ def _ray_version(fitted: Fitted) -> object:
     if found or not fitted.intent.image:
         return found[1] if found else _VERSION
     return Noted(_VERSION, "must be the version of Ray in the image")
-
-
-def _command_line(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else shlex.join(words)
 
 
 def _environment(fitted: Fitted) -> dict[str, object]:
