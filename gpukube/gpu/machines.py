@@ -197,7 +197,7 @@ def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] 
 
 
 def _unknown(provider: str, name: str) -> CatalogError:
-    choices = _usable_names(provider, name)
+    choices = nearest(name, {m.name for m in machines(provider) if m.status != "retired" and "*" not in m.name})
     same = [choice for choice in choices if choice.casefold() == name.casefold()]
     if same:
         return CatalogError(
@@ -220,11 +220,6 @@ def _of_another_cloud(machine: Machine, provider: str, name: str) -> CatalogErro
         fix=f"write {gpu} instead, or instanceType: {{{machine.provider}: {machine.name}, {provider}: TYPE}}",
         code="instance-type",
     )
-
-
-def _usable_names(provider: str, name: str) -> list[str]:
-    names = {m.name for m in machines(provider) if m.status != "retired" and "*" not in m.name}
-    return nearest(name, names)
 
 
 @cache

@@ -103,10 +103,11 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
     """
     known = profiles(model)
     if not known:
+        choices = ", ".join(model.name for model in _mig_models() if model.sold)
         raise CatalogError(
             f"{model} does not support MIG",
             why="the chip has no MIG",
-            fix=f"write timeSlicing or mps instead, or choose a model with MIG: {', '.join(_sold_mig_models())}",
+            fix=f"write timeSlicing or mps instead, or choose a model with MIG: {choices}",
             code="mig-capable",
         )
     for profile in known:
@@ -257,10 +258,6 @@ def _nearest_profiles(known: Iterable[str], text: str) -> list[str]:
     exact = [name for name in names if name.replace("+", ".") == requested.replace("+", ".")]
     same_width = [name for name in names if name.startswith(f"{width}g.")]
     return [*exact, *same_width, *names]
-
-
-def _sold_mig_models() -> Iterable[str]:
-    return (model.name for model in _mig_models() if model.sold)
 
 
 @cache

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from math import log2
 from typing import TYPE_CHECKING, Final
 
@@ -56,7 +55,7 @@ def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequenc
     Raises:
         CatalogError: no-machine; names the counts on offer, or the nearest model that the cloud has.
     """
-    known = _of_model(provider, model) if among is None else [m for m in among if m.model == model]
+    known = [m for m in (machines(provider) if among is None else among) if m.model == model]
     kept = [m for m in known if m.has_gpus(count)]
     rejected: list[Rejected] = []
     for rule, is_hard in _RULES:
@@ -123,11 +122,6 @@ def variant_reason(machine: Machine) -> str:
 def _split(candidates: Sequence[Machine], reason: Callable[[Machine], str]) -> Split:
     judged = [(m, reason(m)) for m in candidates]
     return [m for m, why in judged if not why], [(m, why) for m, why in judged if why]
-
-
-@cache
-def _of_model(provider: str, model: GpuModel) -> tuple[Machine, ...]:
-    return tuple(m for m in machines(provider) if m.model == model)
 
 
 def _price_and_name(machine: Machine) -> tuple[bool, float, str]:
