@@ -42,14 +42,12 @@ def write_policies(scope: PolicyScope) -> tuple[CloudPolicy, ...]:
     return tuple(policy for place, clusters in places for policy in _policies(place, clusters, scope))
 
 
-def _subscription(item: ClusterPools) -> str:
-    return item.cluster.identity["subscription"]
-
-
 def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> Iterator[CloudPolicy]:
     linked = _linked(clusters)
     chosen = scope.choose(PERMISSIONS, {_LINKED[member] for member, _ in linked})
-    groups = sorted({_group_id(item) for item in clusters})
+    groups = sorted(
+        {f"/subscriptions/{subscription}/resourceGroups/{item.cluster.identity['resourceGroup']}" for item in clusters}
+    )
     places = {
         "group": groups,
         "subscription": [f"/subscriptions/{subscription}"],
@@ -61,6 +59,7 @@ def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: Policy
             continue
         name = f"gpukube {scope.level}{ending} {subscription}"
         file = f"aks-{subscription}-{scope.level}{ending}.json"
+        # A role definition takes no scope smaller than a resource group (docs: custom-roles).
         yield CloudPolicy(
             title=f"Azure role for {_WORDS[kind]} ({subscription})",
             place=subscription,
@@ -75,7 +74,7 @@ def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: Policy
                     "NotActions": [],
                     "DataActions": [],
                     "NotDataActions": [],
-                    "AssignableScopes": sorted({_assignable(place) for place in places[kind]}),
+                    "AssignableScopes": sorted({"/".join(place.split("/")[:5]) for place in places[kind]}),
                 },
             ),
             commands=(
@@ -85,15 +84,6 @@ def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: Policy
             permissions=rows,
             notes=tuple(_notes(kind, clusters, scope)),
         )
-
-
-def _group_id(item: ClusterPools) -> str:
-    return f"/subscriptions/{_subscription(item)}/resourceGroups/{item.cluster.identity['resourceGroup']}"
-
-
-def _assignable(place: str) -> str:
-    """Return the resource group of a resource: a role definition takes no smaller scope (docs: custom-roles)."""
-    return "/".join(place.split("/")[:5])
 
 
 def _linked(clusters: Sequence[ClusterPools]) -> list[tuple[str, str]]:

@@ -95,11 +95,7 @@ def ask_prices(ec2: Ec2Types, pricing: PricingSdk | None, wanted: PriceInquiry) 
 
 def _price_of(pricing: PricingSdk, name: str, inquiry: Inquiry) -> dict[str, float]:
     only = {"Type": "TERM_MATCH", "Field": "instanceType", "Value": name}
-    return _listed_prices(pricing, [*price_filters(inquiry.region, bare_metal=_is_metal(name)), only], inquiry)
-
-
-def _is_metal(name: str) -> bool:
-    return ".metal" in name
+    return _listed_prices(pricing, [*price_filters(inquiry.region, bare_metal=".metal" in name), only], inquiry)
 
 
 def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings:
@@ -116,7 +112,7 @@ def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings
     names = [offer.name for offer in offers]
     notes: list[str] = []
     prices = _or_note(notes, "prices", lambda: _prices(pricing, inquiry)) if pricing else None
-    spot = _or_note(notes, "spot prices", lambda: _spot(ec2, names, inquiry)) if names else {}
+    spot = _or_note(notes, "spot prices", lambda: read_spot(_history(ec2, names, inquiry))) if names else {}
     if pricing is None:
         notes.append("AWS's price list does not cover this region or endpoint; prices are unchanged")
     return Findings(priced(offers, prices or {}, spot or {}), priced=prices is not None, notes=tuple(notes))
@@ -138,10 +134,6 @@ def _listed_prices(pricing: PricingSdk, filters: Sequence[Mapping[str, str]], in
             read = (read_price(text) for text in strings(page, "PriceList"))
             found |= dict(price for price in read if price)
     return found
-
-
-def _spot(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> dict[str, float]:
-    return read_spot(_history(ec2, names, inquiry))
 
 
 def _history(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> list[Mapping[str, object]]:

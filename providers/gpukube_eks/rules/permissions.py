@@ -47,7 +47,7 @@ def _policies(account: str, clusters: Sequence[ClusterPools], scope: PolicyScope
     """Split the clusters into as few policies as hold them."""
     parts: list[list[ClusterPools]] = [[]]
     for item in clusters:
-        if parts[-1] and _size(_document([*parts[-1], item], scope)) > _LARGEST:
+        if parts[-1] and len("".join(json.dumps(_document([*parts[-1], item], scope)).split())) > _LARGEST:
             parts.append([])
         parts[-1].append(item)
     for number, part in enumerate(parts, 1):
@@ -102,10 +102,6 @@ def _notes(clusters: Sequence[ClusterPools], scope: PolicyScope, *, parts: int) 
         "ec2:RunInstances and ec2:CreateLaunchTemplateVersion hold for every launch template of the region: EKS checks "
         "that the caller itself may start such instances"
     )
-
-
-def _size(document: dict[str, object]) -> int:
-    return len("".join(json.dumps(document).split()))
 
 
 def _document(clusters: Sequence[ClusterPools], scope: PolicyScope) -> dict[str, object]:
@@ -173,7 +169,8 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
     elif kind == "launch":
         yield from (f"{ec2}:{resource}/*" for resource in _LAUNCHED)
         yield f"{prefix}:ec2:{region}::image/*"
-        reserved = sorted(_reservations(item))  # an id, or the ARN of a group of several
+        # Each is an id, or the ARN of a group of reservations.
+        reserved = sorted({found.id for pool in item.desired if (found := pool.target.capacity.reservation)})
         yield from (one if one.startswith("arn:") else f"{ec2}:capacity-reservation/{one}" for one in reserved)
     elif kind in ("role", "read-role"):
         yield from _roles(item, f"{iam}:role/*")
@@ -185,10 +182,6 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
         yield f"{prefix}:ssm:{region}::parameter/aws/service/*"
     elif kind in ("region", "any"):
         yield "*"
-
-
-def _reservations(item: ClusterPools) -> set[str]:
-    return {found.id for pool in item.desired if (found := pool.target.capacity.reservation)}
 
 
 def _roles(item: ClusterPools, every: str) -> list[str]:

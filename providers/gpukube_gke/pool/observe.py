@@ -56,6 +56,8 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
     scaled = bool(at(native, "autoscaling", "enabled"))
     condition = condition_of(native)
     code, text = str(condition.get("code") or ""), str(condition.get("message") or native.get("statusMessage") or "")
+    live = Live(native)
+    shared = {FieldPath("sharing", "strategy"): strange_strategy(live)}
     return Observed(
         name=str(native.get("name", "")),
         owner=owner,
@@ -64,7 +66,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         state=STATES.get(status, "busy"),
         status=status,
         failure=f"{code}: {text}" if code and text else code or text,
-        fields=_fields(native),
+        fields=known({**observed_fields(BINDINGS, live, native), **shared, **flatten_native(native, live=True)}),
         nodes=None if scaled else total_of(native, native.get("initialNodeCount")),
         labels=labels,
         effective_taints=read_taints(config),
@@ -75,12 +77,6 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         copied=FORM.is_copied(tags, place),
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
     )
-
-
-def _fields(native: Mapping[str, object]) -> dict[FieldPath, object]:
-    live = Live(native)
-    shared = {FieldPath("sharing", "strategy"): strange_strategy(live)}
-    return known({**observed_fields(BINDINGS, live, native), **shared, **flatten_native(native, live=True)})
 
 
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:

@@ -36,7 +36,9 @@ class GkeUpgrades:
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
         """Describe how GKE replaces the nodes, by the pool's strategy."""
         extra, how = _replacement(observed)
-        minutes = _drain_minutes(observed)
+        # A protobuf duration such as "1800s".
+        limit = re.fullmatch(r"(\d+)(?:\.\d+)?s", str(at(observed.native, "nodeDrainConfig", "pdbTimeoutDuration")))
+        minutes = int(limit[1]) // 60 if limit else _DRAIN_MINUTES
         automatic = ""
         if at(observed.native, "management", "autoUpgrade"):
             channel = f", channel {facts.channel}" if facts.channel else ""
@@ -82,12 +84,6 @@ def _replacement(observed: Observed) -> tuple[int | None, str]:
     if surge:
         return surge, f"adds {surge} at a time before it drains as many"
     return 0, f"drains {missing or 1} at a time before their replacements start"
-
-
-def _drain_minutes(observed: Observed) -> int:
-    """Read the pool's own limit where it has one, a protobuf duration ("1800s")."""
-    told = re.fullmatch(r"(\d+)(?:\.\d+)?s", str(at(observed.native, "nodeDrainConfig", "pdbTimeoutDuration")))
-    return int(told[1]) // 60 if told else _DRAIN_MINUTES
 
 
 if TYPE_CHECKING:
