@@ -176,7 +176,8 @@ def down(state_dir: Path) -> bool:
         info = load_info(state_dir)
         if info is not None:
             for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, _DIE_S)):
-                _signal(info.pid, number)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(info.pid, number)
                 if _is_gone(state_dir, patience_s):
                     _reap(info.pid)
                     remove_info(state_dir)
@@ -186,11 +187,6 @@ def down(state_dir: Path) -> bool:
             return True
     message = f"the sandbox in {state_dir} does not stop"
     raise SandboxError(message)
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 def _is_gone(state_dir: Path, patience_s: float) -> bool:

@@ -107,7 +107,7 @@ class Fault:
         given = {
             _WIRE_NAMES.get(one.name, one.name): getattr(self, one.name)
             for one in fields(self)
-            if one.name in _TYPES and (one.name in _ALWAYS or getattr(self, one.name) != _usual(one.name))
+            if one.name in _TYPES and (one.name in _ALWAYS or getattr(self, one.name) != getattr(_PLAIN, one.name))
         }
         return {**given, "seen": self.seen, "struck": self.struck}
 
@@ -263,10 +263,6 @@ def no_lag(cluster: str, pool: str) -> float:
 def _names(fault: Fault, cluster: str, pool: str, kind: str) -> bool:
     pairs = ((fault.cluster, cluster), (fault.pool, pool), (fault.kind, kind))
     return all(re.search(pattern, text) for pattern, text in pairs)
-
-
-def _usual(name: str) -> object:
-    return getattr(_PLAIN, name)
 
 
 _PLAIN: Final = Fault("status")

@@ -94,7 +94,11 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
         A copy without credentials and settings of the clouds, with every proxy at a dead loopback port and loopback
         exempt from it: what is not on loopback is refused at once.
     """
-    kept = {key: value for key, value in environment.items() if not is_credential(key) and not _is_proxy(key)}
+    kept = {
+        key: value
+        for key, value in environment.items()
+        if not is_credential(key) and key.upper() not in {*_PROXIES, "NO_PROXY"}
+    }
     for name in _PROXIES:
         kept[name] = kept[name.lower()] = DEAD_PROXY
     kept["NO_PROXY"] = kept["no_proxy"] = _NO_PROXY
@@ -104,7 +108,3 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def is_credential(name: str) -> bool:
     """Whether a variable is a credential or a setting of a cloud's clients, by its name."""
     return name.upper().startswith(_SECRET_PREFIXES)
-
-
-def _is_proxy(name: str) -> bool:
-    return name.upper() in {*_PROXIES, "NO_PROXY"}

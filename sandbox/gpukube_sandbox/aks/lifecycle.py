@@ -109,7 +109,9 @@ async def run_change(job: Job) -> None:
         await job.begin()
         await job.cluster.kube.joined(job.pool.nodes)  # what an aborted operation left booting would miss the change
         await _retouch(job)
-        _note_outdated(job)
+        # Another image or version replaces every machine; any PUT replaces what an earlier upgrade left.
+        if job.before is not None and is_rolled(job.before, job.pool.properties):
+            job.pool.outdated = set(job.pool.nodes)
         await _shrink(job, _wanted(job.pool))
         await (_roll(job) if job.pool.outdated else _grow(job))
         await job.clock.sleep(job.pace.settle_s)
@@ -170,12 +172,6 @@ async def _retouch(job: Job) -> None:
     taints = node_taints(job.before), node_taints(pool.properties)
     for name in pool.nodes:
         await retouch_node(job.cluster.kube, name, (old, new), taints)
-
-
-def _note_outdated(job: Job) -> None:
-    """Another image or version replaces every machine; what an earlier upgrade left is replaced by any PUT."""
-    if job.before is not None and is_rolled(job.before, job.pool.properties):
-        job.pool.outdated = set(job.pool.nodes)
 
 
 async def _shrink(job: Job, wanted: int) -> None:

@@ -221,7 +221,9 @@ def _refusal(need: Need, caller: Caller) -> Refusal:
     "because"); aws-samples/terraform-eks-code#13 (the launch template, which names no permission). The code of what EKS
     passes on from IAM and EC2 is unconfirmed where these do not show it.
     """
-    denied = _denied(need, caller)
+    on = f" on resource: {need.resource}" if need.resource else ""
+    why = f"because no identity-based policy allows the {need.permission} action"
+    denied = f"User: {caller.arn} is not authorized to perform: {need.permission}{on} {why}"
     if need.by and need.permission in _LAUNCHES:
         message = "You are not authorized to launch instances with this launch template. Encoded authorization failure "
         return Refusal("InvalidRequestException", f"{message}message: {_encoded(denied)}")
@@ -235,12 +237,6 @@ def _refusal(need: Need, caller: Caller) -> Refusal:
         return Refusal("UnauthorizedOperation", message, status=403)
     code = "AccessDenied" if caller.service in _QUERY else "AccessDeniedException"
     return Refusal(code, denied, status=403 if caller.service in {*_QUERY, "eks"} else 400)
-
-
-def _denied(need: Need, caller: Caller) -> str:
-    on = f" on resource: {need.resource}" if need.resource else ""
-    why = f"because no identity-based policy allows the {need.permission} action"
-    return f"User: {caller.arn} is not authorized to perform: {need.permission}{on} {why}"
 
 
 def _encoded(text: str) -> str:

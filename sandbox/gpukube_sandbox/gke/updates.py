@@ -92,7 +92,8 @@ def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group
         raise Refusal("ABORTED", f"Etag {request.etag!r} does not match the current etag of the node pool.")
     change = _CHANGES.get(group)
     if group == "image":
-        _change_image(pool, request, facts)
+        pool.config.image_type = request.image_type.upper() or pool.config.image_type
+        pool.version = full_node_version(request.node_version, pool.version, facts.version)
     elif change is not None:
         change(pool, request)
     elif group in _OF_POOL:
@@ -118,11 +119,6 @@ def _change_tags(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> No
 def _change_resource_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
     own = {key: value for key, value in pool.config.resource_labels.items() if key.startswith("goog-gke-")}
     pool.config.resource_labels = own | dict(request.resource_labels.labels)
-
-
-def _change_image(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, facts: ClusterFacts) -> None:
-    pool.config.image_type = request.image_type.upper() or pool.config.image_type
-    pool.version = full_node_version(request.node_version, pool.version, facts.version)
 
 
 def _change_locations(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:

@@ -156,8 +156,10 @@ class ControlPlane:
     async def _spawn(self, program: str, *flags: str) -> None:
         log = (self._directory / f"{program}.log").open("wb")
         with log:
+            # With setpriv (util-linux) the kernel ends the program when this process is killed.
+            found = shutil.which("setpriv")
             process = await asyncio.create_subprocess_exec(
-                *_tie_to_us(),
+                *([found, "--pdeathsig", "KILL"] if found else []),
                 str(self._assets / program),
                 *flags,
                 stdout=log,
@@ -268,12 +270,6 @@ class ControlPlane:
         etcd, log = [await asyncio.to_thread((self._directory / f"{name}.log").read_text) for name in _NEEDED]
         message = f"kube-apiserver did not come up; its log ends with: {log[-2000:]}"
         raise (_PortTaken if _TAKEN in etcd + log else RuntimeError)(message)
-
-
-def _tie_to_us() -> list[str]:
-    """Prefix a command so that the kernel ends it when this process is killed; nothing where util-linux is missing."""
-    found = shutil.which("setpriv")
-    return [found, "--pdeathsig", "KILL"] if found else []
 
 
 def _free_ports(count: int) -> list[int]:

@@ -57,14 +57,12 @@ class RestApp:
         try:
             answer = answer_call(call, self._service(), message)
         except Refusal as refusal:
-            refusal.details.append(_request_info())
+            # GKE adds it to each of its errors (pulumi/pulumi-gcp#1510).
+            refusal.details.append(
+                {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": f"0x{secrets.token_hex(8)}"}
+            )
             raise
         return _as_json(answer, numbers="enum-encoding=int" in request.query_params.get("$alt", ""))
-
-
-def _request_info() -> Json:
-    """What GKE adds to each of its errors (pulumi/pulumi-gcp#1510)."""
-    return {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": f"0x{secrets.token_hex(8)}"}
 
 
 def _read(call: Call, name: str, query: Iterable[str], body: bytes) -> object:

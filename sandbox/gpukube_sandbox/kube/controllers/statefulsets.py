@@ -49,7 +49,8 @@ class StatefulSets:
         for number, name in enumerate(wanted):
             pod = pods.get(name)
             if pod is None:
-                made = new_pod("StatefulSet", owner, _marks(name, number, revision))
+                index = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(number)}
+                made = new_pod("StatefulSet", owner, {**index, _HASH: revision})
                 del made["metadata"]["generateName"]
                 made["metadata"]["name"] = name
                 made["spec"]["hostname"] = name
@@ -98,11 +99,6 @@ class StatefulSets:
         numbers |= {"currentRevision": revision} if done else {}
         if any(status(owner).get(key) != value for key, value in numbers.items()):
             await self._api.patch_status("statefulsets", owner, numbers)
-
-
-def _marks(name: str, number: int, revision: str) -> dict[str, str]:
-    index = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(number)}
-    return {**index, _HASH: revision}
 
 
 def _number(name: str) -> int:

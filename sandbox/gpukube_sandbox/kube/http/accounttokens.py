@@ -67,12 +67,14 @@ def issue(cluster: KubeCluster, target: Target, body: JsonObject) -> JsonObject:
         "sub": f"system:serviceaccount:{target.namespace}:{target.name}",
     }
     ends = datetime.fromtimestamp(now + seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    head = {"alg": "HS256", "typ": "JWT"}
+    signed = ".".join(_text(json.dumps(part).encode()) for part in (head, claims))
     return {
         "kind": "TokenRequest",
         "apiVersion": f"{_GROUP}/v1",
         "metadata": {key: account[key] for key in ("name", "namespace", "uid")},
         "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": None},
-        "status": {"token": _signed(cluster, claims), "expirationTimestamp": ends},
+        "status": {"token": f"{signed}.{_signature(cluster, signed)}", "expirationTimestamp": ends},
     }
 
 
@@ -87,12 +89,6 @@ def user_of(cluster: KubeCluster, token: str) -> User | None:
     lives = account is not None and account["metadata"]["uid"] == named["serviceaccount"]["uid"]
     is_meant = _AUDIENCE in claims["aud"] and cluster.clock.now() < claims["exp"]
     return user_named(claims["sub"]) if lives and is_meant else None
-
-
-def _signed(cluster: KubeCluster, claims: JsonObject) -> str:
-    head = {"alg": "HS256", "typ": "JWT"}
-    signed = ".".join(_text(json.dumps(part).encode()) for part in (head, claims))
-    return f"{signed}.{_signature(cluster, signed)}"
 
 
 def _signature(cluster: KubeCluster, signed: str) -> str:

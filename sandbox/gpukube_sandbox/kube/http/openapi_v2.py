@@ -51,7 +51,7 @@ def document(kinds: Iterable[Kind]) -> JsonObject:
     definitions: JsonObject = {}
     for kind in kinds:
         model = model_of(kind.group, kind.kind)
-        name = _name(model) if model else _open_name(kind)
+        name = _name(model) if model else ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
         # An open type is none, not "object": clients read that as a map, which may hold no null.
         definitions.setdefault(name, {})["x-kubernetes-group-version-kind"] = [
             {"group": kind.group, "version": kind.version, "kind": kind.kind}
@@ -64,10 +64,6 @@ def document(kinds: Iterable[Kind]) -> JsonObject:
 
 def _name(model: type) -> str:
     return f"io.k8s.api.{model.__module__.rpartition('.')[2].replace('_', '.')}.{model.__name__}"
-
-
-def _open_name(kind: Kind) -> str:
-    return ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
 
 
 def _declare(model: type, definitions: JsonObject) -> None:

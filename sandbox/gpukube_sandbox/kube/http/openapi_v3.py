@@ -84,7 +84,8 @@ def _root(kinds: Iterable[Kind]) -> JsonObject:
 def _built_in(kinds: tuple[Kind, ...], version: str) -> bytes:
     schemas: JsonObject = dict(_COMMON)
     for kind in kinds:
-        model = _model(kind)
+        module = f"lightkube.models.{kind.group.partition('.')[0] or 'core'}_{kind.version}"
+        model = getattr(importlib.import_module(module), kind.kind, None)
         name = _name(model) if model else f"io.k8s.{kind.group or 'core'}.{version}.{kind.kind}"
         if model:
             _declare(model, schemas)
@@ -133,11 +134,6 @@ def _custom_schema(kind: Kind, definition: JsonObject | None) -> JsonObject:
 
 
 # built-in types
-
-
-def _model(kind: Kind) -> type | None:
-    module = f"lightkube.models.{kind.group.partition('.')[0] or 'core'}_{kind.version}"
-    return getattr(importlib.import_module(module), kind.kind, None)
 
 
 def _name(model: type) -> str:

@@ -223,7 +223,8 @@ class RayServices:
                 await self._events.tell("rayservices", service, "CreatedRayCluster", text)
             return None
         pending = None if fitting is active else fitting
-        if pending is not None and _serves(pending, pods):
+        # The applications of a cluster run as soon as its head does.
+        if pending is not None and any(is_ready(pod) for pod in _heads(pending, pods)):
             active, pending = pending, None
         if active is not None:
             await self._services(service, active, pods)
@@ -305,11 +306,6 @@ def _named(clusters: list[JsonObject], part: JsonObject | None) -> JsonObject | 
 
 def _heads(cluster: JsonObject, pods: list[JsonObject]) -> list[JsonObject]:
     return [pod for pod in owned_by(cluster, pods) if labels(pod).get(NODE_TYPE) == "head"]
-
-
-def _serves(cluster: JsonObject, pods: list[JsonObject]) -> bool:
-    """Return whether the applications of a cluster run: as soon as its head does."""
-    return any(is_ready(pod) for pod in _heads(cluster, pods))
 
 
 def _digest(body: JsonObject) -> str:

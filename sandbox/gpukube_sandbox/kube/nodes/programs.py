@@ -88,17 +88,13 @@ async def _settings(process: Process) -> Settings:
     mounted = await process.file(path)
     if mounted:
         return read_settings(next(iter(mounted.values())), env, args)
-    if not _manages_config(process):
+    if not any(item.role == "config-manager" for item in [*process.run.inits, *process.run.mains]):
         raise Crash(
             f"unable to load config: unable to finalize config: error opening config file: open {path}: no such file"
         )
     available = await process.file("/available-configs")
     chosen = process.run.config
     return read_settings(available.get(chosen) if chosen else None, env, args)
-
-
-def _manages_config(process: Process) -> bool:
-    return any(item.role == "config-manager" for item in [*process.run.inits, *process.run.mains])
 
 
 async def _plugin(process: Process) -> None:

@@ -186,7 +186,8 @@ def apply_config(live: JsonObject | None, config: JsonObject, write: Write, *, f
         merged = _prune(
             merged, last.fields, frozenset(applied).union(*(owned.fields for owned in owners.values())), structure
         )
-    changed = write.tracked(_changed(bare, merged, structure))
+    change = compare(bare, merged, structure)
+    changed = write.tracked(change.modified | change.added)
     conflicts = {owner: owned.fields & changed for owner, owned in owners.items() if owned.fields & changed}
     if conflicts and not force and not _is_migration(live, write, frozenset().union(*conflicts.values())):
         listed = [(owner.described(), spell(path)) for owner, paths in conflicts.items() for path in paths]
@@ -198,11 +199,6 @@ def apply_config(live: JsonObject | None, config: JsonObject, write: Write, *, f
     result: JsonObject = tidied(merged, structure)
     _write_owners(result, owners, live)
     return result
-
-
-def _changed(old: JsonObject, new: JsonObject, structure: Structure) -> frozenset[FieldPath]:
-    change = compare(old, new, structure)
-    return change.modified | change.added
 
 
 def _prune(

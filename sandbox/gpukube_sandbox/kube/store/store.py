@@ -430,7 +430,7 @@ class Store:
         spec = definition["spec"]
         names = spec["names"]
         version = next((item for item in spec["versions"] if item.get("storage")), spec["versions"][0])
-        subresources = _custom_subresources(version)
+        subresources = tuple(version.get("subresources") or ())
         kind = Kind(
             spec["group"],
             version["name"],
@@ -460,7 +460,3 @@ class Store:
                 self._remove(kind, obj)
             del self.kinds[key]
             self._objects.pop(key, None)
-
-
-def _custom_subresources(version: JsonObject) -> tuple[str, ...]:
-    return tuple(version.get("subresources") or ())
