@@ -1,4 +1,4 @@
-"""What is known about GPUs and the machines that carry them; pure, without clouds, clocks or network.
+"""GPU and machine data; pure, without clouds, clocks, or network.
 
 In scope: instance types, GPU models, MIG geometry, sharing, capacity and the device plugin's config file.
 Out of scope: what one cloud's API calls these things, and anything with a file position.

@@ -1,7 +1,7 @@
-"""GPUs that are attached to a machine: the N1 machines of GCE, which have none of their own.
+"""GPUs attached to GCE's N1 machines, which have none of their own.
 
-In scope: the names and sizes of N1 machines, and which of them takes how many GPUs. Out of scope: the machines
-of the catalog, and what becomes of both together (machines.py).
+In scope: names and sizes of N1 machines, and how many GPUs each can have. Out of scope: the catalog's machines, and
+combining the two (machines.py).
 
 Sources: docs: compute/docs/gpus (the limits of vCPUs per GPU; also in GKE's cluster autoscaler), compute/docs/
 general-purpose-machines (N1 shapes).
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 ATTACHED: Final = "n1-*"
-"""How the catalog names a GPU that may be attached to any N1 machine."""
+"""Machine name in the catalog for a GPU that can be attached to any N1 machine."""
 
 MOST_VCPUS: Final[dict[str, dict[int, int]]] = {
     "T4-16GB": {1: 48, 2: 48, 4: 96},
@@ -23,7 +23,7 @@ MOST_VCPUS: Final[dict[str, dict[int, int]]] = {
     "P4-8GB": {1: 24, 2: 48, 4: 96},
     "K80-12GB": {1: 8, 2: 16, 4: 32, 8: 64},
 }
-"""GPU model -> GPUs of a node -> most vCPUs of its machine."""
+"""GPU model -> GPUs of a node -> maximum vCPUs of its machine."""
 
 _GIB_PER_VCPU: Final = {"standard": 3.75, "highmem": 6.5, "highcpu": 0.9}
 _SIZES: Final = {
@@ -35,7 +35,7 @@ _PREDEFINED: Final = re.compile(r"n1-(standard|highmem|highcpu)-([1-9]\d*)")
 _CUSTOM: Final = re.compile(r"(?:n1-)?custom-([1-9]\d*)-([1-9]\d*)")
 _MIB: Final = 1024
 _USUAL_VCPUS: Final = 4
-"""Per GPU, when only the GPU is asked for: what g4dn.xlarge and Standard_NC4as_T4_v3 have beside one T4."""
+"""vCPUs per GPU if the spec names only the GPU: as many as g4dn.xlarge and Standard_NC4as_T4_v3 have for one T4."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Host:
 
 
 def find_host(name: str) -> Host | None:
-    """Read the name of an N1 machine, n1-standard-8 or n1-custom-8-32768; None for any other name."""
+    """Parse the name of an N1 machine, n1-standard-8 or n1-custom-8-32768; return None for any other name."""
     if custom := _CUSTOM.fullmatch(name):
         return Host(name, int(custom[1]), int(custom[2]) / _MIB)
     found = _PREDEFINED.fullmatch(name)
@@ -59,6 +59,6 @@ def find_host(name: str) -> Host | None:
 
 
 def usual_host(count: float) -> Host:
-    """Choose the machine for so many GPUs when none is named: 4 vCPUs per GPU."""
+    """Return the default machine for a number of GPUs: 4 vCPUs per GPU."""
     vcpus = _USUAL_VCPUS * int(count)
     return Host(f"n1-standard-{vcpus}", vcpus, vcpus * _GIB_PER_VCPU["standard"])

@@ -1,6 +1,6 @@
-"""How many devices a node shows, and under which name: GPUs x MIG instances x replicas.
+"""Predicts how many devices a node advertises, and under which name: GPUs x MIG instances x replicas.
 
-In scope: the prediction that plan prints and verify proves. Out of scope: reading live nodes.
+In scope: the prediction that plan prints and verify checks. Out of scope: reading live nodes.
 
 Names and numbers follow NVIDIA/k8s-device-plugin v0.20.0 (internal/rm, README).
 """
@@ -23,28 +23,28 @@ SHARED_SUFFIX: Final = ".shared"
 
 
 def unshared_resources(sharing: Sharing) -> tuple[str, ...]:
-    """Name the resources before replicas: nvidia.com/gpu, or nvidia.com/mig-<profile> of each profile under mixed."""
+    """Return the resource names before replicas: nvidia.com/gpu, or with mixed nvidia.com/mig-<profile> per profile."""
     if sharing.mig and sharing.mig.strategy == "mixed":
         return tuple(sorted(map(resource_name, sharing.mig.profiles)))
     return (GPU_RESOURCE,)
 
 
 def shared_name(resource: str, sharing: Sharing) -> str:
-    """Name a resource as pods ask for it: with ".shared" at the end when replicas rename it."""
+    """Return a resource name as pods request it: with the suffix ".shared" if replicas rename it."""
     renamed = sharing.slicing is not None and sharing.slicing.rename
     return resource + (SHARED_SUFFIX if renamed else "")
 
 
 def node_capacity(machine: Machine, sharing: Sharing) -> dict[str, int]:
-    """Count the devices one node shows, per resource name.
+    """Count the devices that one node advertises, per resource name.
 
     8 x A100-40GB: whole {"nvidia.com/gpu": 8}; 1g.5gb single {"nvidia.com/gpu": 56}; 1g.5gb mixed
     {"nvidia.com/mig-1g.5gb": 56}; 1g.5gb single with 2 renamed replicas {"nvidia.com/gpu.shared": 112}; the layout
     3g.20gb + 2 x 2g.10gb {"nvidia.com/mig-2g.10gb": 16, "nvidia.com/mig-3g.20gb": 8}. A node with a share of a GPU
-    shows one.
+    advertises one.
 
     Raises:
-        CatalogError: The model cannot do MIG or does not know a profile.
+        CatalogError: The model does not support MIG, or not this profile.
     """
     times = sharing.slicing.replicas if sharing.slicing else 1
     return {
@@ -63,7 +63,7 @@ def _devices_per_gpu(machine: Machine, sharing: Sharing) -> dict[str, int]:
 
 
 def pool_capacity(per_node: Mapping[str, int], nodes_min: int, nodes_max: int) -> dict[str, tuple[int, int]]:
-    """Multiply a node's devices by the fewest and the most nodes of a pool.
+    """Multiply a node's devices by the minimum and maximum number of nodes of a pool.
 
     {"nvidia.com/gpu": 56} with 0 to 3 nodes gives {"nvidia.com/gpu": (0, 168)}.
     """

@@ -1,8 +1,4 @@
-"""The catalog as others see it: models, machines, and the choice between them.
-
-In scope: nothing of its own; the names that other rooms import, gathered from models.py, machines.py and
-selection.py. Out of scope: code.
-"""
+"""Public names of the catalog, re-exported from models.py, machines.py, and selection.py; no code of its own."""
 
 from __future__ import annotations
 

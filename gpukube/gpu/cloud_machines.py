@@ -1,7 +1,7 @@
-"""What a cloud knows of its instance types beside the embedded table, as a value.
+"""Instance type data that a provider adds to the embedded table.
 
-A provider gives one `CloudMachines` as its member `machines`. In scope: its shape, and asking the installed
-providers. Out of scope: any cloud, and what follows for a spec (machines, sharing).
+A provider has one `CloudMachines` as its member `machines`. In scope: its shape, and reading it from the installed
+providers. Out of scope: any one cloud, and consequences for a spec (machines, sharing).
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ if TYPE_CHECKING:
     from gpukube.gpu.machine import Machine
 
 NO_GPU = "machines of this family have no GPU"
-"""Reason of families without GPUs; where the cloud attaches GPUs to other machines, those are offered."""
+"""Reason for rejecting a family without GPUs; if the cloud attaches GPUs to other machines, the fix names those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudMachines:
-    """What a cloud knows of its instance types.
+    """A provider's data about its instance types.
 
     Attributes:
-        rows: Its machines with GPUs, as far as the embedded table has none of this cloud.
+        rows: Its GPU machines, if the embedded table has none of this cloud.
         refused: Regular expression of names that cannot work -> why.
-        without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool and right beside it -> why.
-        variants: Regular expression of machines for a special purpose, taken only when named, or when the cloud
-            has nothing else -> what makes them so.
-        ignores_case: Whether the cloud takes names in any case.
-        own_sharing: Whether its nodes run a device plugin of its own making, which shares GPUs by rules of its own: it
-            may run MPS on MIG instances, and limits clients without regard to the GPU. Its provider checks them.
+        without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool but fine next to one ->
+            why. variants: Regular expression of special-purpose machines, chosen only by name or if the cloud has
+            nothing else
+            ->
+            what is special.
+        ignores_case: Whether the cloud accepts names in any case.
+        own_sharing: Whether its nodes run the cloud's own device plugin with its own sharing rules: it may run MPS on
+            MIG
+            instances, and limits clients regardless of the GPU. The provider checks these rules.
     """
 
     rows: tuple[Machine, ...] = ()
@@ -46,10 +49,10 @@ _UNKNOWN = CloudMachines()
 
 
 def cloud_machines(provider: str) -> CloudMachines:
-    """Return what a cloud knows; nothing where it is not installed."""
+    """Return a cloud's data; empty if its provider is not installed."""
     return cast("CloudMachines", member_of(provider, "machines")) if provider in provider_names() else _UNKNOWN
 
 
 def own_machines() -> list[Machine]:
-    """List the machines that installed providers bring."""
+    """List the machines that installed providers add."""
     return [machine for name in provider_names() for machine in cloud_machines(name).rows]

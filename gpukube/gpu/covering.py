@@ -1,10 +1,9 @@
-"""The fewest mixes that cover what is wanted: exact and deterministic.
+"""Covers a demand with the minimum number of mixes: exact and deterministic.
 
 In scope: arithmetic on counts. Out of scope: what is counted (mig_solver: MIG instances of GPUs).
 
-The same question with fractions of mixes (a small linear program, solved exactly) bounds the answer from below and
-gives most of the mixes; what rounding leaves over is searched. The search starts at the bound: what it finds is the
-fewest.
+The linear relaxation (fractions of mixes, a small linear program solved exactly) gives a lower bound and most of the
+mixes; a search covers what rounding leaves. It starts at the bound, so its first result is minimal.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Mix: TypeAlias = tuple[int, ...]
-"""How many of each kind, in one order."""
+"""Counts per kind, in a fixed order."""
 
 _REMEMBERED: Final = 100_000
 
 
 def cover(mixes: Sequence[Mix], requested: Mix) -> dict[Mix, int]:
-    """Cover what is wanted with the fewest mixes.
+    """Cover a demand with the minimum number of mixes.
 
     Args:
-        mixes: What can be taken at once; less of it can be taken too. Each kind is in one of them.
+        mixes: Largest combinations that fit together; subsets fit too. Each kind occurs in at least one.
         requested: How many of each kind.
 
     Returns:
-        Mixes that give exactly what is wanted, and how often each is taken.
+        Mixes that add up to exactly the demand, and how often each is used.
     """
     shares, least = _fractional(mixes, requested)
     whole = [int(share) for share in shares]
     allowed = ceil(least)
     while True:
-        # Ever fewer mixes are taken from the rounded answer, in the end none: then the search tells for certain.
+        # Keep fewer and fewer mixes of the rounded answer; with none left, the search is exhaustive.
         for spared in range(max(whole, default=0) + 1):
             base = [max(0, count - spared) for count in whole]
             layouts, rest = _spend(mixes, base, requested)
@@ -49,7 +48,7 @@ def cover(mixes: Sequence[Mix], requested: Mix) -> dict[Mix, int]:
 
 
 def _spend(mixes: Sequence[Mix], times: Sequence[int], requested: Mix) -> tuple[dict[Mix, int], Mix]:
-    """Take mixes a number of times, each cut down to what is still wanted; gives these, and what is still wanted."""
+    """Use each mix the given number of times, trimmed to the remaining demand; return the mixes and the rest."""
     layouts: Counter[Mix] = Counter()
     for mix, count in zip(mixes, times, strict=True):
         left = count
@@ -63,13 +62,13 @@ def _spend(mixes: Sequence[Mix], times: Sequence[int], requested: Mix) -> tuple[
 
 @lru_cache(maxsize=_REMEMBERED)
 def _search(mixes: tuple[Mix, ...], requested: Mix, times: int) -> tuple[Mix, ...] | None:
-    """Find at most so many mixes that cover what is wanted; None when there are none."""
+    """Find at most `times` mixes that cover the demand; None if there are none."""
     if not any(requested):
         return ()
     if times <= 0:
         return None
     hardest = next(index for index, count in enumerate(requested) if count)
-    # Mixes cut down to what is wanted; those with some of one kind that no other one contains.
+    # Mixes trimmed to the demand; only those that no other one contains.
     cut = dict.fromkeys(tuple(map(min, mix, requested)) for mix in mixes if mix[hardest])
     for used in [mix for mix in cut if not any(mix != other and all(map(int.__le__, mix, other)) for other in cut)]:
         rest = tuple(want - use for want, use in zip(requested, used, strict=True))
@@ -80,11 +79,10 @@ def _search(mixes: tuple[Mix, ...], requested: Mix, times: int) -> tuple[Mix, ..
 
 
 def _fractional(mixes: Sequence[Mix], requested: Mix) -> tuple[list[Fraction], Fraction]:
-    """Cover what is wanted with fractions of mixes.
+    """Cover the demand with fractions of mixes.
 
-    The simplex method on the dual program, whose start is feasible: prices of each kind, as high as they go with no mix
-    costing more than one. Bland's rule keeps it from going round in circles. Numbers stay whole: all of them are
-    over one scale (Bareiss).
+    Runs the simplex method on the dual program, whose start is feasible: maximize the price of each kind while no mix
+    costs more than one. Bland's rule prevents cycling. Numbers stay integers over one common scale (Bareiss).
 
     Returns:
         The share of each mix, and their sum.
@@ -106,6 +104,6 @@ def _fractional(mixes: Sequence[Mix], requested: Mix) -> tuple[list[Fraction], F
 
 
 def _cleared(row: list[int], pivot: list[int], column: int, scale: int) -> list[int]:
-    """Take so much of the pivot's row from another that its number in the column is 0; over the new scale."""
+    """Subtract the pivot row from another so that its entry in the column is 0, over the new scale."""
     factor, whole = row[column], pivot[column]
     return [(value * whole - factor * other) // scale for value, other in zip(row, pivot, strict=True)]

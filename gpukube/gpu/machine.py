@@ -1,6 +1,6 @@
 """One instance type as a value.
 
-In scope: `Machine`. Out of scope: which there are, and finding one (machines).
+In scope: `Machine`. Out of scope: the list of machines, and finding one (machines).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class Machine:
         provider: Name in the spec, "aks".
         name: The cloud's own spelling; "n1-*" is a GPU attached to any n1 machine of GCE.
         model: Its GPU.
-        gpus: GPUs of one node; below 1 for a share of a GPU.
-        gpu_memory_gib: Memory of each GPU, of the share for a fractional one.
-        vcpus: None when unknown, as every other optional number.
+        gpus: GPUs per node; below 1 for a share of a GPU.
+        gpu_memory_gib: Memory of each GPU, or of the share if fractional.
+        vcpus: None if unknown, like every other optional number.
         memory_gib: Main memory.
         arch: CPU architecture.
-        mig_capable: The node's owner can cut the GPU on this cloud; None when unconfirmed.
+        mig_capable: Whether MIG can be enabled on this cloud; None if unconfirmed.
         accelerator: GKE's accelerator type, "" elsewhere.
-        local_ssd_gib: Disks that come with the machine.
-        price_usd_h: On demand, Linux, one node, in price_region at the catalog's date.
-        spot_usd_h: Spot price likewise.
-        price_region: "" when no price is known.
-        price_date: Day of the prices, YYYY-MM-DD; "" when none is known.
-        status: retired is refused; legacy, preview and unknown are warned about.
-        notes: For people, "" when there is nothing to say.
-        successor: What to use in place of a retired type, "" when not known.
+        local_ssd_gib: Total size of the local disks included in the machine.
+        price_usd_h: On-demand price, Linux, one node, in price_region on the catalog's date.
+        spot_usd_h: Spot price, same terms.
+        price_region: "" if no price is known.
+        price_date: Date of the prices, YYYY-MM-DD; "" if none is known.
+        status: retired is an error; legacy, preview, and unknown are warnings.
+        notes: Human-readable notes; may be "".
+        successor: Replacement for a retired type, "" if unknown.
     """
 
     provider: str
@@ -63,14 +63,14 @@ class Machine:
 
     @property
     def devices(self) -> int:
-        """Whole GPUs a node shows as nvidia.com/gpu; a share of a GPU shows as one."""
+        """Devices that a node advertises as nvidia.com/gpu; a share of a GPU counts as one."""
         return max(1, round(self.gpus))
 
     def has_gpus(self, count: float) -> bool:
-        """Return whether the node holds this many GPUs; shares such as 1/6 are rounded in the clouds' own tables."""
+        """Return whether the node has this many GPUs; shares such as 1/6 are rounded as in the clouds' own tables."""
         return isclose(self.gpus, count, abs_tol=COUNT_TOLERANCE)
 
     @property
     def is_fractional(self) -> bool:
-        """Whether the node holds a share of a GPU."""
+        """Whether the node has only a share of a GPU."""
         return self.gpus < 1

@@ -1,7 +1,7 @@
-"""Instance types of the clouds as values, and the names that are refused.
+"""Instance types by name, and the names that are rejected.
 
-In scope: finding one by name, why a name is refused or warned about. Out of scope:
-choosing a machine for a model (selection.py), names that one cloud refuses (its provider's `machines`).
+In scope: finding a machine by name, why a name is rejected or warned about. Out of scope: choosing a machine for a
+model (selection.py), names that one cloud rejects (its provider's `machines`).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _WARNED: Final[dict[Status, str]] = {
 }
 
 
-_LEARNT: Final[dict[tuple[str, str], Machine]] = {}
-"""Machines that a refresh of the catalog has found beyond the embedded table; written by `learn` alone."""
+_LEARNED: Final[dict[tuple[str, str], Machine]] = {}
+"""Machines that a catalog refresh added to the embedded table; written only by `learn`."""
 
 
 def catalog_date() -> str:
-    """Return the date of the embedded table, YYYY-MM-DD; to be named with prices and refusals."""
+    """Return the date of the embedded table, YYYY-MM-DD; messages name it next to prices and rejections."""
     return instance_table()["asOf"]
 
 
@@ -60,34 +60,34 @@ def machines(provider: str | None = None) -> tuple[Machine, ...]:
 
 
 def find_machine(provider: str, name: str) -> Machine | None:
-    """Find a machine by the cloud's exact spelling; None when unknown or when the name fits several rows."""
+    """Find a machine by the cloud's exact spelling; None if unknown or if several rows match."""
     found = _by_name().get((provider, name), ())
     if not found:
-        return _LEARNT.get((provider, name))
+        return _LEARNED.get((provider, name))
     return found[0] if len(found) == 1 else None
 
 
 def learn(found: Iterable[Machine]) -> None:
-    """Make machines known by name that the embedded table lacks, in place of those that were learned before.
+    """Add machines that the embedded table lacks, by name, replacing those added before.
 
-    By name only: what a model and a count mean rests on the embedded table, so that a spec means the same wherever it
-    is read. A spec that names a learned type is refused where it was not learned, and never means another machine.
+    Model and count always resolve through the embedded table, so that a spec means the same on every computer. A spec
+    that names an added type is rejected where it was not added; it never resolves to another machine.
     """
-    _LEARNT.clear()
-    _LEARNT.update({(m.provider, m.name): m for m in found if (m.provider, m.name) not in _by_name()})
+    _LEARNED.clear()
+    _LEARNED.update({(m.provider, m.name): m for m in found if (m.provider, m.name) not in _by_name()})
 
 
 def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None = None) -> Machine:
-    """Find a machine by name, or say why it cannot be had.
+    """Find a machine by name, or explain why it is not available.
 
     Args:
-        provider: Of the machine.
-        name: The cloud's exact spelling; where it compares without case, any.
-        gpu: Model and count that are asked for beside the name; read only where GPUs are attached to the machine.
+        provider: Cloud of the machine.
+        name: The cloud's exact spelling; any case if the cloud ignores it.
+        gpu: Model and count from the spec; used only for machines with attached GPUs.
 
     Raises:
         CatalogError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
-            spelling if only the case differs, else the nearest names; GPUs that this machine cannot have).
+            spelling if only the case differs, else the nearest names; GPUs that cannot be attached to this machine).
     """
     parts = [m for m in machines(provider) if m.name == ATTACHED]
     if parts and (host := find_host(name)):
@@ -101,21 +101,21 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
 
 
 def attach_gpus(host: Host, parts: Sequence[Machine], gpu: tuple[GpuModel, float] | None) -> Machine:
-    """Put GPUs on a machine.
+    """Attach GPUs to a machine.
 
     Args:
         host: The machine.
         parts: The catalog's attachable GPUs, one row per model and count.
-        gpu: Model and count that are asked for.
+        gpu: Model and count from the spec.
 
     Raises:
-        CatalogError: instance-type; no GPU is named, it cannot be attached, or the machine is too large for it.
+        CatalogError: instance-type; no GPU is given, it cannot be attached, or the machine has too many vCPUs for it.
     """
     if gpu is None:
         raise CatalogError(
             f'"{host.name}" has no GPU of its own',
-            fix="write gpu: {model: T4, count: 1} beside it",
-            why="GPUs are attached to N1 machines, in several possible counts",
+            fix="add gpu: {model: T4, count: 1}",
+            why="GPUs are attached to N1 machines, in different counts",
             code="instance-type",
         )
     model, count = gpu
@@ -146,13 +146,13 @@ def _not_attachable(host: Host, parts: Sequence[Machine], model: GpuModel, count
 
 
 def _own_spelling(provider: str, name: str) -> str:
-    """Return the cloud's own spelling of a name; the text as it is when there is none."""
-    known = (known for cloud, known in (*_by_name(), *_LEARNT) if cloud == provider)
+    """Return the cloud's own spelling of a name; the text unchanged if there is none."""
+    known = (known for cloud, known in (*_by_name(), *_LEARNED) if cloud == provider)
     return next((spelling for spelling in known if spelling.casefold() == name.casefold()), name)
 
 
 def refuse_reason(provider: str, instance_type: str) -> str | None:
-    """Explain why a type must not be used: retired, no NVIDIA GPU, uncataloged; None when nothing speaks against it."""
+    """Explain why a type must not be used: retired, no NVIDIA GPU, uncataloged; None if it is usable."""
     for pattern, reason in cloud_machines(provider).refused:
         if re.fullmatch(pattern, instance_type, re.IGNORECASE):
             return reason
@@ -163,13 +163,13 @@ def refuse_reason(provider: str, instance_type: str) -> str | None:
 
 
 def lack_reason(provider: str, instance_type: str) -> str | None:
-    """Say that a family of machines has no NVIDIA GPU; None for GPU machines and for what is unknown."""
+    """Return the reason why a machine family has no NVIDIA GPU; None for GPU machines and unknown names."""
     rows = cloud_machines(provider).without_gpu
     return next((reason for pattern, reason in rows if re.fullmatch(pattern, instance_type, re.IGNORECASE)), None)
 
 
 def warn_reason(machine: Machine) -> str | None:
-    """Describe what to know before buying: legacy, preview and unknown status; None for a current type."""
+    """Return a warning about a legacy, preview, or unknown status; None for a current type."""
     reason = _WARNED.get(machine.status)
     if reason is None:
         return None
@@ -190,7 +190,7 @@ def _refusal(provider: str, name: str, reason: str, gpu: tuple[GpuModel, float] 
         fix = (
             f"write {usual_host(gpu[1]).name}, or remove instanceType"
             if attached
-            else "remove instanceType: gpu is enough"
+            else "remove instanceType; gpu is sufficient"
         )
         reason += f"; {gpu[0]} is attached to N1 machines only" if attached else ""
     return CatalogError(f'"{name}" cannot be used', why=reason, fix=fix, code="instance-type-refused")
@@ -260,7 +260,7 @@ def _machine(row: MachineRow) -> Machine:
 
 
 def _price_date(row: MachineRow) -> str:
-    """Return the day of a row's prices: that of the one source among its own that has any."""
+    """Return the date of a row's prices: that of its source that has prices."""
     if "priceUsdH" not in row:
         return ""
     days = instance_table()["priceDates"]

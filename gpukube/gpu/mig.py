@@ -1,9 +1,9 @@
-"""MIG: which profiles a GPU knows, how many fit, and which mixes can be placed.
+"""MIG profiles of a GPU, how many instances fit, and which mixes can be placed.
 
-In scope: profiles per model, the placement solver, resource names. Out of scope: what a cloud calls a
-profile (AKS's MIG1g), and whether a cloud lets one cut the GPU (`Machine.mig_capable`).
+In scope: profiles per model, the placement solver, resource names. Out of scope: a cloud's own
+profile names (AKS's MIG1g), and whether a cloud allows MIG (`Machine.mig_capable`).
 
-A GPU instance takes `size` neighbouring units of the memory grid from one of its `starts`; a mix fits when
+A GPU instance occupies `size` neighbouring units of the memory grid from one of its `starts`; a mix fits if
 ranges can be chosen that do not overlap (NVIDIA MIG User Guide, `nvidia-smi mig -lgipp`).
 """
 
@@ -27,7 +27,7 @@ RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """One GPU instance profile of one model; the same name means another fraction on another model.
+    """One GPU instance profile of one model; the same name is a different fraction on another model.
 
     Attributes:
         model: Canonical model name, "A100-40GB".
@@ -35,10 +35,10 @@ class MigProfile:
         slice_width: Compute slices: 1, 2, 3, 4 or 7.
         memory_slices: Eighths of the memory on seven-slice GPUs, quarters on A30 and RTX PRO 6000.
         memory_gb: The number in the name.
-        memory_mib: What the driver reports of it, a little less than the name says; None when no report was seen.
-        max_instances: How many fit on one GPU.
-        starts: Grid units where an instance may begin.
-        size: Grid units it takes.
+        memory_mib: Memory that the driver reports, slightly less than in the name; None if no report is known.
+        max_instances: Maximum on one GPU.
+        starts: Grid units at which an instance may start.
+        size: Grid units it occupies.
         confidence: confirmed, vendor-mock, inferred or unconfirmed: how well the placement is known.
         engines: Media engines (nvdec, nvenc, jpeg, ofa); () when unknown.
     """
@@ -57,17 +57,17 @@ class MigProfile:
 
     @property
     def is_media_extension(self) -> bool:
-        """Whether it holds the GPU's media engines: +me or +me.all."""
+        """Whether it includes media engines: +me or +me.all."""
         return "+me" in self.name
 
     @property
     def attribute(self) -> str:
-        """What follows the memory in the name: "", "+me", "+gfx", "+me.all" or "-me"."""
+        """The suffix after the memory in the name: "", "+me", "+gfx", "+me.all", or "-me"."""
         return self.name.partition("gb")[2]
 
     @property
     def ranges(self) -> tuple[frozenset[int], ...]:
-        """The grid units of each place that an instance may have."""
+        """The grid units of each possible position of an instance."""
         return tuple(frozenset(range(start, start + self.size)) for start in self.starts)
 
 
@@ -80,17 +80,17 @@ class Placement:
 
     @property
     def units(self) -> frozenset[int]:
-        """The grid units that it takes."""
+        """The grid units that it occupies."""
         return frozenset(range(self.start, self.start + self.profile.size))
 
 
 def is_mig_model(model: GpuModel) -> bool:
-    """Return whether the chip can do MIG; whether a cloud lets one is `Machine.mig_capable`."""
+    """Return whether the chip supports MIG; `Machine.mig_capable` is whether the cloud allows it."""
     return bool(_profiles().get(model.name))
 
 
 def profiles(model: GpuModel) -> tuple[MigProfile, ...]:
-    """Return the model's profiles, smallest first; () when the chip has no MIG."""
+    """Return the model's profiles, smallest first; () if the chip has no MIG."""
     return _profiles().get(model.name, ())
 
 
@@ -98,8 +98,8 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
     """Find a profile by NVIDIA's spelling.
 
     Raises:
-        CatalogError: mig-capable (the chip has no MIG; names those that have), or mig-profile (unknown;
-            names the nearest of the same width first, then all).
+        CatalogError: mig-capable (the chip has no MIG; lists the models that do), or mig-profile (unknown; lists the
+            nearest of the same width first, then all).
     """
     known = profiles(model)
     if not known:
@@ -117,14 +117,14 @@ def find_profile(model: GpuModel, text: str) -> MigProfile:
 
 
 def known_to_none(text: str) -> CatalogError | None:
-    """Say that no GPU at all has a profile; None where some model has it."""
+    """Return the error for a profile that no GPU has; None if some model has it."""
     known = dict.fromkeys(profile.name for found in _profiles().values() for profile in found)
     if text in known:
         return None
     names = _nearest_profiles(known, text)
     return CatalogError(
         f'"{text}" is not a MIG profile of any GPU',
-        fix=f"did you mean {names[0]}? gpukube catalog mig MODEL lists those of a model",
+        fix=f"did you mean {names[0]}? gpukube catalog mig MODEL lists the profiles of a model",
         code="mig-profile",
     )
 
@@ -133,7 +133,7 @@ def instances_per_gpu(model: GpuModel, profile: str) -> int:
     """Count the instances of one profile on one GPU: 7 for A100-40GB, "1g.5gb".
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     return find_profile(model, profile).max_instances
 
@@ -149,7 +149,7 @@ def resource_name(profile: MigProfile | str) -> str:
 
 
 def fits(model: GpuModel, layout: Sequence[str]) -> bool:
-    """Return whether profiles go together on one GPU; CatalogError for an unknown profile."""
+    """Return whether profiles fit together on one GPU; raise CatalogError for an unknown profile."""
     return place_layout(model, layout) is not None
 
 
@@ -157,10 +157,10 @@ def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...
     """Place profiles on one GPU.
 
     Returns:
-        Placements in the order in which to create them (hardest_first); None when they do not go together.
+        Placements in the order in which to create them (hardest_first); None if they do not fit together.
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     return place_beside(model, (), [find_profile(model, name) for name in layout])
 
@@ -168,7 +168,7 @@ def place_layout(model: GpuModel, layout: Sequence[str]) -> tuple[Placement, ...
 def place_beside(
     model: GpuModel, live: Sequence[Placement], requested: Sequence[MigProfile]
 ) -> tuple[Placement, ...] | None:
-    """Place more profiles on a GPU whose instances stay where they are; otherwise as place_layout."""
+    """Place more profiles on a GPU without moving its instances; otherwise like place_layout."""
     everything = [*(placement.profile for placement in live), *requested]
     if sum(p.size for p in everything) > grid_units(model) or not media_fit(model, everything):
         return None
@@ -177,7 +177,7 @@ def place_beside(
 
 
 def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
-    """Return the fullest mixes of plain profiles: nothing can be added to any; () without MIG."""
+    """Return the maximal mixes of plain profiles, to which nothing can be added; () without MIG."""
     for row in mig_table()["models"]:
         if row["name"] == model.name:
             return tuple(_mix(text) for text in row["mixes"])
@@ -185,24 +185,24 @@ def maximal_mixes(model: GpuModel) -> tuple[tuple[str, ...], ...]:
 
 
 def hardest_first(profile: MigProfile) -> tuple[int, int, str]:
-    """Order profiles for placing, a sort key: the largest first, of one size those with fewer places, 4g before 3g."""
+    """Sort key for placing profiles: the largest first; at equal size those with fewer positions, 4g before 3g."""
     return -profile.size, len(profile.starts), profile.name
 
 
 def grid_units(model: GpuModel) -> int:
-    """Return the units of the memory grid: 8 on seven-slice GPUs, 4 on A30, 12 on RTX PRO 6000."""
+    """Return the number of units of the memory grid: 8 on seven-slice GPUs, 4 on A30, 12 on RTX PRO 6000."""
     return next(row["gridUnits"] for row in mig_table()["models"] if row["name"] == model.name)
 
 
 def pci_ids(model: GpuModel) -> tuple[str, ...]:
-    """Return the PCI device ids of a model's boards, "20B0"; () where none is known, or the chip has no MIG."""
+    """Return the PCI device ids of a model's boards, "20B0"; () if none is known or the chip has no MIG."""
     return next((tuple(row["pciIds"]) for row in mig_table()["models"] if row["name"] == model.name), ())
 
 
 def media_fit(model: GpuModel, requested: Sequence[MigProfile]) -> bool:
-    """Return whether the media engines suffice: one +me at most, and not more of any kind than the full GPU has.
+    """Return whether the media engines suffice: at most one +me, and no more of any kind than the full GPU has.
 
-    The sum is inferred from NVIDIA's tables (it matches every published maximum); unknown engines are not counted.
+    The rule is inferred from NVIDIA's tables (it matches every published maximum); unknown engines are not counted.
     """
     if sum(p.is_media_extension for p in requested) > 1:
         return False
@@ -215,7 +215,7 @@ def media_fit(model: GpuModel, requested: Sequence[MigProfile]) -> bool:
 def _place(
     requested: Sequence[MigProfile], taken: frozenset[int], last: Placement | None = None
 ) -> tuple[Placement, ...] | None:
-    """Try all places; of instances alike, which stand together, each comes behind the last one."""
+    """Try all positions; among equal instances, which are adjacent in the order, each starts after the previous one."""
     if not requested:
         return ()
     first, *others = requested

@@ -1,4 +1,4 @@
-"""The same fraction of a GPU under the names that it has on other models: 1g.5gb here is 1g.10gb there.
+"""Maps a MIG profile to the same fraction of another GPU model: 1g.5gb of one is 1g.10gb of another.
 
 In scope: comparing profiles across models. Out of scope: what fits together on one GPU (mig, mig_room).
 """
@@ -29,10 +29,10 @@ def same_fraction(model: GpuModel, profile: str, other: GpuModel) -> MigProfile 
     """Find the profile of another model that is the same fraction with the same attributes (+me, +gfx, -me).
 
     Returns:
-        1g.10gb of A100-80GB for 1g.5gb of A100-40GB; None where there is no such fraction, as of a seventh on A30-24GB.
+        1g.10gb of A100-80GB for 1g.5gb of A100-40GB; None if there is no such fraction, such as 1/7 on A30-24GB.
 
     Raises:
-        CatalogError: As find_profile, of the first model.
+        CatalogError: See find_profile, for the first model.
     """
     known = find_profile(model, profile)
     requested = (*fraction_of(known), known.attribute)
@@ -40,10 +40,10 @@ def same_fraction(model: GpuModel, profile: str, other: GpuModel) -> MigProfile 
 
 
 def same_fractions(model: GpuModel, profile: str) -> dict[str, str]:
-    """Map every model that has the same fraction to its name there, the asked one included.
+    """Map every model with the same fraction to its profile name, including the given model.
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     found = {other.name: same_fraction(model, profile, other) for other in MODELS}
     return {name: there.name for name, there in found.items() if there is not None}

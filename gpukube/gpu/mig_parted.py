@@ -1,12 +1,12 @@
-"""The config file of NVIDIA's MIG manager: which cut a node's label nvidia.com/mig.config names.
+"""The config file of NVIDIA's MIG manager, whose entries a node's label nvidia.com/mig.config names.
 
-In scope: names of cuts and the file's entries as data. Out of scope: the values of the operator's chart, and
-which node has which label.
+In scope: entry names, and the file's entries as data. Out of scope: the values of the operator's chart, and which node
+has which label.
 
-Without a file of one's own the manager makes one from the node's hardware: all-disabled, all-enabled, all-balanced and
-all-<profile>. With one it knows nothing else (NVIDIA/gpu-operator v26.7.0, controllers: CONFIG_FILE in place of
-DEFAULT_CONFIG_FILE), so a file with layouts repeats those. An entry that changes under its name is not applied again
-(NVIDIA/mig-parted#108): a layout is named by what it says.
+Without a custom file the manager generates one from the node's hardware: all-disabled, all-enabled, all-balanced, and
+all-<profile>. A custom file replaces that one (NVIDIA/gpu-operator v26.7.0, controllers: CONFIG_FILE in place of
+DEFAULT_CONFIG_FILE), so a file with layouts repeats these entries. An entry that changes under the same name is not
+applied again (NVIDIA/mig-parted#108), so a layout's name is derived from its content.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Entry = list[dict[str, object]]
 
 
 def cut_name(cut: MigCut) -> str:
-    """Name a cut as the node's label does: "all-1g.5gb", "mix-1x3g.20gb_2x2g.10gb"; "+" in a profile is written "."."""
+    """Return the entry name for the node label: "all-1g.5gb", "mix-1x3g.20gb_2x2g.10gb"; "+" becomes "."."""
     if not cut.layout:
         return _plain(f"all-{cut.profile}")
     counts = Counter(cut.layout)
@@ -38,9 +38,9 @@ def cut_name(cut: MigCut) -> str:
 
 
 def read_cut(name: str, model: GpuModel) -> tuple[str, ...]:
-    """Read what `cut_name` writes: one profile, or the instances of a layout; () for any other name.
+    """Parse a name from `cut_name`: one profile, or the instances of a layout; () for any other name.
 
-    The manager's own entries all-1g.5gb and gpukube's are read alike.
+    The manager's own entries such as all-1g.5gb are parsed too.
     """
     known = {_plain(profile.name): profile.name for profile in profiles(model)}
     kind, _, rest = name.partition("-")
@@ -53,16 +53,16 @@ def read_cut(name: str, model: GpuModel) -> tuple[str, ...]:
 
 
 def layout_entry(layout: Iterable[str]) -> Entry:
-    """Write a layout: every GPU of the node is cut into these instances."""
+    """Return the entry of a layout, in which every GPU of the node has these instances."""
     counts = Counter(layout)
     return [_cut({name: counts[name] for name in sorted(counts, reverse=True)})]
 
 
 def standard_entries() -> dict[str, Entry]:
-    """Write what the manager knows without a file: MIG off, MIG on and uncut, and each profile as often as it fits.
+    """Return the manager's generated entries: MIG off, MIG on without instances, and each profile as often as it fits.
 
-    A profile that fits a different number of times on different models has a line for each number, with the boards
-    that it is for: 1g.10gb fits 4 times on A100-40GB and 7 times on A100-80GB.
+    If the number depends on the model, the entry has one item per number, with its boards: 1g.10gb fits 4 times on
+    A100-40GB and 7 times on A100-80GB.
     """
     found: dict[str, Entry] = {
         DISABLED: [{"devices": "all", "mig-enabled": False}],
@@ -78,7 +78,7 @@ def standard_entries() -> dict[str, Entry]:
 
 
 def _boards() -> Mapping[str, Mapping[int, list[str]]]:
-    """Map each profile to how often it fits, and that to the boards of which it is true."""
+    """Map each profile to the number that fits, and each number to its boards."""
     found: dict[str, dict[int, list[str]]] = {}
     for model in MODELS:
         for profile in profiles(model):

@@ -1,9 +1,9 @@
-"""What still fits on a GPU beside what is there, what order does to it, and why a layout does not go on.
+"""Free room on a partly used GPU, the effect of creation order, and why a layout does not fit.
 
-In scope: questions about one GPU. Out of scope: several GPUs (mig_solver), and the placing itself (mig).
+In scope: one GPU. Out of scope: several GPUs (mig_solver), and placement itself (mig).
 
-The driver places an instance where it likes among the free places, and never moves one: the same instances can leave
-room or none (NVIDIA MIG User Guide, "create larger instances first"; NVIDIA/mig-parted tries orders until one fits).
+The driver places an instance at any free position and never moves it, so the same instances can leave room or none
+(NVIDIA MIG User Guide, "create larger instances first"; NVIDIA/mig-parted tries orders until one fits).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
 
 _ENGINES: Final = ("NVDEC", "NVENC", "JPEG", "OFA")
-"""In the order of MigProfile.engines."""
+"""Names in the order of MigProfile.engines."""
 
 
 def room_left(model: GpuModel, live: Sequence[Placement]) -> dict[str, int]:
-    """Count how many more of each profile fit beside live instances, each profile by itself; those with none left out.
+    """Count how many more of each profile fit next to live instances, each profile on its own; zeros are omitted.
 
     A100-40GB with a 3g.20gb at 0: {"1g.5gb": 3, "1g.5gb+me": 1, "1g.10gb": 2, "2g.10gb": 1, "3g.20gb": 1}.
     """
@@ -33,7 +33,7 @@ def room_left(model: GpuModel, live: Sequence[Placement]) -> dict[str, int]:
 
 
 def stranded_profiles(model: GpuModel, live: Sequence[Placement]) -> tuple[str, ...]:
-    """Name the profiles that fit no more, and would if the same instances were placed anew: fragmentation.
+    """Return the profiles that no longer fit but would if the same instances were placed again: fragmentation.
 
     A100-40GB with a 1g.5gb at 0 and one at 4: 4g.20gb and 3g.20gb.
     """
@@ -43,21 +43,21 @@ def stranded_profiles(model: GpuModel, live: Sequence[Placement]) -> tuple[str, 
 
 
 def can_block(model: GpuModel, order: Sequence[str]) -> bool:
-    """Return whether making instances in this order can end with one that has no place left.
+    """Return whether creating instances in this order can leave one without a free position.
 
-    Judged by the worst choice among free places at every step; () never blocks.
+    Assumes the worst choice among free positions at every step; () never blocks.
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     return _blocks([find_profile(model, name) for name in order], frozenset())
 
 
 def largest_fit(model: GpuModel, layout: Sequence[str]) -> tuple[str, ...]:
-    """Take the largest instances first and leave out what does not go with them; all of a layout that fits.
+    """Return the part of a layout that fits, largest instances first.
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     kept: tuple[str, ...] = ()
     for profile in sorted((find_profile(model, name) for name in layout), key=hardest_first):
@@ -67,10 +67,10 @@ def largest_fit(model: GpuModel, layout: Sequence[str]) -> tuple[str, ...]:
 
 
 def explain_misfit(model: GpuModel, layout: Sequence[str]) -> str:
-    """Explain why profiles do not go together on one GPU; "" when they do.
+    """Explain why profiles do not fit together on one GPU; "" if they do.
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     if fits(model, layout):
         return ""
@@ -105,7 +105,7 @@ def _too_many(model: GpuModel, requested: Sequence[MigProfile]) -> str:
 def _too_large(model: GpuModel, requested: Sequence[MigProfile]) -> str:
     taken, units = sum(profile.size for profile in requested), grid_units(model)
     if taken > units:
-        return f"together they take {taken} units of memory, and one {model} has {units}"
+        return f"together they need {taken} units of memory, but one {model} has {units}"
     if not media_fit(model, requested):
         whole = max(profiles(model), key=lambda p: p.size).engines
         short = (
@@ -113,11 +113,11 @@ def _too_large(model: GpuModel, requested: Sequence[MigProfile]) -> str:
             for kind, name in enumerate(_ENGINES)
             if sum(profile.engines[kind] for profile in requested) > whole[kind]
         )
-        return f"together they take {', '.join(short)}"
+        return f"together they need {', '.join(short)}"
     return ""
 
 
 def _no_place(model: GpuModel, requested: Sequence[MigProfile]) -> str:
     kinds = sorted(set(requested), key=hardest_first)
-    places = (f"{p.name} begins at {', '.join(map(str, p.starts))} and takes {p.size}" for p in kinds)
-    return f"there is no free placement for all: of {grid_units(model)} units of memory, {'; '.join(places)}"
+    places = (f"{p.name} starts at {', '.join(map(str, p.starts))} and needs {p.size}" for p in kinds)
+    return f"no placement fits all: of {grid_units(model)} units of memory, {'; '.join(places)}"

@@ -1,9 +1,9 @@
-"""How few GPUs give the requested MIG instances, and how each is cut: exact and deterministic.
+"""Finds the minimum number of GPUs for the requested MIG instances, and the layout of each: exact and deterministic.
 
 In scope: several GPUs of one model. Out of scope: one GPU (mig, mig_room), machines and nodes,
 and the arithmetic of covering (covering).
 
-A GPU holds one of a few mixes of instances, and the GPUs needed are the fewest mixes that cover what is requested.
+A GPU has one of a few mixes of instances; the answer is the minimum number of mixes that covers the request.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
 
 MOST_INSTANCES: Final = 1_000_000
-"""Of one profile in one question: some 18,000 nodes of eight GPUs."""
+"""Maximum instances of one profile in a request: about 18,000 nodes with eight GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """GPUs and how each is cut.
+    """GPUs and the layout of each.
 
     Attributes:
-        model: Which GPU.
-        layouts: Instances of one GPU, those hardest to place first, and how many GPUs are cut so.
+        model: The GPU model.
+        layouts: Instances of one GPU, hardest to place first, and how many GPUs have this layout.
     """
 
     model: str
@@ -42,22 +42,22 @@ class Packing:
 
     @property
     def gpus(self) -> int:
-        """How many there are."""
+        """The number of GPUs."""
         return sum(count for _, count in self.layouts)
 
 
 def pack(model: GpuModel, requested: Mapping[str, int], *, gpus: int | None = None) -> Packing:
-    """Cut the fewest GPUs that give exactly the requested instances.
+    """Lay out the minimum number of GPUs that provides exactly the requested instances.
 
     A100-40GB, {"1g.5gb": 9, "3g.20gb": 2}: two GPUs of 3g.20gb + 4 x 1g.5gb and one of 1g.5gb.
 
     Args:
-        model: Which GPU.
+        model: The GPU model.
         requested: Profile -> instances, 0 to MOST_INSTANCES.
-        gpus: How many there are; None for any number.
+        gpus: Available GPUs; None for any number.
 
     Raises:
-        CatalogError: As find_profile; mig-layout for a number that is out of range, or when more GPUs are needed.
+        CatalogError: See find_profile; mig-layout if a number is out of range, or if more GPUs are needed.
     """
     profiles = _profiles_of(model, requested)
     mixes = _mixes(model, tuple(p.name for p in profiles))
@@ -74,13 +74,13 @@ def pack(model: GpuModel, requested: Mapping[str, int], *, gpus: int | None = No
 
 
 def cut_alike(model: GpuModel, requested: Mapping[str, int]) -> Packing:
-    """Cut the fewest GPUs, all alike, that give at least the requested instances: as a pool's layout cuts its nodes.
+    """Lay out the minimum number of GPUs, all alike as in a pool, that provides at least the requested instances.
 
-    The layout is as full as it can be with the profiles asked for; of several that need as few GPUs, the one with the
-    larger instances.
+    The layout is maximal for the requested profiles; among several with the same number of GPUs, the one with larger
+    instances wins.
 
     Raises:
-        CatalogError: As pack.
+        CatalogError: See pack.
     """
     profiles = _profiles_of(model, requested)
     if not profiles:
@@ -91,7 +91,7 @@ def cut_alike(model: GpuModel, requested: Mapping[str, int]) -> Packing:
         raise CatalogError(
             f"one {model} cannot hold {' and '.join(p.name for p in profiles)}",
             why="all GPUs of a pool have one layout, so it must contain each profile",
-            fix="use a pool for each of them",
+            fix="use a separate pool for each of them",
             code="mig-layout",
         )
     needed = {mix: max(ceil(count / held) for count, held in zip(counts, mix, strict=True)) for mix in mixes}
@@ -100,7 +100,7 @@ def cut_alike(model: GpuModel, requested: Mapping[str, int]) -> Packing:
 
 
 def _profiles_of(model: GpuModel, requested: Mapping[str, int]) -> tuple[MigProfile, ...]:
-    """Order the profiles that are requested, the hardest to place first."""
+    """Sort the requested profiles, hardest to place first."""
     for name, count in requested.items():
         find_profile(model, name)
         if not 0 <= count <= MOST_INSTANCES:
@@ -122,7 +122,7 @@ def _described(requested: Mapping[str, int]) -> str:
 
 @cache
 def _mixes(model: GpuModel, names: tuple[str, ...]) -> tuple[Mix, ...]:
-    """List the fullest mixes of these profiles on one GPU, those with more of the larger first."""
+    """Return the maximal mixes of these profiles on one GPU, those with more large ones first."""
     found: set[Mix] = set()
 
     def grow(mix: Mix, first: int) -> None:
@@ -137,7 +137,7 @@ def _mixes(model: GpuModel, names: tuple[str, ...]) -> tuple[Mix, ...]:
 
 
 def _fullest(mixes: set[Mix]) -> Iterator[Mix]:
-    """Leave out every mix to which one instance can be added."""
+    """Yield the mixes to which no instance can be added."""
     for mix in mixes:
         if not any((*mix[:i], mix[i] + 1, *mix[i + 1 :]) in mixes for i in range(len(mix))):
             yield mix

@@ -1,4 +1,4 @@
-"""GPU models: their one canonical name, the other names people use, and what the chip is.
+"""GPU models: canonical names, aliases, and chip data.
 
 In scope: the vocabulary of `gpu.model` and `parse_model`. Out of scope: machines, prices, MIG.
 """
@@ -20,13 +20,13 @@ Arch = Literal["amd64", "arm64"]
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """One GPU as the catalog names it.
+    """One GPU model of the catalog.
 
     Attributes:
         name: Chip and nominal memory, "A100-40GB".
         compute_capability: (major, minor) of NVIDIA's CUDA GPU list.
-        aliases: Other spellings that mean this model and no other.
-        sold: A cloud of the catalog offers it; others are known for their MIG geometry only.
+        aliases: Other unambiguous spellings of this model.
+        sold: Whether a cloud of the catalog offers it; other models are known for their MIG geometry only.
     """
 
     name: str
@@ -88,19 +88,19 @@ _OF_NO_CLOUD: Final[tuple[tuple[str, str], ...]] = (
     (r"(google|cloud)?tpu\w*|gaudi\d*", "is not an NVIDIA GPU; gpukube supports NVIDIA GPUs"),
     (r"(nvidia)?(geforce\w*|[rg]tx\d{4}(ti|super|d)*)", "is a GeForce, which no cloud in the catalog sells"),
 )
-"""GPUs that people ask for and cannot have -> why; compared with names as `_key` makes them."""
+"""GPUs that are not supported -> why; matched against names normalized by `_key`."""
 
 
 def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     """Find the model that a name means; case, blanks and dashes do not matter.
 
     Args:
-        text: Canonical name ("A100-40GB"), an alias ("H100-NVL", "nvidia-l4"), or the bare chip where
+        text: Canonical name ("A100-40GB"), an alias ("H100-NVL", "nvidia-l4"), or the bare chip if
             clouds sell one size of it ("T4").
-        sold: By the cloud that is meant, so that nothing else is offered; () when none is.
+        sold: Models that the pool's cloud sells, to which suggestions are limited; () for all.
 
     Raises:
-        CatalogError: gpu-model; two sizes match (names them), or none (names the nearest).
+        CatalogError: gpu-model; several sizes match (lists them), or none (suggests the nearest).
     """
     key = _key(text)
     if found := _by_key().get(key):
@@ -127,10 +127,10 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
 
 
 def find_models(text: str) -> tuple[GpuModel, ...]:
-    """Find the models that a word means: one by its name, all sizes by the bare chip.
+    """Find the models that a word matches: one by its name, all sizes by the bare chip.
 
     Raises:
-        CatalogError: gpu-model; there is none of this name.
+        CatalogError: gpu-model; no model has this name.
     """
     key = _key(text)
     sizes = tuple(m for m in MODELS if m.sold and _key(m.chip) == key)
@@ -147,7 +147,7 @@ def find_models(text: str) -> tuple[GpuModel, ...]:
 
 
 def model_named(name: str) -> GpuModel:
-    """Return the model of a canonical name; KeyError when there is none (data and table disagree)."""
+    """Return the model of a canonical name; raise KeyError if there is none (data and table disagree)."""
     return _by_name()[name]
 
 

@@ -1,11 +1,11 @@
-"""The NVIDIA device plugin's config file for one way of sharing.
+"""Generates the NVIDIA device plugin's config file for a sharing config.
 
-In scope: the file (version v1) as data, its text and its key. Out of scope: the chart's values and
-which node takes which file.
+In scope: the file (version v1) as data, its text, and its key. Out of scope: the chart's values, and which node uses
+which file.
 
-Every file says flags.migStrategy itself, because the chart's own value would override all files at once
-(NVIDIA/k8s-device-plugin v0.20.0: command line, then environment, then file). A resource name that matches
-nothing on the node is skipped by the plugin without a word, so names are derived here, never typed.
+Every file sets flags.migStrategy, because the chart's own value would override all files (NVIDIA/k8s-device-plugin
+v0.20.0: command line, then environment, then file). The plugin silently skips a resource name that matches nothing on
+the node, so names are derived here, never typed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def plugin_config(sharing: Sharing) -> dict[str, object]:
 
 
 def render_config(config: Mapping[str, object]) -> str:
-    """Write a config as block YAML, the same text for the same config; strings are quoted."""
+    """Render a config as block YAML, deterministically, with quoted strings."""
     return "\n".join(_lines(config)) + "\n"
 
 
 def config_key(config: Mapping[str, object]) -> str:
-    """Name a config by its content: "c-" and 12 hex digits; a fit label value, never a number or a bool."""
+    """Return the key of a config, derived from its content: "c-" and 12 hex digits, always a valid label value."""
     canonical = json.dumps(config, sort_keys=True, separators=(",", ":"))
     return f"c-{sha256(canonical.encode()).hexdigest()[:KEY_LENGTH]}"
 
@@ -72,4 +72,4 @@ def _item(item: Mapping[str, object]) -> list[str]:
 
 
 UNSHARED: Final = plugin_config(Sharing())
-"""The config of whole GPUs: what a node without a sharing of its own runs under."""
+"""The config of whole GPUs, for nodes without a sharing config."""

@@ -1,13 +1,13 @@
-"""What a refresh learned from a cloud's own API, and the catalog that comes of it.
+"""Data that a refresh read from a cloud's API, and the catalog merged from it.
 
-In scope: the values of one refresh, and laying them over the embedded table. Out of scope: calls, the file
-they are kept in (gpukube.catalog), and the choice of a machine (selection.py).
+In scope: the values of one refresh, and merging them over the embedded table. Out of scope: calls, the file that stores
+them (gpukube.catalog), and choosing a machine (selection.py).
 
-Live data wins: shape, price and generation of a type come from the newest answer that has them, each with its day and
-region. What an API does not say (MIG, how a share of a GPU is counted) stays as embedded. A type that the embedded
-table does not know is taken in when its GPU is known.
+Live data wins: shape, price, and generation of a type come from the newest response that has them, each with its date
+and region. What an API does not return (MIG, how a share of a GPU is counted) keeps the embedded value. A type that the
+embedded table lacks is added if its GPU is known.
 
-Stocks are written to a file and read back into these types (gpukube.catalog), so their annotations exist at run time.
+Stocks are serialized to a file and parsed back into these types (gpukube.catalog), so annotations exist at run time.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _NEW: Final = "known from the cloud's API only, not in the embedded table"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One instance type as a cloud describes it; what the cloud does not say is None or "".
+    """One instance type as a cloud describes it; missing values are None or "".
 
     Attributes:
-        name: The cloud's own spelling; "n1-*" for GPUs that are attached to a machine.
+        name: The cloud's own spelling; "n1-*" for attachable GPUs.
         model: Name or alias of its GPU.
-        gpus: Of one node; below 1 for a share.
-        vcpus: As in `Machine`.
+        gpus: GPUs per node; below 1 for a share.
+        vcpus: See `Machine`.
         memory_gib: Main memory.
         arch: CPU architecture.
         accelerator: GKE's accelerator type.
-        status: Where the cloud says that the type is current, of a former generation, or gone.
-        price_usd_h: On demand, Linux, one node, in the region of the stock.
-        spot_usd_h: Likewise for spot.
-        price_date: Day the prices were read, YYYY-MM-DD; "" without one.
-        restricted: Why this account cannot have it in the region; "" when nothing is said against it.
+        status: Whether the cloud lists the type as current, previous generation, or gone.
+        price_usd_h: On-demand price, Linux, one node, in the region of the stock.
+        spot_usd_h: Spot price, same terms.
+        price_date: Date the prices were read, YYYY-MM-DD; "" without prices.
+        restricted: Why this account cannot use it in the region; "" if it can.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Offer:
 
     @property
     def key(self) -> tuple[str, str, float]:
-        """What tells it from others: the name, and model and number where GPUs are attached."""
+        """Unique key: the name, plus model and number for attachable GPUs."""
         return _key(self.name, self.model, self.gpus or 0)
 
 
@@ -73,11 +73,11 @@ class Stock:
 
     Attributes:
         provider: Cloud.
-        region: The cloud's own name of it.
-        fetched: When it was read, ISO 8601 in UTC.
+        region: The cloud's own region name.
+        fetched: Time of the read, ISO 8601 in UTC.
         offers: Ordered by name.
-        notes: What could not be read, and what stands in for it.
-        table: Date of the embedded table that it was laid over at the time; "" when that is not known.
+        notes: What could not be read, and what replaces it.
+        table: Date of the embedded table at the time of the refresh; "" if unknown.
     """
 
     provider: str
@@ -89,29 +89,29 @@ class Stock:
 
     @property
     def day(self) -> str:
-        """The day it was read, YYYY-MM-DD."""
+        """The date it was read, YYYY-MM-DD."""
         return self.fetched[:10]
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the embedded table is newer: gpukube was replaced by a later one since the refresh.
+        """Whether the embedded table is newer: gpukube was upgraded since the refresh.
 
-        By the day alone it is not told, for a clock may be wrong.
+        The date alone does not decide, since a clock may be wrong.
         """
         return self.day < catalog_date() and self.table < catalog_date()
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One machine of the catalog in use, and where that comes from.
+    """One machine of the current catalog, and the source of its data.
 
     Attributes:
-        machine: With everything that is known now.
-        source: Whether a refresh has seen it.
-        as_of: Day of that refresh, else of the embedded table.
+        machine: The machine with all merged data.
+        source: Whether a refresh found it.
+        as_of: Date of that refresh, else of the embedded table.
         regions: Refreshed regions that offer it.
         missing: Refreshed regions of its cloud that do not.
-        restricted: Why this account cannot have it in the region that was looked at; "".
+        restricted: Why this account cannot use it in the selected region; "" if it can.
     """
 
     machine: Machine
@@ -123,12 +123,12 @@ class Entry:
 
 
 def lay_over(stocks: Iterable[Stock], region: str = "") -> tuple[Entry, ...]:
-    """Return the catalog in use, ordered by provider and name.
+    """Return the current catalog, ordered by provider and name.
 
     Args:
-        stocks: What refreshes have left; at most one per provider and region.
-        region: The one whose prices and restrictions count; "" for the region of the embedded price where a refresh has
-            read that, else the one that was read last.
+        stocks: Stored refreshes; at most one per provider and region.
+        region: Region whose prices and restrictions apply; "" for the region of the embedded price if it was refreshed,
+            else the one refreshed last.
     """
     by_provider: dict[str, list[Stock]] = {}
     for stock in sorted(stocks, key=lambda s: (s.fetched, s.region), reverse=True):
@@ -146,13 +146,13 @@ def lay_over(stocks: Iterable[Stock], region: str = "") -> tuple[Entry, ...]:
 
 
 def priced_machine(machine: Machine, stocks: Iterable[Stock], region: str) -> Machine | None:
-    """Give a machine the price that a refresh has read; None where no refresh has one that is of use.
+    """Return the machine with its price from a refresh; None if no refresh has a usable price.
 
     Args:
-        machine: Of the embedded table, or learned from a refresh.
-        stocks: What refreshes have left; at most one per provider and region.
-        region: The one whose price is asked for. Where it was not refreshed, the price of the machine's own region is a
-            newer one than the embedded price of that region.
+        machine: Machine of the embedded table, or added by a refresh.
+        stocks: Stored refreshes; at most one per provider and region.
+        region: Region of the price. If it was not refreshed, the refreshed price of the machine's own region replaces
+            the embedded price of that region.
     """
     own = {stock.region: stock for stock in stocks if stock.provider == machine.provider}
     for stock in filter(None, map(own.get, dict.fromkeys((region, machine.price_region)))):
@@ -212,14 +212,14 @@ def _merged(machine: Machine, offer: Offer, stock: Stock) -> Machine:
 
 
 def _status(machine: Machine, offer: Offer) -> Status:
-    """Believe the API on generations; a type that its vendor has announced as retired or as a preview stays that."""
+    """Return the status from the API; a type announced as retired or preview keeps that status."""
     if machine.status in ("retired", "preview") or not offer.status:
         return machine.status
     return offer.status
 
 
 def _unknown(provider: str, offer: Offer) -> Machine | None:
-    """Make a machine of a type that the embedded table does not know; None when its GPU is not known either."""
+    """Return the machine of a type that the embedded table lacks; None if its GPU is unknown too."""
     model = _model(offer.model)
     if model is None or not offer.gpus:
         return None

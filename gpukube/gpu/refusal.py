@@ -1,7 +1,7 @@
-"""The refusal of this room: what is wrong without a file position, and the nearest known word.
+"""The error of this package, without a file position, and the nearest known word.
 
-In scope: `CatalogError` and `nearest`. Out of scope: positions and diagnostics; whoever knows
-where the value was written turns the error into a Finding.
+In scope: `CatalogError` and `nearest`. Out of scope: positions and diagnostics; the caller that knows the position
+turns the error into a Finding.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class CatalogError(ValueError):
-    """A GPU, machine, profile or sharing that does not exist or does not go together.
+    """A GPU, machine, profile, or sharing config that does not exist, or a combination that does not work.
 
     Args:
-        message: What is wrong, with the value seen; lower case, no full stop.
+        message: What is wrong, including the value; lower case, no period.
         fix: What to write instead.
-        why: The rule behind it, when it is not plain.
+        why: The rule behind it, if that is not obvious.
         code: Stable kebab-case code of the diagnostic.
     """
 
@@ -32,12 +32,12 @@ class CatalogError(ValueError):
 
 
 def nearest(text: str, known: Iterable[str]) -> list[str]:
-    """Order known words by likeness to the text, case aside, most alike first; ties by name."""
+    """Sort known words by similarity to the text, ignoring case, most similar first; ties by name."""
     requested = text.casefold()
     return sorted(known, key=lambda word: (-SequenceMatcher(None, requested, word.casefold()).ratio(), word))
 
 
 def one_of(words: Iterable[str]) -> str:
-    """Name choices for people: "a", "a or b", "a, b or c"."""
+    """Join choices: "a", "a or b", "a, b or c"."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last

@@ -1,10 +1,10 @@
-"""Choosing the instance type for a model and a count: small filters that keep and reject.
+"""Chooses the instance type for a model and a count, by small filters that keep and reject.
 
-In scope: the selection rules and the answer when nothing fits. Out of scope: what is on offer in a
-region now, quotas, and the rules of one cloud.
+In scope: the selection rules, and the error if nothing fits. Out of scope: what a region offers now, quotas, and the
+rules of one cloud.
 
-A filter rejects with a reason, so that "why not this type" can be answered. Hard filters may leave nothing;
-a soft one prefers, and is skipped when it would leave nothing.
+A filter rejects with a reason, which answers "why not this type". Hard filters may leave nothing; a soft one is a
+preference, and is skipped if it would leave nothing.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _PREFERENCE: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The chosen machine, and every other one of that model and count with the reason it was not chosen."""
+    """The chosen machine, and the reason for each other one of that model and count."""
 
     machine: Machine
     rejected: tuple[Rejected, ...]
 
 
 def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequence[Machine] | None = None) -> Resolution:
-    """Choose the instance type of a cloud that carries exactly `count` GPUs of a model per node.
+    """Choose the instance type of a cloud with exactly `count` GPUs of a model per node.
 
-    Never retired or preview types (those are taken by name only); variants for a special purpose only when
-    there is no ordinary type; current before legacy; then the lowest on-demand price, an unknown one last;
-    then the name. A100-40GB x 8 gives p4d.24xlarge, Standard_ND96asr_v4 and a2-highgpu-8g.
+    Retired and preview types are never chosen (they can be named); special-purpose variants only if there is no
+    ordinary type; current before legacy; then the lowest on-demand price, unknown prices last; then the name.
+    A100-40GB x 8 resolves to p4d.24xlarge, Standard_ND96asr_v4, and a2-highgpu-8g.
 
     Args:
         provider: Cloud.
-        model: Of the GPUs.
+        model: GPU model.
         count: GPUs per node; below 1 for a share.
-        among: Machines of the cloud to choose from, as a refresh of the catalog gave them; the embedded ones when
-            left out, so that a spec means the same machine wherever it is read.
+        among: Machines of the cloud to choose from, from a catalog refresh; defaults to the embedded ones, so that a
+            spec means the same machine on every computer.
 
     Raises:
-        CatalogError: no-machine; names the counts on offer, or the nearest model that the cloud has.
+        CatalogError: no-machine; lists the available counts, or the nearest model that the cloud has.
     """
     known = [m for m in (machines(provider) if among is None else among) if m.model == model]
     kept = [m for m in known if m.has_gpus(count)]
@@ -69,35 +69,35 @@ def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequenc
 
 
 def _whole(machine: Machine) -> Machine:
-    """Choose the machine that a GPU is attached to, where the catalog has only the GPU."""
+    """Add the default machine if the catalog has only the GPU to attach."""
     if machine.name != ATTACHED:
         return machine
     return attach_gpus(usual_host(machine.gpus), [machine], (machine.model, machine.gpus))
 
 
 def keep_deployable(candidates: Sequence[Machine]) -> Split:
-    """Reject what the cloud has retired."""
+    """Reject retired types."""
     return _split(candidates, lambda m: "is retired" if m.status == "retired" else "")
 
 
 def keep_released(candidates: Sequence[Machine]) -> Split:
-    """Reject previews: who wants one names it."""
+    """Reject preview types, which must be requested by name."""
     return _split(candidates, lambda m: "is in preview; name it to use it" if m.status == "preview" else "")
 
 
 def prefer_ordinary(candidates: Sequence[Machine]) -> Split:
-    """Reject variants for a special purpose."""
+    """Reject special-purpose variants."""
     return _split(candidates, variant_reason)
 
 
 def prefer_newest(candidates: Sequence[Machine]) -> Split:
-    """Reject what is of a worse status than the best candidate."""
+    """Reject types with a worse status than the best candidate."""
     best = min((_PREFERENCE[m.status] for m in candidates), default=0)
     return _split(candidates, lambda m: f"is {m.status}" if _PREFERENCE[m.status] > best else "")
 
 
 def prefer_cheapest(candidates: Sequence[Machine]) -> Split:
-    """Keep the lowest on-demand price, an unknown one last; then the name."""
+    """Keep the lowest on-demand price (unknown last), then the first name."""
     if not candidates:
         return [], []
     first, *others = sorted(candidates, key=_price_and_name)
@@ -114,7 +114,7 @@ _RULES: Final[tuple[tuple[Callable[[Sequence[Machine]], Split], bool], ...]] = (
 
 
 def variant_reason(machine: Machine) -> str:
-    """Describe what makes a machine a variant for a special purpose; "" for an ordinary one."""
+    """Return why a machine is a special-purpose variant; "" for an ordinary one."""
     variants = cloud_machines(machine.provider).variants
     return next((why for pattern, why in variants if re.fullmatch(pattern, machine.name)), "")
 
@@ -144,16 +144,17 @@ class _Wish:
 
 
 def near_machines(model: GpuModel, count: float, among: Sequence[Machine]) -> tuple[Machine, ...]:
-    """Return the machines to offer where none has exactly so many GPUs of a model.
+    """Return the machines to suggest if none has exactly `count` GPUs of the model.
 
     Args:
-        model: Asked for.
-        count: Asked for.
+        model: Requested model.
+        count: Requested number.
         among: Machines of one cloud.
 
     Returns:
-        Those with the model in other numbers, nearest number first and the cheapest of each, after the machine with so
-        many GPUs of the most similar model; without the model the most similar machine; () for a cloud without any.
+        The machine with `count` GPUs of the most similar model, then those with other numbers of the model, nearest
+        number first and the cheapest of each; if the cloud lacks the model, the most similar machine; () if it has
+        none.
     """
     usable = _usable(among)
     same = [m for m in usable if m.model == model]
@@ -189,7 +190,7 @@ def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejecte
             fix += f"; or model {like.model}, count {like.gpus:g} ({like.name})"
     elif usable:
         near = _substitute(usable, model, wish.count)
-        fix = f"the nearest there is {near.name}: write model {near.model}, count {near.gpus:g}"
+        fix = f"the nearest machine is {near.name}: write model {near.model}, count {near.gpus:g}"
         why = why or f"{wish.provider} has no {model} at all"
     else:
         fix = f"choose a provider: {one_of(sorted({m.provider for m in machines()}))}"
@@ -209,7 +210,7 @@ def _substitute(usable: Sequence[Machine], model: GpuModel, count: float) -> Mac
         step = abs(major + minor / 10 - model.compute_capability[0] - model.compute_capability[1] / 10)
         size = abs(log2(machine.model.memory_gb / model.memory_gb))
         other_arch = (machine.arch == "arm64") != arm
-        # the number of GPUs leads: eight in place of one cost eight times as much
+        # the number of GPUs comes first: eight instead of one cost eight times as much
         return abs(machine.gpus - count), size + step / 2 + other_arch, _rank(machine)
 
     return min(usable, key=distance)

@@ -1,7 +1,6 @@
-"""How the GPUs of a pool are shared, as values, and the rules that hold on every cloud.
+"""How the GPUs of a pool are shared, and the rules that apply on every cloud.
 
-In scope: `Sharing` and its parts, `check_sharing`. Out of scope: the spec's spelling of them and what
-one cloud adds or refuses.
+In scope: `Sharing` and its parts, `check_sharing`. Out of scope: the spec's syntax, and what one cloud adds or rejects.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ TURING: Final = (7, 5)
 
 @dataclass(frozen=True, slots=True)
 class MigCut:
-    """Every GPU of the node is cut alike: into as many instances of one profile as it holds, or by a layout.
+    """MIG partitioning, the same for every GPU of a node: as many instances of one profile as fit, or a layout.
 
     Attributes:
         profile: As NVIDIA writes it, "1g.5gb"; "" with a layout.
-        strategy: single shows instances as nvidia.com/gpu, mixed as nvidia.com/mig-<profile>.
+        strategy: single advertises instances as nvidia.com/gpu, mixed as nvidia.com/mig-<profile>.
         layout: The instances of one GPU, such as ("3g.20gb", "2g.10gb", "2g.10gb"); () with a profile.
     """
 
@@ -47,7 +46,7 @@ class MigCut:
     layout: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Describe how a GPU is cut: "1g.5gb", "3g.20gb + 2 x 2g.10gb"."""
+        """Describe the partitioning of a GPU: "1g.5gb", "3g.20gb + 2 x 2g.10gb"."""
         return layout_text(self.layout) if self.layout else self.profile
 
     @property
@@ -58,13 +57,13 @@ class MigCut:
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """Every GPU, or MIG instance, is shown several times.
+    """Replicas: every GPU or MIG instance is advertised several times.
 
     Attributes:
         mode: time-slicing (no isolation) or mps (memory caps, shared faults).
-        replicas: How often each device is shown, 2 or more.
-        fail_requests_greater_than_one: Refuse pods that ask for two shares; None leaves it to the plugin.
-        rename: Show the resource with ".shared" at the end.
+        replicas: How often each device is advertised, 2 or more.
+        fail_requests_greater_than_one: Reject pods that request two shares; None leaves it to the plugin.
+        rename: Append ".shared" to the resource name.
     """
 
     mode: Literal["time-slicing", "mps"]
@@ -75,19 +74,19 @@ class Slicing:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How a node's GPUs are shared; neither part means whole GPUs."""
+    """How a node's GPUs are shared; without either part, GPUs are whole."""
 
     mig: MigCut | None = None
     slicing: Slicing | None = None
 
 
 def max_mps_replicas(model: GpuModel) -> int:
-    """Return the most clients the plugin allows MPS on one GPU: 48, or 16 before Turing."""
+    """Return the maximum number of MPS clients per GPU that the plugin allows: 48, or 16 before Turing."""
     return MPS_REPLICAS if model.compute_capability >= TURING else MPS_REPLICAS_BEFORE_TURING
 
 
 def layout_text(layout: Iterable[str]) -> str:
-    """Write instances for people, equal ones together: "3g.20gb + 2 x 2g.10gb"."""
+    """Format instances, grouping equal ones: "3g.20gb + 2 x 2g.10gb"."""
     counts = Counter(layout)
     return " + ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())
 
@@ -95,10 +94,10 @@ def layout_text(layout: Iterable[str]) -> str:
 def cut_instances(model: GpuModel, cut: MigCut) -> dict[MigProfile, int]:
     """Count the instances of one GPU per profile, smallest profile first.
 
-    A100-40GB: "1g.5gb" gives 7 of it; ("3g.20gb", "2g.10gb", "2g.10gb") gives 2 x 2g.10gb and 1 x 3g.20gb.
+    A100-40GB: "1g.5gb" yields 7; ("3g.20gb", "2g.10gb", "2g.10gb") yields 2 x 2g.10gb and 1 x 3g.20gb.
 
     Raises:
-        CatalogError: As find_profile.
+        CatalogError: See find_profile.
     """
     if not cut.layout:
         profile = find_profile(model, cut.profile)
@@ -108,12 +107,12 @@ def cut_instances(model: GpuModel, cut: MigCut) -> dict[MigProfile, int]:
 
 
 def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[CatalogError]:
-    """Check a sharing against the GPU, and against the machine and its cloud when one is given.
+    """Check a sharing config against the GPU, and against the machine and its cloud if given.
 
     Codes: mig-capable, mig-profile, mig-layout, mps-with-mig, sharing-replicas.
 
     Returns:
-        Everything that is wrong; empty when the sharing can be had.
+        All problems; empty if the sharing config works.
     """
     model = carrier.model if isinstance(carrier, Machine) else carrier
     found = list(_check_mig(carrier, model, sharing.mig)) if sharing.mig else []
@@ -123,7 +122,7 @@ def check_sharing(carrier: Machine | GpuModel, sharing: Sharing) -> list[Catalog
 
 def _check_mig(carrier: Machine | GpuModel, model: GpuModel, cut: MigCut) -> Iterator[CatalogError]:
     unknown = [error for error in (_unknown(model, name) for name in cut.profiles) if error]
-    if unknown and not is_mig_model(model):  # once, whatever profiles are written
+    if unknown and not is_mig_model(model):  # once, regardless of the profiles
         yield _no_mig(carrier, unknown[0]) if isinstance(carrier, Machine) else unknown[0]
         return
     if unknown:
@@ -146,7 +145,7 @@ def _unknown(model: GpuModel, name: str) -> CatalogError | None:
 
 
 def _no_mig(machine: Machine, error: CatalogError) -> CatalogError:
-    """Offer the models with MIG that the machine's own cloud sells."""
+    """Suggest the MIG models that the machine's own cloud sells."""
     sold = sorted({m.model.name for m in machines(machine.provider) if m.mig_capable and m.status != "retired"})
     fix = f"remove sharing.mig, or choose a model with MIG: {', '.join(sold)}"
     return CatalogError(error.message, why=error.why, fix=fix, code=error.code)
@@ -173,7 +172,7 @@ def _too_much(model: GpuModel, cut: MigCut) -> CatalogError:
 
 def _uneven(cut: MigCut) -> CatalogError:
     return CatalogError(
-        f"strategy single advertises one kind of instance, and the layout has {len(cut.profiles)}",
+        f"strategy single advertises one kind of instance, but the layout has {len(cut.profiles)}",
         why="the device plugin exits on a node with more than one kind (NVIDIA/gpu-operator#460)",
         fix="write strategy: mixed, or one profile",
         code="mig-layout",

@@ -1,7 +1,7 @@
-"""The parts of GPUs that can be had: whole ones, shares that a cloud sells, and MIG slices, over all machines.
+"""Searches all machines for parts of GPUs: whole ones, shares that a cloud sells, and MIG slices.
 
-In scope: the search for the smallest that is large enough. Out of scope: which profiles one cloud makes (the
-providers say), MIG geometry (mig.py).
+In scope: finding the smallest part with enough memory. Out of scope: which profiles a cloud supports (the providers),
+MIG geometry (mig.py).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ORDER: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "pr
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """What a cloud makes of a machine's GPUs.
+    """How a cloud can partition a machine's GPUs.
 
     Attributes:
-        profiles: MIG profiles that its owner can have, as NVIDIA names them; () for none.
-        mixed: Whether instances can be shown under their own names (nvidia.com/mig-1g.5gb).
+        profiles: Available MIG profiles, as NVIDIA names them; () for none.
+        mixed: Whether instances can be advertised under their own names (nvidia.com/mig-1g.5gb).
     """
 
     profiles: tuple[str, ...] = ()
@@ -41,12 +41,12 @@ class Slice:
 
     Attributes:
         entry: The machine.
-        kind: What it is.
+        kind: Kind of device.
         profile: MIG profile; "" otherwise.
-        memory_gb: Nominal, the number in NVIDIA's or the cloud's name; usable memory is a little less.
-        per_node: How many one node shows.
-        single: Resource that a pod asks for when all devices look alike.
-        mixed: Resource when instances are shown by their profile; "" where the cloud cannot, or for no MIG.
+        memory_gb: Nominal memory, as in NVIDIA's or the cloud's name; usable memory is slightly less.
+        per_node: Devices per node.
+        single: Resource that a pod requests if all devices have the same name.
+        mixed: Resource if instances are named by profile; "" if the cloud cannot, or without MIG.
         confidence: How well the profile's geometry is known; "" without MIG.
     """
 
@@ -61,22 +61,22 @@ class Slice:
 
     @property
     def price_usd_h(self) -> float | None:
-        """Price of the node divided by its devices; None when the node's is not known."""
+        """Price of the node divided by its devices; None if unknown."""
         price = self.entry.machine.price_usd_h
         return None if price is None else price / self.per_node
 
 
 def find_slices(entries: Iterable[Entry], at_least_gb: float, cuts: Callable[[Machine], Cuts]) -> tuple[Slice, ...]:
-    """Find what holds so much GPU memory, smallest first.
+    """Find the devices with enough GPU memory, smallest first.
 
     Args:
-        entries: The catalog; retired and preview machines are passed over.
-        at_least_gb: Nominal memory of one device.
-        cuts: Says what a machine's cloud makes of it.
+        entries: The catalog; retired and preview machines are skipped.
+        at_least_gb: Minimum nominal memory of one device.
+        cuts: Returns how a machine's cloud can partition it.
 
     Returns:
-        One per cloud, GPU model and kind, on the machine that is cheapest per device (an unknown price last); ordered
-        by memory, then price per device, then model and cloud.
+        One per cloud, GPU model, and kind, on the machine that is cheapest per device (unknown prices last); sorted by
+        memory, then price per device, then model and cloud.
     """
     best: dict[tuple[str, str, str, float], Slice] = {}
     for entry in entries:
@@ -110,7 +110,7 @@ def _slices(entry: Entry, cuts: Cuts) -> Iterator[Slice]:
 
 
 def _rank(found: Slice) -> tuple[bool, int, bool, float, int, str]:
-    """Order the machines of one kind of device: ordinary and current before cheap, as a machine is chosen."""
+    """Sort key of the machines for one kind of device: ordinary and current before cheap, like selection."""
     machine = found.entry.machine
     price = found.price_usd_h
     return (

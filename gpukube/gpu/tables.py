@@ -1,6 +1,6 @@
-"""The package's data files, read once when first needed.
+"""Reads the package's data files once, on first use.
 
-In scope: reading data/*.json. Out of scope: their meaning; machines.py and mig.py give it.
+In scope: reading data/*.json. Out of scope: their meaning (machines.py, mig.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NotRequired, TypedDict, cast
 
 
 class MachineRow(TypedDict):
-    """One instance type; a key that is absent is unknown, never zero."""
+    """One instance type; an absent key means unknown, never zero."""
 
     provider: str
     name: str
@@ -35,7 +35,7 @@ class MachineRow(TypedDict):
 
 
 class InstanceTable(TypedDict):
-    """instances.json: date, days of the sources that have prices, source tags and machines."""
+    """instances.json: date, dates of the sources with prices, source tags, and machines."""
 
     asOf: str
     priceDates: dict[str, str]
@@ -46,7 +46,7 @@ class InstanceTable(TypedDict):
 class MigModelRow(TypedDict):
     """One MIG-capable GPU.
 
-    `mixes` are its fullest mixes of plain profiles, such as "1x3g.20gb,1x4g.20gb"; `pciIds` its PCI device ids, "20B0".
+    `mixes` are its maximal mixes of plain profiles, such as "1x3g.20gb,1x4g.20gb"; `pciIds` its PCI device ids, "20B0".
     """
 
     name: str
@@ -83,13 +83,13 @@ class MigTable(TypedDict):
 
 @cache
 def instance_table() -> InstanceTable:
-    """Read instances.json; its shape is checked by the tests, not at run time."""
+    """Read instances.json; tests check its shape, not the program at run time."""
     return cast("InstanceTable", _read("instances.json"))
 
 
 @cache
 def mig_table() -> MigTable:
-    """Read mig.json; its shape is checked by the tests, not at run time."""
+    """Read mig.json; tests check its shape, not the program at run time."""
     return cast("MigTable", _read("mig.json"))
 
 

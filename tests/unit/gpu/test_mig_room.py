@@ -139,8 +139,8 @@ def test_can_block_when_any_order_is_safe_then_largest_first_is() -> None:
 
 
 PLACES = (
-    "there is no free placement for all: of 8 units of memory, 4g.20gb begins at 0 and takes 4; "
-    "2g.10gb begins at 0, 2, 4 and takes 2"
+    "no placement fits all: of 8 units of memory, 4g.20gb starts at 0 and needs 4; "
+    "2g.10gb starts at 0, 2, 4 and needs 2"
 )
 MISFITS = {
     "it fits": (A100, ["3g.20gb", "4g.20gb"], ""),
@@ -155,12 +155,12 @@ MISFITS = {
     "too much memory": (
         A100,
         ["3g.20gb", "3g.20gb", "1g.5gb"],
-        "together they take 9 units of memory, and one A100-40GB has 8",
+        "together they need 9 units of memory, but one A100-40GB has 8",
     ),
     "too many engines": (
         RTX,
         ["1g.24gb+me.all", "1g.24gb"],
-        "together they take 5 NVDEC of 4, 5 NVENC of 4, 5 JPEG of 4",
+        "together they need 5 NVDEC of 4, 5 NVENC of 4, 5 JPEG of 4",
     ),
     "it fits just so": (A100, ["2g.10gb", "2g.10gb", "2g.10gb", "1g.10gb"], ""),
     "places overlap": (

@@ -142,7 +142,7 @@ def test_cut_alike_when_nothing_is_wanted_then_no_gpu() -> None:
 def test_cut_alike_when_no_gpu_holds_some_of_each_then_says_so() -> None:
     with pytest.raises(CatalogError, match=r"^one A100-40GB cannot hold 7g.40gb and 1g.5gb$") as caught:
         cut_alike(A100, {"1g.5gb": 1, "7g.40gb": 1})
-    assert (caught.value.code, caught.value.fix) == ("mig-layout", "use a pool for each of them")
+    assert (caught.value.code, caught.value.fix) == ("mig-layout", "use a separate pool for each of them")
     assert "each profile" in caught.value.why
 
 

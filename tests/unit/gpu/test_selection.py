@@ -87,7 +87,7 @@ NONE_FITS = [
         "A10G",
         1,
         "aks has no A10G-24GB at all",
-        "nearest there is Standard_NV36ads_A10_v5: write model A10-24GB, count 1",
+        "nearest machine is Standard_NV36ads_A10_v5: write model A10-24GB, count 1",
     ),
     ("aks", "L4", 1, "aks has no L4-24GB at all", "write model A10-24GB, count 1"),
     ("aks", "B200", 8, "aks has no B200-180GB at all", "write model H200-141GB, count 8"),

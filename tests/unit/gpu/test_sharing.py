@@ -118,7 +118,7 @@ REFUSED: list[tuple[str, Machine | GpuModel, Sharing, list[str], str]] = [
         ND96,
         Sharing(MigCut("", "single", ("3g.20gb", "1g.5gb"))),
         ["mig-layout"],
-        "strategy single advertises one kind of instance, and the layout has 2",
+        "strategy single advertises one kind of instance, but the layout has 2",
     ),
     ("mps on a layout", ND96, Sharing(mix("3g.20gb"), Slicing("mps", 2)), ["mps-with-mig"], "mps cannot be combined"),
     (
@@ -161,7 +161,7 @@ def test_max_mps_when_before_turing_then_16(model: str, most: int) -> None:
 
 def test_check_when_a_layout_does_not_fit_then_says_why_and_what_would() -> None:
     [error] = check_sharing(ND96, Sharing(mix("3g.20gb", "1g.5gb", "3g.20gb")))
-    assert error.why == "together they take 9 units of memory, and one A100-40GB has 8"
+    assert error.why == "together they need 9 units of memory, but one A100-40GB has 8"
     assert error.fix == "use fewer or smaller ones: 2 x 3g.20gb fits"
     [error] = check_sharing(ND96, Sharing(MigCut("", "single", ("3g.20gb", "1g.5gb"))))
     assert error.fix == "write strategy: mixed, or one profile"
