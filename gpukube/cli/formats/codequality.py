@@ -27,13 +27,12 @@ _SEVERITIES: Final = {"error": "critical", "warning": "minor", "notice": "info"}
 def codequality_lines(document: Mapping[str, Any]) -> Iterator[str]:
     """Write the array as JSON."""
     repeated = Counter[str]()
-    yield from quoted_json([_issue(*each, repeated) for each in _placed(document)], indent=2).splitlines()
-
-
-def _placed(document: Mapping[str, Any]) -> Iterator[tuple[Note, str, int]]:
-    for note in notes_of(document):
-        if note.position and note.position["file"] != "-":
-            yield note, repository_path(note.position["file"]), max(1, note.position["line"])
+    issues = [
+        _issue(note, repository_path(note.position["file"]), max(1, note.position["line"]), repeated)
+        for note in notes_of(document)
+        if note.position and note.position["file"] != "-"
+    ]
+    yield from quoted_json(issues, indent=2).splitlines()
 
 
 def _issue(note: Note, path: str, line: int, repeated: Counter[str]) -> dict[str, object]:

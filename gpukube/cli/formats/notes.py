@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
     from gpukube.engine.documents.shapes.fit import FitDocument, FittedPart
-    from gpukube.engine.documents.shapes.parts import Change, Diagnostic, Position
+    from gpukube.engine.documents.shapes.parts import Diagnostic, Position
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart
     from gpukube.engine.documents.shapes.report import LintDocument, PoolOutcome, ReportDocument, ValidationDocument
 
@@ -155,15 +155,11 @@ def _pool(key: str, pool: PoolPart, levels: Mapping[str, Level]) -> Iterator[Not
         grave = change["kind"] in ("replace", "refused")
         level = levels["replace"] if change["kind"] == "replace" else "error" if grave else levels["update"]
         shown = costs if change["kind"] in ("replace", "disruptive") else ""
-        text = _change_text(change, shown)
+        first, *items = difference_lines(change["field"], change["old"], change["new"])
+        text = "\n".join([f"{first} [{change['kind']}]", *items, f"{change['sentence']}{shown}"])
         subject = f"{key}/{pool['pool']} {change['field']}"
         yield Note(level, title, text, change["declared"], f"pool-{action}", subject, rank if grave else len(_WORST))
     yield from (_diagnostic(found, title, pool["declared"]) for found in pool["diagnostics"])
-
-
-def _change_text(change: Change, costs: str) -> str:
-    first, *items = difference_lines(change["field"], change["old"], change["new"])
-    return "\n".join([f"{first} [{change['kind']}]", *items, f"{change['sentence']}{costs}"])
 
 
 def _reported(document: ReportDocument) -> Iterator[Note]:

@@ -83,7 +83,12 @@ def gitlab_lines(document: PlanDocument) -> Iterator[str]:
 
 
 def _all_changes(plan: PlanDocument) -> list[dict[str, Any]]:
-    return [change for cluster in plan["clusters"] for change in _changes(cluster)]
+    changes: list[dict[str, Any]] = []
+    for cluster in plan["clusters"]:
+        changes += [_pool_change(cluster, pool) for pool in cluster["pools"]]
+        if (release := cluster["release"]) and release["action"] in _RELEASE_ACTIONS:
+            changes.append(_release_change(cluster, release))
+    return changes
 
 
 def _planned(one: PlannedResource) -> dict[str, object]:
@@ -119,13 +124,6 @@ def _provider(one: PlannedResource) -> tuple[str, dict[str, object]]:
 
 def _provider_of(one: PlannedResource) -> str:
     return one["type"].partition("_")[0]
-
-
-def _changes(cluster: ClusterPart) -> Iterator[dict[str, object]]:
-    for pool in cluster["pools"]:
-        yield _pool_change(cluster, pool)
-    if (release := cluster["release"]) and release["action"] in _RELEASE_ACTIONS:
-        yield _release_change(cluster, release)
 
 
 def _is_surge(pool: PoolPart) -> bool:

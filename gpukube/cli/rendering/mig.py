@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
-    from gpukube.engine.documents.shapes.mig import CatalogMigDocument, FragmentPart, MigProfilePart, PackingPart
+    from gpukube.engine.documents.shapes.mig import CatalogMigDocument, MigProfilePart, PackingPart
 
 
 def render_mig(document: CatalogMigDocument, view: View) -> Iterator[Line]:
@@ -22,8 +22,11 @@ def render_mig(document: CatalogMigDocument, view: View) -> Iterator[Line]:
     yield Text(document["model"], style="bold")
     if document["packing"]:
         yield from _packing(document["packing"])
-    if document["fragment"]:
-        yield from _fragment(document["fragment"])
+    if fragment := document["fragment"]:
+        yield Hung(Text("  "), Text(f"with {', '.join(fragment['live'])}"))
+        yield Hung(Text("    "), Text(f"still fits: {_each(fragment['left']) or 'nothing'}"))
+        if fragment["stranded"]:
+            yield Hung(Text("    "), Text(f"would fit with another placement: {', '.join(fragment['stranded'])}"))
     if not (document["packing"] or document["fragment"]):
         for profile in document["profiles"]:
             yield from _profile(profile)
@@ -59,13 +62,6 @@ def _packing(packing: PackingPart) -> Iterator[Line]:
             yield Hung(Text("    "), Text("created one by one, the last may not fit: the driver chooses the placement"))
         if packing["alike"]:
             yield Hung(Text("    "), Text(f"write layout: [{', '.join(cut['layout'])}]"))
-
-
-def _fragment(fragment: FragmentPart) -> Iterator[Line]:
-    yield Hung(Text("  "), Text(f"with {', '.join(fragment['live'])}"))
-    yield Hung(Text("    "), Text(f"still fits: {_each(fragment['left']) or 'nothing'}"))
-    if fragment["stranded"]:
-        yield Hung(Text("    "), Text(f"would fit with another placement: {', '.join(fragment['stranded'])}"))
 
 
 def _each(left: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""How somebody looks at a document; apart from the lines, which are made with rich."""
+"""How a reader sees a document: verbose, wide, and in how many columns."""
 
 from __future__ import annotations
 
