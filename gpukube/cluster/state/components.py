@@ -116,7 +116,7 @@ def role_of(workload: WorkloadView) -> Role | None:
     programs = {word.rsplit("/", 1)[-1] for part in workload.containers for word in part.command[:1]}
     apps = {labels[key] for labels in (workload.pod_labels, workload.labels) for key in _APP_LABELS if key in labels}
     for row in _rows():
-        if programs & {*row.programs} or apps & {*row.apps} or workload.name.endswith(row.names):
+        if not (programs.isdisjoint(row.programs) and apps.isdisjoint(row.apps)) or workload.name.endswith(row.names):
             return row.role
     return "plugin" if any(_PLUGIN_IMAGE in image for image in workload.images) and not programs else None
 

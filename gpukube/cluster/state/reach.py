@@ -20,7 +20,7 @@ from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.cluster.state.components import Role
@@ -162,7 +162,7 @@ def reach(places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[
         places: Live nodes or nodes to come.
         daemonsets: Any; those that are not of the stack are left out.
     """
-    stack = [(role, item) for item in daemonsets if (role := role_of(item)) is not None]
+    stack = _stack_of(daemonsets)
     return tuple(found for place in places for found in _reach_place(place, stack))
 
 
@@ -172,14 +172,25 @@ def reach_one(place: Place, daemonset: WorkloadView) -> tuple[Misfit, ...]:
     return daemon_misfits(daemonset.placement, place.labels, place.taints, name=place.node, unknown=unknown)
 
 
-def _reach_place(place: Place, stack: Sequence[tuple[Role, WorkloadView]]) -> list[Reach]:
+def _stack_of(daemonsets: Iterable[WorkloadView]) -> list[tuple[Role, WorkloadView]]:
+    return [(role, item) for item in daemonsets if (role := role_of(item)) is not None]
+
+
+def _reach_place(
+    place: Place, stack: Sequence[tuple[Role, WorkloadView]], roles: Container[Role] | None = None
+) -> list[Reach]:
+    """Judge the DaemonSets of some roles, or of all; those that write labels count for the others either way."""
     labels = dict(place.labels)
     for writer in _WRITERS:
+        if writer not in place.written:
+            continue
         grown = Place(place.name, labels, place.taints, place.node)
         if any(role == writer and not reach_one(grown, item) for role, item in stack):
-            labels = {**place.written.get(writer, {}), **labels}
+            labels = {**place.written[writer], **labels}
     grown = Place(place.name, labels, place.taints, place.node)
-    return [Reach(place.name, role, item, reach_one(grown, item)) for role, item in stack]
+    return [
+        Reach(place.name, role, item, reach_one(grown, item)) for role, item in stack if roles is None or role in roles
+    ]
 
 
 def needed_roles(pool: Desired) -> Mapping[Role, bool]:
@@ -222,10 +233,10 @@ def unreached(pool: Desired, places: Iterable[Place], daemonsets: Iterable[Workl
     at all (a service of the node) is not told here.
     """
     needed = needed_roles(pool)
-    counted = [item for item in daemonsets if item.namespace == NAMESPACE or role_of(item) in _ANYBODYS]
+    stack = [(role, item) for role, item in _stack_of(daemonsets) if item.namespace == NAMESPACE or role in _ANYBODYS]
     found: list[Reach] = []
     for place in places:
-        at_place = reach([place], counted)
+        at_place = _reach_place(place, stack, needed)
         for role in needed:
             of_role = [item for item in at_place if item.role == role]
             if of_role and not any(item.lands for item in of_role):

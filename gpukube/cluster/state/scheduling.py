@@ -148,15 +148,15 @@ def _expression_matches(item: object, labels: Mapping[str, str], unknown: Callab
     if key not in labels:
         return operator in ("NotIn", "DoesNotExist") or unknown(key)
     value = labels[key]
-    answers: dict[str, Callable[[], bool]] = {
-        "In": lambda: value in values,
-        "NotIn": lambda: value not in values,
-        "Exists": lambda: True,
-        "DoesNotExist": lambda: False,
-        "Gt": lambda: _is_beyond(value, values, sign=1),
-        "Lt": lambda: _is_beyond(value, values, sign=-1),
-    }
-    return operator in answers and answers[operator]()
+    match operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Gt" | "Lt":
+            return _is_beyond(value, values, sign=1 if operator == "Gt" else -1)
+        case _:
+            return operator == "Exists"
 
 
 def _is_beyond(value: str, values: list[str], *, sign: int) -> bool:

@@ -378,9 +378,9 @@ def _health(plan: PoolPlan, seen: Snapshot | None) -> Health | None:
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None
     from gpukube.cluster.proof.outcome import step_of  # noqa: PLC0415 - for a cluster that was looked into
-    from gpukube.cluster.proof.verify import prove_pool  # noqa: PLC0415 - as above
+    from gpukube.cluster.proof.verify import find_missing  # noqa: PLC0415 - as above
 
-    found = [f for f in prove_pool(plan.desired, seen).all_findings if step_of(f) in _OF_NODES]
+    found = [f for f in find_missing(plan.desired, seen) if step_of(f) in _OF_NODES]
     weights = {WEIGHTS[f.severity] for f in found}
     return {
         "status": "broken" if "broken" in weights else "waiting" if "waiting" in weights else "well",
