@@ -99,7 +99,7 @@ def _questions(
     notes: dict[str, None] = {}
     for item in pools:
         provider = item.cluster.provider
-        catalog = load_provider(provider).catalog
+        catalog = load_provider(provider).extras.catalog
         if item.side.machine is None or item.side.capacity not in ("on-demand", "spot"):
             continue
         if catalog is None or catalog.prices is None:
@@ -121,7 +121,7 @@ def _questions(
 
 
 def _ask(question: PriceInquiry) -> LivePrices:
-    catalog = load_provider(question.inquiry.provider).catalog
+    catalog = load_provider(question.inquiry.provider).extras.catalog
     assert catalog is not None  # noqa: S101 - only such clouds are asked
     assert catalog.prices is not None  # noqa: S101 - as above
     return catalog.prices(question)

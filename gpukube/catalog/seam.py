@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def catalog_of(provider: str) -> CloudCatalog | None:
     """Return what a provider knows; None where it has no catalog, or is not installed."""
-    return load_provider(provider).catalog if provider in provider_names() else None
+    return load_provider(provider).extras.catalog if provider in provider_names() else None
 
 
 def catalogs() -> dict[str, CloudCatalog]:

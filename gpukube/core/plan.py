@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from gpukube.core.managers import Manager
+    from gpukube.core.provider_parts import Extras, PoolRequests
     from gpukube.core.values import (
         Action,
         ClusterRef,
@@ -70,26 +71,13 @@ class PoolCalls(Protocol):
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """As Provider.update_row."""
 
-    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-        """As Provider.update_requests."""
+    @property
+    def requests(self) -> PoolRequests:
+        """As Provider.requests."""
 
-    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
-        """As Provider.recreate_request."""
-
-    def managers(self, observed: Observed) -> tuple[Manager, ...]:
-        """As Provider.managers."""
-
-    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
-        """As Provider.delete_request."""
-
-    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-        """As Provider.release_requests."""
-
-    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """As Provider.freeze_request."""
-
-    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """As Provider.copy_request."""
+    @property
+    def extras(self) -> Extras:
+        """As Provider.extras."""
 
 
 def match_live(desired: Desired, live: Sequence[Observed], taken: Collection[str] = ()) -> tuple[Observed, ...]:
@@ -158,10 +146,10 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
                 return _marks_lost(desired, observed)
         else:  # an adoption that was cut off between the copy and the labels is ended by the same command
             may_be_adopted = asked and not observed.owner and observed.state == "ready"
-            if not (may_be_adopted and (adopt_managed or not provider.managers(observed))):
+            if not (may_be_adopted and (adopt_managed or not provider.extras.managers(observed))):
                 return _lost(provider, desired, observed, changes)
     if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
-        managers = provider.managers(observed)
+        managers = provider.extras.managers(observed)
         refusal = _refused_adoption(desired, observed, asked=asked, adopt_from=adopt_from)
         if managers and (refusal is None or refusal.obstacle == "foreign") and not observed.owner and not adopt_managed:
             refusal = _managed_conflict(desired, observed, managers)
@@ -194,7 +182,7 @@ def _with_successor(
     copy = None
     if doubt := surge_doubt(declared, plan.observed, form, taken):
         is_named = plan.name in (declared, alternate_name(declared)) and alternate_name(declared) not in taken
-        copy = provider.copy_request(plan.cluster, plan.observed) if is_named else None
+        copy = provider.requests.copy(plan.cluster, plan.observed) if is_named else None
         if copy is None:
             why = "while two pools have one mark, names and tags tell them from pools with copied labels"
             problem = Finding("surge-impossible", plan.where, doubt, why=why)
@@ -214,7 +202,7 @@ def _calls_left(
     old: Observed,
     copy: Request | None = None,
 ) -> tuple[Request, ...]:
-    freeze, delete = provider.freeze_request(cluster, old), provider.delete_request(cluster, old)
+    freeze, delete = provider.requests.freeze(cluster, old), provider.requests.delete(cluster, old)
     return requests_left(create, freeze, delete, old, copy)
 
 
@@ -353,7 +341,7 @@ def plan_removal(
     if doubt := doubtful(cluster, observed, live):
         return replace(plan_as_it_is(cluster, observed), action="conflict", why=doubt.seen, diagnostics=(doubt,))
     going = observed.state == "deleting"
-    requests = () if going else (provider.delete_request(cluster, observed),)
+    requests = () if going else (provider.requests.delete(cluster, observed),)
     return PoolPlan(
         cluster=cluster,
         pool=observed.pool or observed.name,
@@ -417,7 +405,7 @@ def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed)
         desired=None,
         observed=observed,
         changes=tuple(ClassifiedChange(one, provider.update_row(one, gone, observed)) for one in gone),
-        requests=() if problems else provider.release_requests(cluster, observed),
+        requests=() if problems else provider.requests.release(cluster, observed),
         diagnostics=tuple(problems),
     )
 
@@ -443,7 +431,7 @@ def keep_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
     desired, observed = plan.desired, plan.observed
     if plan.action != "create" or desired is None or observed is None or observed.state != "failed":
         return plan
-    if provider.recreate_request(desired, observed) is not None:
+    if provider.requests.recreate(desired, observed) is not None:
         return plan
     if plan.changes:
         return _changed(provider, desired, observed, plan.changes)
@@ -508,8 +496,8 @@ def _remade(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
     """Make a pool again that the cloud keeps but cannot use."""
-    repair = provider.recreate_request(desired, observed)
-    requests = (repair,) if repair else (provider.delete_request(desired.target.cluster, observed), desired.create)
+    repair = provider.requests.recreate(desired, observed)
+    requests = (repair,) if repair else (provider.requests.delete(desired.target.cluster, observed), desired.create)
     why = f"exists but is {observed.status}: {observed.failure or 'the cloud gives no reason'}; created again"
     return _plan(desired, observed, "create", why, changes=changes, requests=requests)
 
@@ -524,7 +512,7 @@ def _changed(
         requested = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
         why = f"differs in {fields}; {requested} cannot change on a live pool"
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
-        anew = (provider.delete_request(desired.target.cluster, observed), desired.create)
+        anew = (provider.requests.delete(desired.target.cluster, observed), desired.create)
         return _plan(desired, observed, "replace", why, changes=changes, requests=anew, diagnostics=tuple(problems))
     calls: tuple[Request, ...] = ()
     if not problems:
@@ -540,7 +528,7 @@ def _changed(
 def _updates(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> tuple[Request, ...]:
-    return provider.update_requests(desired, observed, tuple(c.change for c in changes))
+    return provider.requests.update(desired, observed, tuple(c.change for c in changes))
 
 
 def _refused(where: Where, classified: ClassifiedChange) -> Finding:

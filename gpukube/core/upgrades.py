@@ -1,6 +1,6 @@
 """Newer versions for the nodes of a live pool: what they run, what is on offer, and what the cloud does to pods.
 
-Values only. A cloud says them by `Provider.upgrades` (pure) and `Cloud.newest` (one look); `engine.plan.upgrades` makes
+Values only. A cloud says them by `Extras.upgrades` (pure) and `Cloud.newest` (one look); `engine.plan.upgrades` makes
 changes of them.
 """
 

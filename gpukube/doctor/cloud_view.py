@@ -26,7 +26,7 @@ def view_of(evidence: Evidence) -> CloudView | None:
 
 def diagnosed_pools(evidence: Evidence) -> Iterator[tuple[CloudView, Diagnosis, Observed]]:
     """Yield the live pools with all that is needed to check them; none where the cloud's package has no diagnosis."""
-    view, diagnosis = view_of(evidence), evidence.provider.diagnosis
+    view, diagnosis = view_of(evidence), evidence.provider.extras.diagnosis
     if view is not None and diagnosis is not None:
         yield from ((view, diagnosis, pool) for pool in view.pools)
 

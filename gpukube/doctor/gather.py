@@ -108,10 +108,10 @@ def _limits(
     session: Session, desired: Sequence[Desired], live: Sequence[Observed], facts: ClusterFacts, seen: Snapshot
 ) -> tuple[QuotaUse, ...]:
     """Read the quotas of the cloud that the declared pools need."""
-    if session.provider.quotas is None:
+    if session.provider.extras.quotas is None:
         return ()
     key = session.cluster.key
-    needs = growth_needs(session.provider.quotas, desired, live, facts.location, seen)
+    needs = growth_needs(session.provider.extras.quotas, desired, live, facts.location, seen)
     return quotas_for({key: needs}, {key: session.cloud}, _AT_ONCE)[key]
 
 

@@ -39,7 +39,7 @@ _PROOF: Final = "verification: gpukube pool verify -f SPEC compares the GPUs on 
 
 def targets() -> tuple[str, ...]:
     """List what pools of the installed clouds can be exported to."""
-    return tuple(sorted({target for name in provider_names() for target in load_provider(name).exporters}))
+    return tuple(sorted({target for name in provider_names() for target in load_provider(name).extras.exporters}))
 
 
 def exporter_of(provider: Provider, target: str) -> Exporter:
@@ -48,9 +48,9 @@ def exporter_of(provider: Provider, target: str) -> Exporter:
     Raises:
         SpecError: This cloud has no such target.
     """
-    if found := provider.exporters.get(target):
+    if found := provider.extras.exporters.get(target):
         return found
-    known = tuple(provider.exporters)
+    known = tuple(provider.extras.exporters)
     message = f"pools of {provider.name} have no export to {target}"
     fix = f"write one of {', '.join(known)}" if known else "pools of this cloud have no export"
     raise SpecError(message, where=Where("--to"), fix=fix, code="export-target")

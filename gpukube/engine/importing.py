@@ -141,13 +141,13 @@ def spec_name(cluster: str) -> str:
 
 def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) -> _Found:
     facts = cast("ClusterFacts", plan.facts)  # a plan without facts has an error, and is not imported
-    chosen = session.provider.chosen_fields(observed)
+    chosen = session.provider.extras.chosen_fields(observed)
     ours = observed.labels.get(ADVERTISER_LABEL) in ("chart", "operator")
     served = ours or observed.fields.get(PLUGIN) == "cloud"
     imported = import_pool(observed, chosen, facts, served=served)
     managed = tuple(
         f"{one.name} manages it ({one.sign}); to adopt it all the same: --adopt-managed --pool {observed.name}"
-        for one in session.provider.managers(observed)
+        for one in session.provider.extras.managers(observed)
     )
     found = _Found(observed, imported, (*imported.comments, *managed))
     if ours and (sharing := _sharing(observed, plan)):

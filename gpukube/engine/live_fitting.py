@@ -73,7 +73,7 @@ def _read_cluster(
     nodes, pods = kube.objects(NODES) or (), kube.objects(PODS) or ()
     spaces = kube.objects(_NAMESPACES) or ()
     location = next(filter(None, (text(node, "metadata", "labels", _REGION) for node in nodes)), "")
-    tolerates = session.provider.tolerates_resources
+    tolerates = session.provider.extras.tolerates_resources
     found = {
         text(node, "metadata", "name"): read_node(
             node, session.cluster.key, tolerates_resources=tolerates, offer=_pool_of(node, offers)

@@ -42,25 +42,36 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from types import NoneType
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import pytest
 
+from gpukube.core.cloud_catalog import CloudCatalog
+from gpukube.core.cloud_check import Diagnosis
 from gpukube.core.diff import diff_fields
+from gpukube.core.durations import CloudDurations
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, KUBERNETES_VERSION, LEAST, MOST, SCOPE, ZONES, label, tag
+from gpukube.core.in_cluster import InClusterFacts
+from gpukube.core.node_facts import NodeFacts
 from gpukube.core.owners import solve_ownership
 from gpukube.core.permissions import EXTRAS, ClusterPools, PolicyScope
 from gpukube.core.plan import plan_pool
+from gpukube.core.provider_parts import Extras, PoolRequests
+from gpukube.core.quotas import CloudQuotas
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, RELEASED_LABEL, Change, Operation, Ownership
 from gpukube.errors import AccessError, Busy, CapacityError, Conflict, GpukubeError, Moved, QuotaError
+from gpukube.gpu.cloud_machines import CloudMachines
 from gpukube.provider import FEATURES
 from gpukube.rule_ids import rule_numbers
+from gpukube.spec.cloud import CloudSpec
 from gpukube.spec.reference.formats import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
     from gpukube.core.fields import FieldPath
@@ -83,6 +94,27 @@ FAULT_CLASSES: tuple[tuple[Fault, type[GpukubeError]], ...] = (
     ("permission", AccessError),
     ("busy", Busy),
 )
+
+
+PARTS: Final[Mapping[str, type]] = {
+    "spec": CloudSpec,
+    "machines": CloudMachines,
+    "nodes": NodeFacts,
+    "codes": Mapping,
+    "requests": PoolRequests,
+    "extras": Extras,
+}
+"""Members of a provider that are values, and their types."""
+EXTRA_PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "in_cluster": InClusterFacts,
+    "diagnosis": (Diagnosis, NoneType),
+    "catalog": (CloudCatalog, NoneType),
+    "quotas": (CloudQuotas, NoneType),
+    "durations": (CloudDurations, NoneType),
+    "exporters": Mapping,
+}
+"""The same of its extras."""
+EXTRA_CALLS: Final = ("policies", "managers", "chosen_fields", "check_coexistence")
 
 
 class Harness(Protocol):
@@ -153,7 +185,7 @@ class ProviderContract:
             assert diff_fields(desired.fields, observed.fields) == ()
             assert (observed.owner, observed.pool) == (desired.target.owner, desired.target.pool)
             assert observed.state == "ready"
-            assert harness.provider.managers(observed) == ()
+            assert harness.provider.extras.managers(observed) == ()
 
     def test_create_when_repeated_then_one_pool(self, harness: Harness) -> None:
         """Creating twice makes one pool."""
@@ -168,7 +200,7 @@ class ProviderContract:
         """Deleting a missing pool succeeds, and so does deleting one that is there."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
-        request = harness.provider.delete_request(desired.target.cluster, _find(harness, desired))
+        request = harness.provider.requests.delete(desired.target.cluster, _find(harness, desired))
         for _ in range(2):
             _finish(harness, harness.cloud.send(request))
         assert desired.target.name not in {o.name for o in harness.cloud.pools()}
@@ -199,7 +231,7 @@ class ProviderContract:
 
     def test_tolerations_when_asked_for_then_a_plain_answer(self, harness: Harness) -> None:
         """Whether the cloud's admission lets pods tolerate taints of the resources that they ask for is known."""
-        assert isinstance(harness.provider.tolerates_resources, bool)
+        assert isinstance(harness.provider.extras.tolerates_resources, bool)
 
     def test_nodes_when_described_then_pods_find_them_and_fit(self, harness: Harness) -> None:
         """What its nodes are like for pods is known before there is one: room, labels, and what chooses the pool."""
@@ -227,6 +259,13 @@ class ProviderContract:
         models = [spec.cluster, *([spec.reserved] if spec.reserved else [])]
         patterns = {found for model in models for found in _patterns(model.model_json_schema())}
         assert patterns <= {*FORMATS, *spec.formats}, "each pattern has its sentence in formats"
+
+    def test_parts_when_loaded_then_each_is_of_its_kind(self, harness: Harness) -> None:
+        """Its parts can be imported, and are what gpukube takes them for."""
+        provider, extras = harness.provider, harness.provider.extras
+        assert [name for name, kind in PARTS.items() if not isinstance(getattr(provider, name), kind)] == []
+        assert [name for name, kind in EXTRA_PARTS.items() if not isinstance(getattr(extras, name), kind)] == []
+        assert [name for name in EXTRA_CALLS if not callable(getattr(extras, name))] == []
 
     def test_rules_when_listed_then_each_has_a_number_of_its_own(self, harness: Harness) -> None:
         """Its codes begin with its name, and no other installed package uses their numbers."""
@@ -313,7 +352,7 @@ class ProviderContract:
         for name, target in harness.edits().items():
             edited = _translated(harness, target)
             changes = diff_fields(edited.fields, observed.fields)
-            requests = harness.provider.update_requests(edited, observed, changes)
+            requests = harness.provider.requests.update(edited, observed, changes)
             assert requests, name
             assert all(harness.accepts(request) for request in requests), name
 
@@ -324,7 +363,7 @@ class ProviderContract:
         for name, target in harness.edits().items():
             edited, observed = _translated(harness, target), _find(harness, desired)
             changes = diff_fields(edited.fields, observed.fields)
-            request = harness.provider.update_requests(edited, observed, changes)[0]
+            request = harness.provider.requests.update(edited, observed, changes)[0]
             key = harness.touch(desired.target.name)
             touched = _find(harness, desired).labels[key]
             met = _sent(harness, request)
@@ -339,7 +378,7 @@ class ProviderContract:
             _create(harness, desired)
             before = _find(harness, desired)
             nodes = _doubled(desired.target.nodes)
-            request = harness.provider.scale_request(desired.target.cluster, before, nodes)
+            request = harness.provider.requests.scale(desired.target.cluster, before, nodes)
             assert harness.accepts(request)
             _finish(harness, harness.cloud.send(request))
             after = _find(harness, desired)
@@ -355,7 +394,7 @@ class ProviderContract:
         cluster = desired.target.cluster
         _create(harness, desired)
         before = _find(harness, desired)
-        request = harness.provider.freeze_request(cluster, before)
+        request = harness.provider.requests.freeze(cluster, before)
         assert request is not None
         assert harness.accepts(request)
         _finish(harness, harness.cloud.send(request))
@@ -363,17 +402,17 @@ class ProviderContract:
         sizes = {field for field in (*before.fields, *after.fields) if field.is_below("nodes")}
         assert _without(after.fields, sizes) == _without(before.fields, sizes)
         assert after.fields.get(LEAST) == after.fields.get(MOST), "no bounds, or no room between them"
-        assert harness.provider.freeze_request(cluster, after) is None
+        assert harness.provider.requests.freeze(cluster, after) is None
         if fixed.target.name != desired.target.name:
             _create(harness, fixed)
-            assert harness.provider.freeze_request(cluster, _find(harness, fixed)) is None
+            assert harness.provider.requests.freeze(cluster, _find(harness, fixed)) is None
 
     def test_import_when_a_pool_is_read_then_only_what_was_chosen_is_left(self, harness: Harness) -> None:
         """What the cloud gives by itself is left out of a live pool's fields; what somebody chose stays."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         observed = _find(harness, desired)
-        chosen = harness.provider.chosen_fields(observed)
+        chosen = harness.provider.extras.chosen_fields(observed)
         assert {INSTANCE_TYPE, COUNT} <= chosen.keys()
         added = {path for path in chosen if path not in desired.fields and not path.is_below(harness.provider.name)}
         assert added <= {ZONES, KUBERNETES_VERSION}, f"nobody asked for {sorted(map(str, added))}"
@@ -478,7 +517,7 @@ class ProviderContract:
         before = _find(harness, desired)
         released = before
         for _ in range(CALLS):
-            requests = harness.provider.release_requests(desired.target.cluster, released)
+            requests = harness.provider.requests.release(desired.target.cluster, released)
             if not requests:
                 break
             assert (released.owner, released.pool) == (desired.target.owner, desired.target.pool)
@@ -504,7 +543,7 @@ class ProviderContract:
         _create(harness, desired)
         before = _find(harness, desired)
         added = harness.touch(desired.target.name)
-        request = harness.provider.release_requests(desired.target.cluster, before)[-1]
+        request = harness.provider.requests.release(desired.target.cluster, before)[-1]
         try:
             _finish(harness, harness.cloud.send(request))
         except Moved:
@@ -556,7 +595,7 @@ class ProviderContract:
         granted: dict[PolicyLevel, set[str]] = {}
         levels: tuple[PolicyLevel, ...] = ("plan", "apply")
         for level in levels:
-            found = harness.provider.policies(PolicyScope(level, frozenset(EXTRAS), clusters))
+            found = harness.provider.extras.policies(PolicyScope(level, frozenset(EXTRAS), clusters))
             rows = [row for policy in found for row in policy.permissions]
             assert all(row.purpose and row.source and row.calls for row in rows)
             assert all(desired.target.cluster.key in policy.clusters and policy.documents for policy in found)
@@ -605,7 +644,7 @@ def _bring_about(harness: Harness, desired: Desired) -> Observed:
         changes = diff_fields(desired.fields, observed.fields)
         if not changes:
             return observed
-        request = harness.provider.update_requests(desired, observed, changes)[0]
+        request = harness.provider.requests.update(desired, observed, changes)[0]
         _finish(harness, harness.cloud.send(request))
     pytest.fail(f"{desired.target.name} still differs after {CALLS} calls")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
 from gpukube.core.in_cluster import InClusterFacts
 from gpukube.core.managers import Manager
 from gpukube.core.node_facts import GIB, NodeFacts, Reserved, Room, common_labels, room_left
-from gpukube.core.upgrades import NodeOffer
+from gpukube.core.provider_parts import Extras, PoolRequests
 from gpukube.core.values import (
     MARKS,
     OWNER_LABEL,
@@ -34,22 +34,18 @@ from gpukube.core.values import (
 )
 from gpukube.errors import CloudError, Conflict, Finding, Moved
 from gpukube.gpu.cloud_machines import CloudMachines
-from gpukube.provider import FEATURES, Ability
+from gpukube.provider import FEATURES, Ability, CloudExtras
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.durations import CloudDurations
-    from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
-    from gpukube.core.permissions import CloudPolicy, PolicyScope
-    from gpukube.core.quotas import CloudQuota, CloudQuotas, QuotaReading
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
-__all__ = ["FakeCloud", "FakeProvider", "FakeWorld"]
+__all__ = ["FakeCloud", "FakeExtras", "FakeProvider", "FakeWorld"]
 
 NAME_LENGTH = 40
 SERVER_DEFAULTS = {tag("created-by"): "fake-cloud", DISK_TYPE: "fake-ssd"}
@@ -100,25 +96,116 @@ class FakeWorld:
         return self._fate.pop(name, None)
 
 
+def _copy(target: Target) -> tuple[MarksCopy, tuple[FieldPath, ...]]:
+    """The copy of the marks, and the tags that are the spec's."""
+    written = tuple(tag(key) for key in sorted(target.tags))
+    return MarksCopy(target.owner, target.pool, target.protect), written
+
+
+def _read_copy(given: object) -> MarksCopy | None:
+    return MarksCopy(**given) if isinstance(given, dict) and given else None
+
+
+def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[FieldPath, object]) -> Request:
+    params = {"cluster": cluster.key, "name": observed.name, "fields": dict(fields), "etag": observed.etag}
+    return Request("fake", "update", params)
+
+
+def _delete(cluster: ClusterRef, observed: Observed) -> Request:
+    """Delete by cloud name."""
+    return Request("fake", "delete", {"cluster": cluster.key, "name": observed.name})
+
+
+def _recreate(desired: Desired, observed: Observed) -> Request | None:
+    """Repeat the creation over a failed pool."""
+    return Request("fake", "repair", {**desired.create.params, "etag": observed.etag})
+
+
+def _update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
+    """One call for labels and taints, one for each other field, each guarded by the etag."""
+    groups: dict[str | FieldPath, dict[FieldPath, object]] = {}
+    for change in changes:
+        group = "marks" if change.field[0] in ("labels", "taints") else change.field
+        groups.setdefault(group, {})[change.field] = change.new
+    made = [_update(desired.target.cluster, observed, fields) for fields in groups.values()]
+    copy, written = _copy(desired.target)
+    more = {"copy": asdict(copy), "written": written}
+    return tuple(replace(request, params={**request.params, **more}) for request in made)
+
+
+def _scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
+    """Set the numbers."""
+    if nodes.autoscaled:
+        return _update(cluster, observed, {LEAST: nodes.minimum, MOST: nodes.maximum})
+    return _update(cluster, observed, {COUNT: nodes.count})
+
+
+def _release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
+    """Take the copy off, then the labels: two calls, so that tests meet what is in between."""
+    marks: dict[FieldPath, object] = {label(key): None for key in MARKS if key in observed.labels}
+    marks |= {label(RELEASED_LABEL): observed.pool} if observed.pool else {}
+    copy = _update(cluster, observed, {})
+    made = [replace(copy, params={**copy.params, "copy": {}, "written": ()})] if observed.copy else []
+    return (*made, _update(cluster, observed, marks)) if marks else tuple(made)
+
+
+def _copy_marks(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Write the copy."""
+    copy = {"owner": observed.owner, "pool": observed.pool, "protected": observed.protected}
+    if not observed.owner or observed.copied or (observed.copy and asdict(observed.copy) == copy):
+        return None
+    request = _update(cluster, observed, {})
+    return replace(request, params={**request.params, "copy": copy, "written": ()})
+
+
+def _freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
+    """Set the size that it has, without bounds."""
+    if MOST not in observed.fields:
+        return None
+    return _update(cluster, observed, {LEAST: None, MOST: None, COUNT: observed.nodes})
+
+
+REQUESTS: Final = PoolRequests(
+    delete=_delete,
+    update=_update_pool,
+    scale=_scale,
+    release=_release,
+    recreate=_recreate,
+    copy=_copy_marks,
+    freeze=_freeze,
+)
+
+
+class FakeExtras(Extras):
+    """What the fake cloud has besides."""
+
+    pools_at_once = 2
+    tolerates_resources = True
+    in_cluster = InClusterFacts(pool_label="fake.example/pool")
+
+    @staticmethod
+    def chosen_fields(observed: Observed) -> Mapping[FieldPath, object]:
+        """Leave out what this cloud fills in by itself."""
+        return {path: value for path, value in observed.fields.items() if SERVER_DEFAULTS.get(path) != value}
+
+    @staticmethod
+    def managers(observed: Observed) -> tuple[Manager, ...]:
+        """Find the one tool that this cloud knows, by its tag."""
+        found = observed.fields.get(tag("made-by"))
+        return (Manager(str(found), "tag made-by"),) if found else ()
+
+
 class FakeProvider:
     """Pure half. All instances share the worlds given, by cluster key."""
 
     name = "fake"
-    pools_at_once = 2
-    tolerates_resources = True
     codes: Mapping[str, tuple[str, str]] = MappingProxyType(
         {
             "fake-name": ("FAKE101", "A name is too long."),
             "fake-spot": ("FAKE102", "The fake cloud has no spot machines."),
         }
     )
-    diagnosis = None
-    catalog = None
-    quotas: CloudQuotas | None = None
-    durations: CloudDurations | None = None
-    exporters: Mapping[str, Exporter] = MappingProxyType({})
     machines = CloudMachines()
-    in_cluster = InClusterFacts(pool_label="fake.example/pool")
     nodes = NodeFacts(
         room=lambda target: room_left(
             target.machine, target.max_pods or 110, Reserved(cpu=100, memory=GIB, kernel=0, pods=Room(0, 0, 0))
@@ -128,9 +215,11 @@ class FakeProvider:
         },
         selector=lambda desired: {"fake.example/pool": desired.target.name},
     )  # fmt: skip
+    requests: PoolRequests = REQUESTS
 
     def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
         self._worlds = dict(worlds or {})
+        self.extras: Extras = FakeExtras()
 
     @property
     def spec(self) -> CloudSpec:
@@ -138,24 +227,6 @@ class FakeProvider:
         from gpukube.testing.fake_spec import SPEC  # noqa: PLC0415 - models cost, and few tests read a spec
 
         return SPEC
-
-    @property
-    def upgrades(self) -> None:
-        """Nothing upgrades nodes here."""
-
-    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
-        """There are no permissions here."""
-        del scope
-        return ()
-
-    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
-        """Leave out what this cloud fills in by itself."""
-        return {path: value for path, value in observed.fields.items() if SERVER_DEFAULTS.get(path) != value}
-
-    def managers(self, observed: Observed) -> tuple[Manager, ...]:
-        """Find the one tool that this cloud knows, by its tag."""
-        found = observed.fields.get(tag("made-by"))
-        return (Manager(str(found), "tag made-by"),) if found else ()
 
     def abilities(self) -> Mapping[str, Ability]:
         """Everything is exact in a fake, except what it has no machines for."""
@@ -212,19 +283,6 @@ class FakeProvider:
             copy=copy,
         )
 
-    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
-        """Delete by cloud name."""
-        return Request(self.name, "delete", {"cluster": cluster.key, "name": observed.name})
-
-    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
-        """Repeat the creation over a failed pool."""
-        return Request(self.name, "repair", {**desired.create.params, "etag": observed.etag})
-
-    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
-        """Creation carries everything here."""
-        del desired, observed
-        return None
-
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Labels, tags, taints, zones and sizes in place; the rest by replacement."""
         del beside, live
@@ -234,72 +292,13 @@ class FakeProvider:
             return UpdateRow(change.field, "disruptive", "makes every node again", "update", "this module")
         return UpdateRow(change.field, "replace", "is set at creation only", "", "this module")
 
-    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-        """One call for labels and taints, one for each other field, each guarded by the etag."""
-        groups: dict[str | FieldPath, dict[FieldPath, object]] = {}
-        for change in changes:
-            group = "marks" if change.field[0] in ("labels", "taints") else change.field
-            groups.setdefault(group, {})[change.field] = change.new
-        made = [_update(desired.target.cluster, observed, fields) for fields in groups.values()]
-        copy, written = _copy(desired.target)
-        more = {"copy": asdict(copy), "written": written}
-        return tuple(replace(request, params={**request.params, **more}) for request in made)
-
-    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-        """Set the numbers."""
-        if nodes.autoscaled:
-            return _update(cluster, observed, {LEAST: nodes.minimum, MOST: nodes.maximum})
-        return _update(cluster, observed, {COUNT: nodes.count})
-
-    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-        """Take the copy off, then the labels: two calls, so that tests meet what is in between."""
-        marks: dict[FieldPath, object] = {label(key): None for key in MARKS if key in observed.labels}
-        marks |= {label(RELEASED_LABEL): observed.pool} if observed.pool else {}
-        copy = _update(cluster, observed, {})
-        made = [replace(copy, params={**copy.params, "copy": {}, "written": ()})] if observed.copy else []
-        return (*made, _update(cluster, observed, marks)) if marks else tuple(made)
-
-    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """Write the copy."""
-        copy = {"owner": observed.owner, "pool": observed.pool, "protected": observed.protected}
-        if not observed.owner or observed.copied or (observed.copy and asdict(observed.copy) == copy):
-            return None
-        request = _update(cluster, observed, {})
-        return replace(request, params={**request.params, "copy": copy, "written": ()})
-
-    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """Set the size that it has, without bounds."""
-        if MOST not in observed.fields:
-            return None
-        return _update(cluster, observed, {LEAST: None, MOST: None, COUNT: observed.nodes})
-
-    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
-        """There is always room here."""
-        del successor, observed
-        return []
-
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Open the world of this cluster."""
         del settings
         return FakeCloud(self._worlds.setdefault(cluster.key, FakeWorld()))
 
 
-def _copy(target: Target) -> tuple[MarksCopy, tuple[FieldPath, ...]]:
-    """The copy of the marks, and the tags that are the spec's."""
-    written = tuple(tag(key) for key in sorted(target.tags))
-    return MarksCopy(target.owner, target.pool, target.protect), written
-
-
-def _read_copy(given: object) -> MarksCopy | None:
-    return MarksCopy(**given) if isinstance(given, dict) and given else None
-
-
-def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[FieldPath, object]) -> Request:
-    params = {"cluster": cluster.key, "name": observed.name, "fields": dict(fields), "etag": observed.etag}
-    return Request("fake", "update", params)
-
-
-class FakeCloud:
+class FakeCloud(CloudExtras):
     """Live half over one FakeWorld."""
 
     def __init__(self, world: FakeWorld) -> None:
@@ -318,15 +317,6 @@ class FakeCloud:
     def pool(self, name: str) -> Observed | None:
         """Read one pool."""
         return self._world.pools.get(name)
-
-    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
-        """Offer what the nodes have."""
-        del observed
-        return NodeOffer(kubernetes)
-
-    def complete(self, desired: Desired) -> Desired:
-        """Nothing is open here."""
-        return desired
 
     def send(self, request: Request) -> Operation:
         """Start a change; queued faults strike first."""
@@ -360,16 +350,6 @@ class FakeCloud:
     def kube_access(self) -> KubeAccess:
         """There is no Kubernetes behind this fake."""
         raise CloudError("the fake cloud has no Kubernetes API", fix="write kubeconfig: in the cluster")
-
-    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """There are none here."""
-        del asked
-        return {}
-
-    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
-        """There is always room here."""
-        del successor, pools
-        return []
 
     def close(self) -> None:
         """Nothing to close."""

@@ -95,7 +95,7 @@ def make_offers(desireds: Iterable[Desired], provider_of: Callable[[str], Provid
 
 def _offer(desired: Desired, provider: Provider) -> PoolOffer:
     target, facts = desired.target, provider.nodes
-    diagnosis = provider.diagnosis
+    diagnosis = provider.extras.diagnosis
     foreseen = foreseen_devices(desired, diagnosis.autoscaler if diagnosis else None)
     room = facts.room(target)
 
@@ -113,7 +113,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
         desired=desired,
         real=shape(desired.promise.per_node),
         expected=shape(foreseen),
-        tolerates_resources=provider.tolerates_resources,
+        tolerates_resources=provider.extras.tolerates_resources,
         selector=facts.selector(desired),
         discovered=desired.ownership.advertiser in ("chart", "operator"),
         single=_is_single(desired),

@@ -11,39 +11,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.core.provider_parts import Extras
 from gpukube.core.values import NodeStack
-from gpukube.provider import importing_sdk
+from gpukube.provider import importing_sdk, part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.cloud_catalog import CloudCatalog
-    from gpukube.core.cloud_check import Diagnosis
-    from gpukube.core.durations import CloudDurations
-    from gpukube.core.exporting import Exporter
-    from gpukube.core.fields import FieldPath
-    from gpukube.core.in_cluster import InClusterFacts
-    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
-    from gpukube.core.permissions import CloudPolicy, PolicyScope
-    from gpukube.core.quotas import CloudQuotas
+    from gpukube.core.provider_parts import PoolRequests
     from gpukube.core.values import (
         Ability,
         Change,
         ClusterRef,
         Desired,
-        Nodes,
         Observed,
         Ownership,
         Promise,
-        Request,
         Settings,
         Target,
         UpdateRow,
     )
     from gpukube.errors import Finding
     from gpukube.gpu.cloud_machines import CloudMachines
-    from gpukube.provider import Cloud, NodeUpgrades, Provider
+    from gpukube.provider import Cloud, Provider
     from gpukube.spec.cloud import CloudSpec
 
 _SOURCE: Final = "docs: kubernetes-engine/how-to/gpus"
@@ -58,121 +49,36 @@ _FIELDS: Final = (
     f"{_ACCELERATOR}.gpuSharingConfig.gpuSharingStrategy",
 )
 """Who installs what is decided by these (docs: kubernetes-engine/how-to/gpus, NVIDIA/cloud-native-docs google-gke)."""
-_AT_ONCE: Final = 4
+
+
+class GkeExtras(Extras):
+    """What GKE has besides."""
+
+    pools_at_once = 4  # five operations may run, one is left to others (terraform-provider-google#15205)
+    tolerates_resources = True  # docs: kubernetes-engine/how-to/gpus, Automatic tolerations
+    in_cluster = part(".facts.in_cluster:IN_CLUSTER")
+    diagnosis = part(".diagnose:DIAGNOSIS")
+    catalog = part(".catalog:CATALOG")
+    quotas = part(".rules.quotas:QUOTAS")
+    durations = part(".facts.durations:DURATIONS")
+    exporters = part(".export.targets:EXPORTERS")
+    upgrades = part(".pool.renewing:UPGRADES")
+    policies = part(".rules.permissions:write_policies")
+    managers = part(".pool.managers:managers_of")
+    chosen_fields = part(".pool.importing:chosen_fields")
+    check_coexistence = part(".rules.coexistence:check_coexistence")
 
 
 class GkeProvider:
     """Google Kubernetes Engine."""
 
-    @property
-    def name(self) -> str:
-        """`provider: gke`."""
-        return "gke"
-
-    @property
-    def pools_at_once(self) -> int:
-        """Four: five operations of a cluster may run, and one is left to others (terraform-provider-google#15205)."""
-        return _AT_ONCE
-
-    @property
-    def tolerates_resources(self) -> bool:
-        """Every cluster does (docs: kubernetes-engine/how-to/gpus, Automatic tolerations)."""
-        return True
-
-    @property
-    def spec(self) -> CloudSpec:
-        """Clusters, reserved capacity and native fields of GKE."""
-        from gpukube_gke.spec import SPEC
-
-        return SPEC
-
-    @property
-    def machines(self) -> CloudMachines:
-        """Instance types of GKE that cannot be used, by their names."""
-        from gpukube_gke.facts.machines import MACHINES
-
-        return MACHINES
-
-    @property
-    def codes(self) -> Mapping[str, tuple[str, str]]:
-        """Codes of GKE's rules, with their sentences."""
-        from gpukube_gke.codes import CODES
-
-        return CODES
-
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """What is known to go wrong with pools of GKE."""
-        from gpukube_gke.diagnose import DIAGNOSIS
-
-        return DIAGNOSIS
-
-    @property
-    def catalog(self) -> CloudCatalog:
-        """What GKE's machines can do, and where they and their prices are read."""
-        from gpukube_gke.catalog import CATALOG
-
-        return CATALOG
-
-    @property
-    def quotas(self) -> CloudQuotas:
-        """What its nodes count against."""
-        from gpukube_gke.rules.quotas import QUOTAS
-
-        return QUOTAS
-
-    @property
-    def durations(self) -> CloudDurations:
-        """How long it takes for changes of pools."""
-        from gpukube_gke.facts.durations import DURATIONS
-
-        return DURATIONS
-
-    @property
-    def in_cluster(self) -> InClusterFacts:
-        """GKE's marks on nodes, its plugin and its driver installer."""
-        from gpukube_gke.facts.in_cluster import IN_CLUSTER
-
-        return IN_CLUSTER
-
-    @property
-    def nodes(self) -> NodeFacts:
-        """GKE's nodes as pods see them."""
-        from gpukube_gke.facts.nodes import NODES
-
-        return NODES
-
-    @property
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Other tools that pools of GKE can be written for."""
-        from gpukube_gke.export.targets import EXPORTERS
-
-        return EXPORTERS
-
-    @property
-    def upgrades(self) -> NodeUpgrades:
-        """What GKE does to nodes and pods when a pool is upgraded."""
-        from gpukube_gke.pool.renewing import GkeUpgrades
-
-        return GkeUpgrades()
-
-    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
-        """Write custom roles for each project."""
-        from gpukube_gke.rules.permissions import write_policies
-
-        return write_policies(scope)
-
-    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
-        """Leave out of a live pool's fields what GKE gives to every pool."""
-        from gpukube_gke.pool.importing import chosen_fields
-
-        return chosen_fields(observed)
-
-    def managers(self, observed: Observed) -> tuple[Manager, ...]:
-        """Find who else manages a live pool, by what GKE shows of it."""
-        from gpukube_gke.pool.managers import managers_of
-
-        return managers_of(observed)
+    name = "gke"
+    spec: CloudSpec = part(".spec:SPEC")
+    machines: CloudMachines = part(".facts.machines:MACHINES")
+    nodes: NodeFacts = part(".facts.nodes:NODES")
+    codes: Mapping[str, tuple[str, str]] = part(".codes:CODES")
+    requests: PoolRequests = part(".requests:REQUESTS")
+    extras = GkeExtras()
 
     def abilities(self) -> Mapping[str, Ability]:
         """Say for every feature how faithful GKE is."""
@@ -215,72 +121,12 @@ class GkeProvider:
 
         return translate_pool(target, ownership, promise)
 
-    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
-        """Delete a pool by its name; the call takes no etag."""
-        from gpukube_gke.pool.translate import translate_delete
-
-        return translate_delete(cluster, observed)
-
-    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
-        """Nothing: a pool that failed at creation must be deleted first."""
-        del desired, observed
-        return None
-
-    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
-        """Add the GPU taint where GKE did not."""
-        from gpukube_gke.pool.translate import translate_taint
-
-        return translate_taint(desired, observed)
-
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Return what changing this field does."""
         from gpukube_gke.pool.updates import find_row
 
         del beside, live
         return find_row(change)
-
-    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-        """Make the calls that bring these changes about: one group of attributes in each, guarded by the etag.
-
-        Raises:
-            SpecError: The live zones do not divide the size that is declared.
-        """
-        from gpukube_gke.pool.change import update_pool
-
-        return update_pool(desired, observed, changes)
-
-    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-        """Set the size, or the bounds of the autoscaler; GKE counts per zone.
-
-        Raises:
-            SpecError: The zones of the pool do not divide a number, or it is more than GKE allows.
-        """
-        from gpukube_gke.pool.change import scale_pool
-
-        return scale_pool(cluster, observed, nodes)
-
-    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-        """Send the labels without our marks; the copy of them in the resource labels stays, and is made void."""
-        from gpukube_gke.pool.change import release_pool
-
-        return release_pool(cluster, observed)
-
-    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """Other resource labels would make every node anew, so the copy is written at creation only."""
-        del cluster, observed
-        return None
-
-    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """Turn the autoscaler off, which leaves the pool at the size it has."""
-        from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled
-
-        return autoscale_request(cluster, observed, None) if is_autoscaled(observed) else None
-
-    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
-        """Judge compact placement: nodes close together, with room for so many."""
-        from gpukube_gke.rules.coexistence import check_coexistence
-
-        return check_coexistence(successor, observed)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half; no call yet.

@@ -50,7 +50,7 @@ MANAGED = "gpuProfile.nvidia.managementMode"
 def exported(target: Target, tool: str) -> tuple[str, Losses]:
     provider, losses = load_provider(target.cluster.provider), Losses()
     desired = provider.desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
-    return provider.exporters[tool].write(target.cluster, [ExportedPool(desired)], losses), losses
+    return provider.extras.exporters[tool].write(target.cluster, [ExportedPool(desired)], losses), losses
 
 
 def test_pool_when_a_spec_leaves_nothing_open_then_written_without_a_call(gpukube: Gpukube) -> None:
@@ -278,7 +278,7 @@ def live_hcl(target: Target, losses: Losses | None = None, **native: object) -> 
     provider = load_provider(target.cluster.provider)
     desired = provider.desired(target, Ownership("cloud", "none", "", {}, ""), Promise({}, target.nodes))
     pool = ExportedPool(desired, make_observed(desired, native=native))
-    return provider.exporters["terraform"].write(target.cluster, [pool], losses or Losses())
+    return provider.extras.exporters["terraform"].write(target.cluster, [pool], losses or Losses())
 
 
 def live_losses(target: Target, **native: object) -> list[str]:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, KubeAccess, Operation, Progress
 from gpukube.errors import AccessError, Busy, CapacityError, CloudError, Conflict, Moved, QuotaError
+from gpukube.provider import CloudExtras
 from gpukube_nimbus.api import NimbusApi, NimbusError
 from gpukube_nimbus.pool import STATES, observe_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from gpukube.core.quotas import CloudQuota, QuotaReading
-    from gpukube.core.values import ClusterRef, Desired, Observed, Request, Settings
-    from gpukube.errors import Finding, GpukubeError
+    from gpukube.core.values import ClusterRef, Observed, Request, Settings
+    from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud
 
 _MEANINGS: Final[Mapping[str, tuple[type[GpukubeError], str]]] = {
@@ -36,7 +35,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> Cloud:
     return NimbusCloud(cluster, NimbusApi(settings.endpoints.get("nimbus", "nimbus.json")))
 
 
-class NimbusCloud:
+class NimbusCloud(CloudExtras):
     """One cluster of Nimbus."""
 
     def __init__(self, cluster: ClusterRef, api: NimbusApi) -> None:
@@ -57,15 +56,6 @@ class NimbusCloud:
         """Read one pool."""
         body = self._call("list_pools").get(name)
         return observe_pool(self._cluster, body) if body else None
-
-    def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
-        """Nodes follow their cluster by themselves; nobody asks, as `NimbusProvider.upgrades` is None."""
-        del observed
-        return NodeOffer(kubernetes)
-
-    def complete(self, desired: Desired) -> Desired:
-        """Nothing is open on Nimbus."""
-        return desired
 
     def send(self, request: Request) -> Operation:
         """Start a change. Deleting a pool that is gone is done at once."""
@@ -99,16 +89,6 @@ class NimbusCloud:
             "current-context": "nimbus",
         }
         return KubeAccess(json.dumps(document))
-
-    def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Nimbus has no quotas; nobody asks, as `NimbusProvider.quotas` is None."""
-        del asked
-        return {}
-
-    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
-        """Nimbus limits neither addresses nor pools."""
-        del successor, pools
-        return []
 
     def close(self) -> None:
         """Nothing is open."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, FieldPath, label, tag
 from gpukube.core.managers import Sign, find_managers
 from gpukube.core.marks import CopyForm, recorded_tags, released_labels
+from gpukube.core.provider_parts import PoolRequests
 from gpukube.core.values import (
     OWNER_LABEL,
     POOL_LABEL,
@@ -160,6 +161,11 @@ def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]
     return (request_for(cluster, "update_pool", name=observed.name, patch=patch, version=observed.etag),)
 
 
+def chosen_fields(observed: Observed) -> Mapping[FieldPath, object]:
+    """Leave out the tag that Nimbus gives to every pool."""
+    return {path: value for path, value in observed.fields.items() if path != tag("made-by")}
+
+
 def find_templates(observed: Observed) -> tuple[Manager, ...]:
     """Find the template that made a pool."""
     sign = Sign("Nimbus templates", "nimbus-template", "docs: nimbus.example/templates")
@@ -172,6 +178,22 @@ def freeze_pool(cluster: ClusterRef, observed: Observed) -> Request | None:
     if MOST not in observed.fields or observed.fields[LEAST] == observed.fields[MOST] == count:
         return None
     return scale_pool(cluster, observed, Nodes(count, count, count, autoscaled=True))
+
+
+def delete_pool(cluster: ClusterRef, observed: Observed) -> Request:
+    """Delete by name."""
+    return request_for(cluster, "delete_pool", name=observed.name)
+
+
+REQUESTS: Final = PoolRequests(
+    delete=delete_pool,
+    update=update_pool,
+    scale=scale_pool,
+    release=release_pool,
+    copy=write_copy,
+    freeze=freeze_pool,
+)
+"""No `recreate`: a pool that failed must be deleted first. No `follow_up`: the creation carries everything."""
 
 
 def _size(nodes: Nodes) -> dict[str, object]:

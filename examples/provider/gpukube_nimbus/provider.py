@@ -8,28 +8,23 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.provider_parts import Extras
 from gpukube.core.values import NodeStack
 from gpukube.errors import Finding
-from gpukube.provider import FEATURES, Ability
+from gpukube.provider import FEATURES, Ability, part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.exporting import Exporter
-    from gpukube.core.fields import FieldPath
-    from gpukube.core.in_cluster import InClusterFacts
-    from gpukube.core.managers import Manager
     from gpukube.core.node_facts import NodeFacts
-    from gpukube.core.permissions import CloudPolicy, PolicyScope
+    from gpukube.core.provider_parts import PoolRequests
     from gpukube.core.values import (
         Change,
         ClusterRef,
         Desired,
-        Nodes,
         Observed,
         Ownership,
         Promise,
-        Request,
         Settings,
         Target,
         UpdateRow,
@@ -58,71 +53,31 @@ _MISSING: Final = {
 }
 
 
+class NimbusExtras(Extras):
+    """What Nimbus has besides: no catalog, no quotas, no upgrades, nothing to export, nobody to grant anything to."""
+
+    pools_at_once = 4
+    tolerates_resources = True
+    in_cluster = part(".in_cluster:IN_CLUSTER")
+    managers = part(".pool:find_templates")
+    chosen_fields = part(".pool:chosen_fields")
+
+
 class NimbusProvider:
     """A made-up cloud: one file holds all its clusters."""
 
     name = "nimbus"
-    pools_at_once = 4
-    tolerates_resources = True
-    diagnosis = None
-    catalog = None
-    quotas = None
-    durations = None
-    exporters: Mapping[str, Exporter] = MappingProxyType({})  # `gpukube pool export` has no target for Nimbus
-    upgrades = None
-
-    @property
-    def spec(self) -> CloudSpec:
-        """Clusters and native fields of Nimbus."""
-        from gpukube_nimbus.spec import SPEC
-
-        return SPEC
-
-    @property
-    def machines(self) -> CloudMachines:
-        """What Nimbus sells."""
-        from gpukube_nimbus.machines import MACHINES
-
-        return MACHINES
-
-    @property
-    def in_cluster(self) -> InClusterFacts:
-        """By what its nodes are known."""
-        from gpukube_nimbus.in_cluster import IN_CLUSTER
-
-        return IN_CLUSTER
-
-    @property
-    def nodes(self) -> NodeFacts:
-        """What its nodes are like for pods."""
-        from gpukube_nimbus.nodes import NODES
-
-        return NODES
-
-    @property
-    def codes(self) -> Mapping[str, tuple[str, str]]:
-        """What `check` may find: each rule with its number and title."""
-        return {
+    spec: CloudSpec = part(".spec:SPEC")
+    machines: CloudMachines = part(".machines:MACHINES")
+    nodes: NodeFacts = part(".nodes:NODES")
+    requests: PoolRequests = part(".pool:REQUESTS")
+    extras = NimbusExtras()
+    codes: Mapping[str, tuple[str, str]] = MappingProxyType(
+        {
             "nimbus-name": ("NIM101", "The name of a pool is too long for Nimbus."),
             "nimbus-native": ("NIM102", "Nimbus has no such field."),
         }
-
-    def policies(self, scope: PolicyScope) -> tuple[CloudPolicy, ...]:
-        """Whoever may write the file may do everything: there is nothing to grant."""
-        del scope
-        return ()
-
-    def chosen_fields(self, observed: Observed) -> Mapping[FieldPath, object]:
-        """Leave out the tag that Nimbus gives to every pool."""
-        from gpukube.core.fields import tag
-
-        return {path: value for path, value in observed.fields.items() if path != tag("made-by")}
-
-    def managers(self, observed: Observed) -> tuple[Manager, ...]:
-        """Look for the tag of Nimbus' own template service."""
-        from gpukube_nimbus.pool import find_templates
-
-        return find_templates(observed)
+    )
 
     def abilities(self) -> Mapping[str, Ability]:
         """Everything that is not missing is exact."""
@@ -161,63 +116,12 @@ class NimbusProvider:
 
         return translate_pool(target, ownership, promise)
 
-    def delete_request(self, cluster: ClusterRef, observed: Observed) -> Request:
-        """Delete by name."""
-        from gpukube_nimbus.pool import request_for
-
-        return request_for(cluster, "delete_pool", name=observed.name)
-
-    def recreate_request(self, desired: Desired, observed: Observed) -> Request | None:
-        """Nothing: a pool that failed must be deleted first."""
-        del desired, observed
-        return None
-
-    def follow_up(self, desired: Desired, observed: Observed) -> Request | None:
-        """Nothing: the creation carries everything."""
-        del desired, observed
-        return None
-
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
         """Describe what changing this field does."""
         from gpukube_nimbus.pool import find_row
 
         del beside, live
         return find_row(change)
-
-    def update_requests(self, desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-        """Make one call for all changes."""
-        from gpukube_nimbus.pool import update_pool
-
-        return update_pool(desired, observed, changes)
-
-    def scale_request(self, cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-        """Set the size, or the bounds."""
-        from gpukube_nimbus.pool import scale_pool
-
-        return scale_pool(cluster, observed, nodes)
-
-    def release_requests(self, cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-        """Take marks and copy off in one call."""
-        from gpukube_nimbus.pool import release_pool
-
-        return release_pool(cluster, observed)
-
-    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """Write the tags."""
-        from gpukube_nimbus.pool import write_copy
-
-        return write_copy(cluster, observed)
-
-    def freeze_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:
-        """Turn the autoscaler off."""
-        from gpukube_nimbus.pool import freeze_pool
-
-        return freeze_pool(cluster, observed)
-
-    def check_coexistence(self, successor: Desired, observed: Observed) -> list[Finding]:
-        """Nimbus sells no reservations: nothing speaks against two pools."""
-        del successor, observed
-        return []
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
         """Make the live half. A real cloud imports its SDK here, within `gpukube.provider.importing_sdk`."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpukube.__main__ import main
+from gpukube.core.provider_parts import Extras
+from gpukube_nimbus import NimbusProvider
 from gpukube_nimbus.api import NimbusApi
 
 if TYPE_CHECKING:
@@ -93,6 +95,19 @@ def test_create_when_run_then_made_and_proven_and_the_next_plan_is_empty(
     assert (made["state"], made["size"], made["mig"], made["rack"]) == ("ACTIVE", 2, "1g.5gb", "dense")
     assert '"nvidia.com/gpu": 112' in json.dumps(document)
     assert gpukube("pool", "plan", "diff", "-f", str(SPEC))[0] == 0
+    assert gpukube("pool", "delete", "a100mig", "-f", str(SPEC), "--yes")[0] == 0
+    assert NimbusApi(str(file)).list_pools("valley-1", "train") == {}
+
+
+def test_commands_when_the_cloud_has_no_extras_then_work_all_the_same(
+    gpukube: Callable[..., tuple[int, Any]], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NimbusProvider, "extras", Extras())
+    assert gpukube("validate", "-f", str(SPEC), "-o", "json")[0] == 0
+    assert gpukube("pool", "create", "-f", str(SPEC), "-o", "json")[0] == 0
+    assert gpukube("pool", "plan", "diff", "-f", str(SPEC))[0] == 0
+    assert gpukube("pool", "list", "-f", str(SPEC))[0] == 0
+    assert gpukube("doctor", "-f", str(SPEC), "--print-policy", "apply")[0] == 0
     assert gpukube("pool", "delete", "a100mig", "-f", str(SPEC), "--yes")[0] == 0
     assert NimbusApi(str(file)).list_pools("valley-1", "train") == {}
 

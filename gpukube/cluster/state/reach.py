@@ -41,7 +41,7 @@ _CLOUD_DOMAINS: Final = (
     "kubernetes.io/",
     "beta.kubernetes.io/",
 )
-"""What the clouds' controllers write on every cloud; each cloud's own domains are in its `Provider.in_cluster`."""
+"""What the clouds' controllers write on every cloud; each cloud's own domains are in its `Extras.in_cluster`."""
 _OPERANDS: Final = "nvidia.com/gpu.deploy."
 _MPS: Final = "nvidia.com/mps.capable"
 

@@ -1,7 +1,7 @@
 """Whether anything in a cluster starts and ends the nodes of its autoscaled pools.
 
 In scope: a sighting x pools -> what is missing; pure. Out of scope: what an autoscaler expects of a pool
-(core.autoscaler_template), and which clouds scale by themselves (Provider.in_cluster).
+(core.autoscaler_template), and which clouds scale by themselves (Extras.in_cluster).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTHING_SCALES: Final = "nothing-scales"
 
 def missing_scaler(cluster: ClusterRef, seen: Snapshot) -> Scaler | None:
     """Return the program that a cluster lacks so that its pools scale; None where it runs, or the cloud scales them."""
-    scaler = load_provider(cluster.provider).in_cluster.scaler
+    scaler = load_provider(cluster.provider).extras.in_cluster.scaler
     if scaler is None or any(_runs(scaler.program, item) for item in seen.deployments):
         return None
     return scaler

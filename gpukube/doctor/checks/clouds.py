@@ -32,7 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 def cloud_checks(provider: Provider) -> tuple[Check, ...]:
     """List the checks that only this cloud has; none where its package brings no diagnosis."""
-    diagnosis = provider.diagnosis
+    diagnosis = provider.extras.diagnosis
     return tuple(_check(each) for each in diagnosis.checks) if diagnosis else ()
 
 

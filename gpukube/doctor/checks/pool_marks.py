@@ -161,7 +161,7 @@ def _adopting(desired: Desired, other: Observed) -> str:
         option = f"--adopt-from {other.copy.owner}"
     if other.owner:
         return ""
-    option += " --adopt-managed" if load_provider(desired.target.cluster.provider).managers(other) else ""
+    option += " --adopt-managed" if load_provider(desired.target.cluster.provider).extras.managers(other) else ""
     return f"to adopt it: gpukube pool create -f SPEC --pool {desired.target.pool} {option}; or "
 
 

@@ -49,7 +49,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     _require_workable(plan)
     release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
     run.report("done", release or "nothing to install", plan.cluster.key)
-    one_by_one = session.provider.pools_at_once == 1
+    one_by_one = session.provider.extras.pools_at_once == 1
     for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
         message = (
             f"queued behind {before.pool}: the cloud changes one pool at a time" if before and one_by_one else "queued"

@@ -85,7 +85,7 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
     if plan.action == "conflict" or desired is None:
         raise Conflict.of(plan.diagnostics, plan.why) if plan.diagnostics else Conflict(plan.why, where=plan.where)
     done = _come_to_be(plan, desired, session, run)
-    tolerations = pod_tolerations(desired, tolerates_resources=session.provider.tolerates_resources)
+    tolerations = pod_tolerations(desired, tolerates_resources=session.provider.extras.tolerates_resources)
     adopted = adopting_changes(desired, plan.changes)
     left = tuple(c for c in plan.changes if c not in adopted) if plan.action == "adopt" else ()
     if left:  # not proven: what it lacks may be what differs

@@ -143,7 +143,7 @@ def require_drained(plan: PoolPlan, session: Session, run: Run, consent: DrainCo
     """
     if plan.observed is None:
         return
-    kube, label = session.kube(), session.provider.in_cluster.pool_label
+    kube, label = session.kube(), session.provider.extras.in_cluster.pool_label
     nodes = [text(node, "metadata", "name") for node in pool_nodes(kube, plan.observed, label)]
     found = read_occupants(kube, nodes, run.clock.now(), allow_disruption=True, controllers=Controllers())
     pods = [verdict.pod for verdict in found.left]
@@ -264,7 +264,7 @@ class _Drain:
         return self.run.clock.now() if told is None else told
 
     def _nodes(self, wait: Wait, *, thorough: bool = True) -> tuple[Tree, ...]:
-        label = self.session.provider.in_cluster.pool_label
+        label = self.session.provider.extras.in_cluster.pool_label
         return self._steadily(wait, lambda kube: pool_nodes(kube, self.pool, label, thorough=thorough))
 
     def _cordon(self, wait: Wait, nodes: Sequence[Tree]) -> int:

@@ -116,7 +116,7 @@ def attempt_all(
     Where that is one, the next one begins as soon as the cloud has finished with the one before, whose nodes may take
     minutes more until their GPUs are there. With fail-fast it waits for the proof: what that finds stops the rest.
     """
-    together = at_once or session.provider.pools_at_once
+    together = at_once or session.provider.extras.pools_at_once
     tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
     if together > 1 or run.fail_fast:
         reports = run_all({name: partial(_to_end, task) for name, task in tasks.items()}, together)
@@ -222,7 +222,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
 def settle(plan: PoolPlan, session: Session, run: Run) -> None:
     """Wait until the cloud has finished with the pool, whoever started it: this run or one that was killed.
 
-    Sends what creation could not carry (Provider.follow_up).
+    Sends what creation could not carry (PoolRequests.follow_up).
     """
     wait = _wait(plan, run, "wait")
     wait.for_operation(session.cloud, Operation(plan.name, "create"))
@@ -232,7 +232,7 @@ def settle(plan: PoolPlan, session: Session, run: Run) -> None:
 
     def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
         observed = observe(plan, session)
-        request = session.provider.follow_up(desired, observed) if observed else None
+        request = session.provider.requests.follow_up(desired, observed) if observed else None
         return _Step(request, request, "requesting what creation could not carry") if request else None
 
     _converge(plan, session, run, next_step, settled=False)
@@ -359,7 +359,7 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
     operation = Operation(plan.name, "delete")
     if plan.observed.state != "deleting":
         try:
-            operation = wait.send(session.cloud, session.provider.delete_request(plan.cluster, plan.observed))
+            operation = wait.send(session.cloud, session.provider.requests.delete(plan.cluster, plan.observed))
         except (Conflict, CloudError):  # the answer may be lost and the call have had its effect: look
             now = observe(plan, session)
             if now is not None and now.state != "deleting":
@@ -388,7 +388,7 @@ def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
         seen.append(observed)
         if observed.owner not in ("", owner):
             raise Conflict(f'it belongs to "{observed.owner}" now', where=plan.where, code="moved")
-        requests = session.provider.release_requests(plan.cluster, observed)
+        requests = session.provider.requests.release(plan.cluster, observed)
         if not requests:
             return None
         return _Step(requests, requests[0], "taking the ownership labels off", last=len(requests) == 1)
@@ -412,7 +412,7 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
         if left == desired:
             return None
         doing = f"requesting {', '.join(f'{field} {value}' for field, value in desired.items())}"
-        return _Step(left, session.provider.scale_request(plan.cluster, observed, nodes), doing)
+        return _Step(left, session.provider.requests.scale(plan.cluster, observed, nodes), doing)
 
     _converge(plan, session, run, next_step)
 
@@ -423,7 +423,7 @@ def freeze_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     Raises:
         GpukubeError, WaitTimeout, Stopped: As _converge.
     """
-    _while_it_stands(plan, session, run, session.provider.freeze_request, "turning its autoscaler off")
+    _while_it_stands(plan, session, run, session.provider.requests.freeze, "turning its autoscaler off")
 
 
 def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
@@ -432,7 +432,7 @@ def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
     Raises:
         GpukubeError, WaitTimeout, Stopped: As _converge.
     """
-    _while_it_stands(plan, session, run, session.provider.copy_request, "writing its ownership tags")
+    _while_it_stands(plan, session, run, session.provider.requests.copy, "writing its ownership tags")
 
 
 def _while_it_stands(
@@ -539,7 +539,7 @@ def _only(
     """Narrow a plan to some of its changes, with the calls of these alone."""
     if now.desired is None or now.observed is None or now.action not in ("update", "replace"):
         return now
-    requests = session.provider.update_requests(now.desired, now.observed, tuple(c.change for c in changes))
+    requests = session.provider.requests.update(now.desired, now.observed, tuple(c.change for c in changes))
     return replace(now, action=action, changes=tuple(changes), requests=requests)
 
 

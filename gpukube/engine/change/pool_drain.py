@@ -119,7 +119,7 @@ def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainCons
 def _undo_one(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     assert plan.observed is not None  # noqa: S101 - it was found live
     kube, pool = session.kube(), plan.observed
-    nodes = pool_nodes(kube, pool, session.provider.in_cluster.pool_label)
+    nodes = pool_nodes(kube, pool, session.provider.extras.in_cluster.pool_label)
     done = [text(node, "metadata", "name") for node in nodes if uncordon(kube, node, pool)]
     if not done:
         return PoolReport(plan.pool, plan.name, "unchanged", "gpukube has cordoned none of its nodes")

@@ -103,7 +103,7 @@ def _replaced(desired: Sequence[Desired], session: Session) -> dict[str, Observe
     Their nodes carry the same marks. The pools are only read where nodes of two pools have the marks of one.
     """
     nodes = session.kube().nodes()
-    label = session.provider.in_cluster.pool_label
+    label = session.provider.extras.in_cluster.pool_label
     twice = [d for d in desired if len({node.labels.get(label) for node in nodes_of(d, nodes)}) > 1]
     live = session.cloud.pools() if twice else ()
     plans = {d.target.name: plan_pool(session.provider, d, live, form=forms(d, session)) for d in twice}

@@ -99,7 +99,7 @@ def _plan(plan: ClusterPlan, session: Session, observed: Observed, desired: Desi
     classified = tuple(
         ClassifiedChange(change, session.provider.update_row(change, changes, observed)) for change in changes
     )
-    request = session.provider.scale_request(plan.cluster, observed, nodes)
+    request = session.provider.requests.scale(plan.cluster, observed, nodes)
     if desired is not None:
         promise = replace(desired.promise, nodes=nodes)
         desired = replace(desired, target=replace(desired.target, nodes=nodes), promise=promise)

@@ -115,7 +115,7 @@ def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: 
 def _reopen(pool: Observed, session: Session) -> None:
     """Uncordon the nodes of the new pool: it was the old one if the spec went back while its pods were leaving."""
     kube = session.kube()
-    for node in pool_nodes(kube, pool, session.provider.in_cluster.pool_label):
+    for node in pool_nodes(kube, pool, session.provider.extras.in_cluster.pool_label):
         if is_marked(node, pool):
             uncordon(kube, node, pool)
 

@@ -66,7 +66,7 @@ def require_current(plan: PoolPlan, session: Session, run: Run) -> None:
         ClusterError: Some do not: the cloud has left them out, or stopped.
         Stopped: The run was stopped.
     """
-    upgrades = session.provider.upgrades
+    upgrades = session.provider.extras.upgrades
     if upgrades is None:
         return
     end = run.clock.now() + run.pace.settle_s  # a node that was taken away may be listed for a moment

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def duration_of_pool(plan: PoolPlan) -> DurationPart | None:
     """Describe how long one pool would take; None where nothing happens, its cloud says nothing, or it has no end."""
-    known = load_provider(plan.cluster.provider).durations
+    known = load_provider(plan.cluster.provider).extras.durations
     return _part(pool_duration(plan, known)) if known else None
 
 
@@ -26,11 +26,11 @@ def duration_of_cluster(plan: ClusterPlan) -> DurationPart | None:
     None as of a pool, and where one of its pools has no end.
     """
     provider = load_provider(plan.cluster.provider)
-    known = provider.durations
+    known = provider.extras.durations
     if known is None or any(map(never_ends, plan.pools)):
         return None
     pools = [(pool.name, found) for pool in plan.pools if (found := pool_duration(pool, known))]
-    return _part(cluster_duration(pools, provider.pools_at_once))
+    return _part(cluster_duration(pools, provider.extras.pools_at_once))
 
 
 def _part(duration: Duration | None) -> DurationPart | None:

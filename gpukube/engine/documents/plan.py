@@ -308,7 +308,7 @@ def _declared_pool(desired: Desired) -> _Requested:
         "ownership": owner.reason,
         "tolerations": [
             toleration_part(toleration)
-            for toleration in pod_tolerations(desired, tolerates_resources=provider.tolerates_resources)
+            for toleration in pod_tolerations(desired, tolerates_resources=provider.extras.tolerates_resources)
         ],
         "fidelity": {
             feature: part_of(ability) for feature, ability in inexact(target, abilities_for(target, provider)).items()

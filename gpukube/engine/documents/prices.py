@@ -34,7 +34,7 @@ def region_of(cluster: ClusterRef, location: str = "") -> str:
         cluster: Of the spec.
         location: What the cloud says of it; "" when it was not asked.
     """
-    catalog = load_provider(cluster.provider).catalog
+    catalog = load_provider(cluster.provider).extras.catalog
     if catalog is None:
         return location
     found = location or (cluster.identity.get(catalog.location, "") if catalog.location else "")

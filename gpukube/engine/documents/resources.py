@@ -44,7 +44,7 @@ class PricedPlan(PlanDocument):
 def planned_resources(plans: Sequence[ClusterPlan]) -> Iterator[PlannedResource]:
     """Return the pools that the spec declares, of clouds whose pools Terraform has."""
     for plan in plans:
-        exporter = load_provider(plan.cluster.provider).exporters.get("terraform")
+        exporter = load_provider(plan.cluster.provider).extras.exporters.get("terraform")
         if exporter is None or exporter.resource is None:
             continue
         for pool in plan.pools:

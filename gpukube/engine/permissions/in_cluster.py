@@ -1,7 +1,7 @@
 """The Kubernetes RBAC that gpukube and the Helm in it need inside a cluster.
 
 In scope: the table, and the roles that are made of it. Out of scope: what the charts' own roles allow
-(`chart_roles`), how a cloud's identity becomes a user of its clusters (`Provider.in_cluster`).
+(`chart_roles`), how a cloud's identity becomes a user of its clusters (`Extras.in_cluster`).
 
 The verbs are those of the calls of `cluster.kube`, and of Helm's own: of its storage of releases in Secrets
 (helm.sh/helm pkg/storage/driver/secrets.go), of server-side apply, and of its waiting for hooks.

@@ -42,8 +42,10 @@ def describe_policies(
         clusters = tuple(ClusterPools(cluster, prepared.desired[cluster.key]) for cluster in group)
         scope = PolicyScope(level, frozenset(extras), clusters)
         provider = load_provider(name)
-        found += [_part(name, policy) for policy in provider.policies(scope)]
-        inside += [_part("kubernetes", cluster_policy(item, scope, provider.in_cluster.subject)) for item in clusters]
+        found += [_part(name, policy) for policy in provider.extras.policies(scope)]
+        inside += [
+            _part("kubernetes", cluster_policy(item, scope, provider.extras.in_cluster.subject)) for item in clusters
+        ]
     return {
         "schemaVersion": 1,
         "kind": "Permissions",

@@ -93,7 +93,7 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
     old, new = plan.observed, (plan.replacement and plan.replacement.successor) or plan.desired
     if old is None:
         return None
-    nodes = pool_nodes(kube, old, session.provider.in_cluster.pool_label)
+    nodes = pool_nodes(kube, old, session.provider.extras.in_cluster.pool_label)
     names = [text(node, "metadata", "name") for node in nodes]
     pods = {text(pod, "metadata", "uid"): pod for pod in kube.all_pods_on(names)} if names else {}
     occupants, unread_templates = _read_occupants(kube, nodes, pods, now)

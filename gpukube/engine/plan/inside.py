@@ -92,7 +92,7 @@ def _by_nodes(pool: PoolPlan, provider: Provider, facts: ClusterFacts | None, se
     if nodes:
         kept = keep_living(provider, pool)
         pool = kept if kept is pool else replace(kept, upgrade=pool.upgrade)
-    return with_unfinished(pool, provider.upgrades, facts, nodes) if provider.upgrades and facts else pool
+    return with_unfinished(pool, provider.extras.upgrades, facts, nodes) if provider.extras.upgrades and facts else pool
 
 
 def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding, ...]]:

@@ -101,7 +101,7 @@ def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> 
         return None
     found += advise(target, ownership)
     desired = provider.desired(target, ownership, promise_of(target))
-    diagnosis = provider.diagnosis
+    diagnosis = provider.extras.diagnosis
     found += check_template(desired, diagnosis.autoscaler if diagnosis else None)
     return desired
 

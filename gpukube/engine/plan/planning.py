@@ -139,7 +139,7 @@ def with_pools(
     """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
-    upgrades, facts = session.provider.upgrades, outside.facts
+    upgrades, facts = session.provider.extras.upgrades, outside.facts
     offers = read_offers(session, settled.desired, live) if scope.upgrade else {}
     newer = partial(follow, upgrades, live=live, offers=offers, facts=facts) if upgrades and facts else None
     plan_it = partial(

@@ -64,7 +64,7 @@ def with_quotas(
 
 def cluster_needs(plan: ClusterPlan, session: Session, *, beside: bool, at_once: bool = False) -> tuple[QuotaNeed, ...]:
     """List what the pools of one cluster need beyond what they have; `beside` and `at_once` as in `pool_needs`."""
-    known = session.provider.quotas
+    known = session.provider.extras.quotas
     if known is None or plan.facts is None:
         return ()
     needs = partial(pool_needs, known, location=plan.facts.location, seen=plan.seen, beside=beside, at_once=at_once)

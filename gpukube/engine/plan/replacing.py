@@ -177,7 +177,7 @@ def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator
     old: Observed | None = pool.observed
     if old is None:
         return
-    judged = provider.check_coexistence(successor, old)
+    judged = provider.extras.check_coexistence(successor, old)
     yield from judged
     reservation = successor.target.capacity.reservation
     shared = [
@@ -195,7 +195,7 @@ def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator
 
 def _of_quota(successor: Desired, pool: PoolPlan, plan: ClusterPlan, session: Session) -> Iterator[Finding]:
     """Find quotas with less left than the new pool begins with; the old one counts until it is deleted."""
-    known, target = session.provider.quotas, successor.target
+    known, target = session.provider.extras.quotas, successor.target
     if known is None or plan.facts is None or plan.seen is None:
         return
     draws = known.draws(plan.cluster, plan.facts.location, target.machine, target.capacity)

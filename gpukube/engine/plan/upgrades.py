@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.cluster.kube.views import NodeView
+    from gpukube.core.provider_parts import NodeUpgrades
     from gpukube.core.upgrades import NodeMarks
     from gpukube.core.values import ClusterFacts, Desired, Observed, PoolPlan
     from gpukube.engine.run.session import Session
     from gpukube.errors import Where
-    from gpukube.provider import NodeUpgrades
 
 
 def read_offers(session: Session, desired: Iterable[Desired], live: Sequence[Observed]) -> dict[str, NodeOffer]:
@@ -32,7 +32,7 @@ def read_offers(session: Session, desired: Iterable[Desired], live: Sequence[Obs
 
     Pools that cannot be upgraded, or are not ours, are not asked about.
     """
-    upgrades = session.provider.upgrades
+    upgrades = session.provider.extras.upgrades
     if upgrades is None:
         return {}
     found = ((expected, ours_alone(expected, live)) for expected in desired)

@@ -28,6 +28,7 @@ from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
+from gpukube.provider import CloudExtras
 from gpukube_aks.facts.endpoint import is_same_origin
 from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
-    from gpukube.errors import Finding
     from gpukube.provider import Cloud
     from gpukube_aks.live.access import AzureCredential
     from gpukube_aks.live.sdk import AksSdk, Credential
@@ -204,8 +204,10 @@ def _sign_in(endpoint: Endpoint) -> tuple[str, list[str]]:
     return "", [f"{PUBLIC_URL}/.default"]
 
 
-class AksCloud:
+class AksCloud(CloudExtras):
     """One cluster, live.
+
+    No limits are checked: no API of AKS has free addresses, and the number of pools has no confirmed limit.
 
     Args:
         cluster: Which.
@@ -314,11 +316,6 @@ class AksCloud:
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
         """Read quotas of the subscription in the region; what cannot be read says why."""
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
-
-    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
-        """Nothing is read: no API of AKS has free addresses, and the number of pools has no confirmed limit."""
-        del successor, pools
-        return []
 
     def close(self) -> None:
         """Close all connections."""

@@ -18,9 +18,9 @@ from gpukube.core.jsontree import integer, tree
 from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, is_older, version_numbers
 
 if TYPE_CHECKING:
+    from gpukube.core.provider_parts import NodeUpgrades
     from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, Observed
-    from gpukube.provider import NodeUpgrades
 
 NODE_IMAGE: Final = FieldPath("nodeImage")
 """No spec declares it: AKS takes no node image but the newest, by a call of its own."""
@@ -34,7 +34,7 @@ _AMOUNT = re.compile(r"[0-9]{1,4}%?")
 
 
 class AksUpgrades:
-    """Implementation of `gpukube.provider.NodeUpgrades`."""
+    """Implementation of `gpukube.core.provider_parts.NodeUpgrades`."""
 
     def system(self, observed: Observed) -> NodeSystem:
         """Read version and node image."""
@@ -116,5 +116,4 @@ def _nodes(amount: object, default: str, count: int) -> int:
     return -(-count * int(text[:-1]) // 100) if text.endswith("%") else int(text)
 
 
-if TYPE_CHECKING:
-    _: type[NodeUpgrades] = AksUpgrades
+UPGRADES: Final[NodeUpgrades] = AksUpgrades()

@@ -17,9 +17,9 @@ from gpukube.core.jsontree import at, integer, tree
 from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, version_numbers
 
 if TYPE_CHECKING:
+    from gpukube.core.provider_parts import NodeUpgrades
     from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, Observed
-    from gpukube.provider import NodeUpgrades
 
 RELEASE: Final = FieldPath("eks", "releaseVersion")
 _CUSTOM: Final = "CUSTOM"
@@ -39,7 +39,7 @@ _PARAMETERS: Final = {
 
 
 class EksUpgrades:
-    """Implementation of `gpukube.provider.NodeUpgrades`."""
+    """Implementation of `gpukube.core.provider_parts.NodeUpgrades`."""
 
     def system(self, observed: Observed) -> NodeSystem:
         """Read version and release; a custom AMI has neither that EKS knows."""
@@ -126,5 +126,4 @@ def _is_newer(release: str, live: str) -> bool:
     return dates[0] > dates[1]
 
 
-if TYPE_CHECKING:
-    _: type[NodeUpgrades] = EksUpgrades
+UPGRADES: Final[NodeUpgrades] = EksUpgrades()

@@ -37,6 +37,7 @@ from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation
 from gpukube.errors import CloudError, GpukubeError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
+from gpukube.provider import CloudExtras
 from gpukube_gke.facts.endpoint import choose_endpoint
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.facts.places import cluster_name, operation_name, pool_name, project_of
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.quotas import CloudQuota
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
-    from gpukube.errors import Finding
     from gpukube.provider import Cloud
     from gpukube_gke.facts.endpoint import Endpoint
     from gpukube_gke.live.sdk import GkeSdk, Identity
@@ -160,8 +160,10 @@ class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grp
         return continuation(client_call_details._replace(metadata=metadata), request)
 
 
-class GkeCloud:
+class GkeCloud(CloudExtras):
     """One cluster, live.
+
+    No limits are checked: pod ranges do not tell how many of their addresses are taken.
 
     Args:
         cluster: Which.
@@ -308,11 +310,6 @@ class GkeCloud:
                 return QuotaReader(session, self._base, self._timeout, self._cluster.key).read(asked)
         except GpukubeError as error:
             return dict.fromkeys(asked, QuotaReading(unknown=str(error)))
-
-    def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
-        """Nothing is read: pod ranges do not tell how many of their addresses are taken."""
-        del successor, pools
-        return []
 
     def close(self) -> None:
         """Close all connections."""

@@ -19,15 +19,15 @@ from gpukube.core.jsontree import at, integer, tree
 from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, is_older
 
 if TYPE_CHECKING:
+    from gpukube.core.provider_parts import NodeUpgrades
     from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, Observed
-    from gpukube.provider import NodeUpgrades
 
 _DRAIN_MINUTES: Final = 60
 
 
 class GkeUpgrades:
-    """Implementation of `gpukube.provider.NodeUpgrades`."""
+    """Implementation of `gpukube.core.provider_parts.NodeUpgrades`."""
 
     def system(self, observed: Observed) -> NodeSystem:
         """Read the version; the image follows it."""
@@ -86,5 +86,4 @@ def _replacement(observed: Observed) -> tuple[int | None, str]:
     return 0, f"drains {missing or 1} at a time before their replacements start"
 
 
-if TYPE_CHECKING:
-    _: type[NodeUpgrades] = GkeUpgrades
+UPGRADES: Final[NodeUpgrades] = GkeUpgrades()

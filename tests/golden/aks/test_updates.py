@@ -64,11 +64,11 @@ def observed(wire: Mapping[str, object] = LIVE) -> Observed:
 
 def requests_of(target: Target) -> tuple[Request, ...]:
     desired = desire(target)
-    return PROVIDER.update_requests(desired, observed(), diff_fields(desired.fields, observed().fields))
+    return PROVIDER.requests.update(desired, observed(), diff_fields(desired.fields, observed().fields))
 
 
 def scale() -> tuple[Request, ...]:
-    return (PROVIDER.scale_request(CLUSTER, observed(), Nodes(9, 2, 9, autoscaled=True)),)
+    return (PROVIDER.requests.scale(CLUSTER, observed(), Nodes(9, 2, 9, autoscaled=True)),)
 
 
 def properties_of(request: Request) -> dict[str, object]:
@@ -85,7 +85,7 @@ def test_records_when_counted_are_those_of_the_edits() -> None:
 
 @pytest.mark.parametrize("name", [*EDITS, "scale", "release"])
 def test_request_when_made_of_an_edit_is_the_recorded_one(name: str, request: pytest.FixtureRequest) -> None:
-    by_name = {"scale": scale(), "release": PROVIDER.release_requests(CLUSTER, observed())}
+    by_name = {"scale": scale(), "release": PROVIDER.requests.release(CLUSTER, observed())}
     requests = by_name.get(name) or requests_of(EDITS[name])
     made = [{"operation": one.operation, **one.params} for one in requests]
     record = UPDATES / f"{name}.json"

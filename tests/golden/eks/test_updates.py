@@ -87,7 +87,7 @@ def live(target: Target) -> Observed:
 def made(edit: str) -> tuple[Request, ...]:
     before, after = EDITS[edit]
     desired, observed = desired_of(after), live(before)
-    return PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))
+    return PROVIDER.requests.update(desired, observed, diff_fields(desired.fields, observed.fields))
 
 
 def test_edits_when_counted_are_all_recorded() -> None:
@@ -124,7 +124,7 @@ def test_calls_when_validated_are_accepted_by_botocore_and_by_the_limits_it_skip
 
 
 def test_scale_when_the_pool_is_autoscaled_leaves_the_size_alone() -> None:
-    request = PROVIDER.scale_request(CLUSTER, live(RANGED), Nodes(5, 1, 5, autoscaled=True))
+    request = PROVIDER.requests.scale(CLUSTER, live(RANGED), Nodes(5, 1, 5, autoscaled=True))
 
     assert request.params["nodegroup"] == {
         "clusterName": "train",
@@ -134,7 +134,7 @@ def test_scale_when_the_pool_is_autoscaled_leaves_the_size_alone() -> None:
 
 
 def test_release_when_made_takes_the_tags_off_before_the_labels() -> None:
-    untag, relabel = PROVIDER.release_requests(CLUSTER, live(RANGED))
+    untag, relabel = PROVIDER.requests.release(CLUSTER, live(RANGED))
 
     keys = [f"gpukube.io/{name}" for name in ("owner", "place", "pool", "tags")]
     assert untag.params["resource"] == {"resourceArn": ARN, "tagKeys": keys}

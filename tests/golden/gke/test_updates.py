@@ -74,7 +74,7 @@ MESSAGES = {
 def requests_of(name: str) -> tuple[Request, ...]:
     base, target = CASES[name]
     live, edited = live_of(base), desire(target)
-    return PROVIDER.update_requests(edited, live, diff_fields(edited.fields, live.fields))
+    return PROVIDER.requests.update(edited, live, diff_fields(edited.fields, live.fields))
 
 
 def test_records_when_counted_are_those_of_the_cases() -> None:
@@ -83,8 +83,8 @@ def test_records_when_counted_are_those_of_the_cases() -> None:
 
 @pytest.mark.parametrize("name", [*CASES, "scale", "release"])
 def test_request_when_made_of_an_edit_is_the_recorded_one(name: str, request: pytest.FixtureRequest) -> None:
-    scaled = (PROVIDER.scale_request(CLUSTER, live_of(BASE), Nodes(2, 2, 2, autoscaled=False)),)
-    by_name = {"scale": scaled, "release": PROVIDER.release_requests(CLUSTER, live_of(BASE))}
+    scaled = (PROVIDER.requests.scale(CLUSTER, live_of(BASE), Nodes(2, 2, 2, autoscaled=False)),)
+    by_name = {"scale": scaled, "release": PROVIDER.requests.release(CLUSTER, live_of(BASE))}
     requests = by_name.get(name) or requests_of(name)
     made = [{"operation": one.operation, **one.params} for one in requests]
     record = UPDATES / f"{name}.json"

@@ -46,17 +46,17 @@ SIGNS: tuple[tuple[str, Mapping[str, object], str], ...] = (
 def test_managers_when_a_tool_left_its_sign_then_named_with_it(
     cloud: str, native: Mapping[str, object], name: str
 ) -> None:
-    found = load_provider(cloud).managers(replace(make_observed(WANTED), native=native))
+    found = load_provider(cloud).extras.managers(replace(make_observed(WANTED), native=native))
     assert [one.name for one in found] == ([name] if name else [])
 
 
 def test_managers_when_a_stack_of_eksctl_made_it_then_both_are_named_once() -> None:
     tags = {"alpha.eksctl.io/nodegroup-name": "a", "aws:cloudformation:stack-name": "s"}
-    found = load_provider("eks").managers(replace(make_observed(WANTED), native={"tags": tags}))
+    found = load_provider("eks").extras.managers(replace(make_observed(WANTED), native={"tags": tags}))
     assert describe_managers(found) == (
         "eksctl (tag alpha.eksctl.io/nodegroup-name=a) and CloudFormation (tag aws:cloudformation:stack-name=s)"
     )
 
 
 def test_managers_when_gpukube_made_it_then_none() -> None:
-    assert FakeProvider().managers(make_observed(WANTED)) == ()
+    assert FakeProvider().extras.managers(make_observed(WANTED)) == ()

@@ -17,7 +17,7 @@ from tests.builders import make_observed, make_target
 from tests.unit.core.test_plan import WANTED, desire
 
 if TYPE_CHECKING:
-    from gpukube.core.values import ClusterRef, Desired, Observed, Request, SurgeStep
+    from gpukube.core.values import Desired, Observed, SurgeStep
 
 PROVIDER = FakeProvider()
 NAME = WANTED.target.name
@@ -202,8 +202,7 @@ def test_plan_when_it_is_to_be_replaced_then_its_copy_is_written_first_or_surge_
 class Fixed(FakeProvider):
     """A cloud that writes copies at creation only."""
 
-    def copy_request(self, cluster: ClusterRef, observed: Observed) -> Request | None:  # noqa: ARG002 - as all have it
-        return None
+    requests = replace(FakeProvider.requests, copy=lambda _cluster, _observed: None)
 
 
 @pytest.mark.parametrize(("name", "possible"), [(NAME, True), (ALTERNATE, False)])

@@ -61,7 +61,9 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
 class WithQuotas(FakeProvider):
     """A provider with two quotas in each region."""
 
-    quotas = CloudQuotas(_draws, lambda _desired, _observed, _changes: 1)
+    def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
+        super().__init__(worlds)
+        self.extras.quotas = CloudQuotas(_draws, lambda _desired, _observed, _changes: 1)
 
 
 class Limits(FakeCloud):

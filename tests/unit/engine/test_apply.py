@@ -69,7 +69,7 @@ def test_apply_when_a_cloud_changes_one_pool_at_a_time_then_calls_wait_for_a_pro
     order: list[str],
 ) -> None:
     stage = Stage([CUT, PLAIN])
-    stage.provider.pools_at_once = 1  # as AKS and GKE
+    stage.provider.extras.pools_at_once = 1  # as AKS and GKE
 
     def seen_at(_now: float) -> Snapshot:
         if order[1] == "create" and current_thread() is not main_thread():  # a proof, as slow as the next call
@@ -86,7 +86,7 @@ def test_apply_when_a_cloud_changes_one_pool_at_a_time_then_calls_wait_for_a_pro
 
 def test_apply_when_a_proof_fails_beside_the_next_call_then_only_its_pool_fails() -> None:
     stage = Stage([CUT, PLAIN])
-    stage.provider.pools_at_once = 1  # as AKS and GKE
+    stage.provider.extras.pools_at_once = 1  # as AKS and GKE
     stage.seen_at = lambda _now: installed(stage.pools, node_of(PLAIN, "node"))
     stage.session = stage.open_session()
     report = stage.apply()
@@ -210,7 +210,7 @@ def test_apply_when_a_replacement_is_asked_for_then_deleted_made_again_and_prove
 def test_apply_when_killed_between_deletion_and_creation_then_the_next_run_creates(stage: Stage) -> None:
     live(stage, instanceType="other")
     plan = stage.plan()
-    stage.session.cloud.send(stage.provider.delete_request(CLUSTER, stage.world.pools[CUT.target.name]))
+    stage.session.cloud.send(stage.provider.requests.delete(CLUSTER, stage.world.pools[CUT.target.name]))
     del stage.world.pools[CUT.target.name]
     assert plan.pools[0].action == "replace"
     assert stage.apply().pools[0].message == "created"
@@ -390,7 +390,7 @@ def test_apply_when_not_to_wait_then_started_and_the_way_to_go_on(stage: Stage) 
 
 def test_apply_when_one_fails_fast_then_the_rest_does_not_begin() -> None:
     stage = Stage([CUT, PLAIN])
-    stage.provider.pools_at_once = 1  # one after the other
+    stage.provider.extras.pools_at_once = 1  # one after the other
     stage.run = replace(stage.run, fail_fast=True)
     stage.world.fail_next(LOST)
     pools = stage.apply().pools

@@ -134,7 +134,7 @@ def test_outcome_when_stopped_before_the_first_call_then_not_attempted(what: str
 
 def test_outcome_when_stopped_while_others_queue_then_these_are_not_sent() -> None:
     stage = Stage([CUT, PLAIN], ManualClock(stop_at=20))
-    stage.provider.pools_at_once = 1
+    stage.provider.extras.pools_at_once = 1
     stage.world.polls_to_finish = 10_000
     assert outcomes(create(stage)) == ["started", "not-attempted"]
     assert stage.sent() == ["create"]
@@ -170,7 +170,7 @@ def test_outcome_when_time_runs_out_while_the_cloud_works_then_started_and_seven
 
 def test_outcome_when_one_pool_is_made_and_another_not_awaited_then_each_its_own_and_three() -> None:
     stage = Stage([CUT, PLAIN])
-    stage.provider.pools_at_once = 1
+    stage.provider.extras.pools_at_once = 1
     create(Stage([CUT], world=stage.world))
     stage.world.polls_to_finish = 10_000
     stage.run = replace(stage.run, pace=replace(PACE, timeout_s=20))

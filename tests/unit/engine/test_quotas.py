@@ -48,7 +48,9 @@ KNOWN = CloudQuotas(draws, surge)
 class WithQuotas(FakeProvider):
     """A provider that names quotas."""
 
-    quotas = KNOWN
+    def __init__(self, worlds: Mapping[str, FakeWorld] | None = None) -> None:
+        super().__init__(worlds)
+        self.extras.quotas = KNOWN
 
 
 class Limits(FakeCloud):

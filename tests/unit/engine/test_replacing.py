@@ -31,7 +31,9 @@ PLENTY = QuotaReading(limit=1000, used=8)
 
 
 class Limited(FakeProvider):
-    quotas = KNOWN
+    def __init__(self) -> None:
+        super().__init__()
+        self.extras.quotas = KNOWN
 
 
 def judge(

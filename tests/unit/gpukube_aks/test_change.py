@@ -69,7 +69,7 @@ def live(target: Target, **properties: object) -> Observed:
 
 def update(before: Observed, after: Target) -> tuple[Request, ...]:
     desired = desire(after)
-    return PROVIDER.update_requests(desired, before, diff_fields(desired.fields, before.fields))
+    return PROVIDER.requests.update(desired, before, diff_fields(desired.fields, before.fields))
 
 
 def moved(before: Observed, request: Request) -> dict[str, object]:
@@ -173,7 +173,7 @@ def test_update_when_one_thing_changes_then_the_rest_goes_back_as_read(name: str
 
 def test_update_when_the_count_alone_is_asked_for_then_no_bounds_stay_beside_a_pool_without_autoscaler() -> None:
     before = live(AUTOSCALED, count=3)
-    (request,) = PROVIDER.update_requests(desire(PLAIN), before, (Change(COUNT, None, 1),))
+    (request,) = PROVIDER.requests.update(desire(PLAIN), before, (Change(COUNT, None, 1),))
 
     assert moved(before, request) == EDITS["autoscaler off"][2]
 
@@ -227,7 +227,7 @@ def test_update_when_the_value_is_an_arm_id_or_a_list_then_sent_as_written() -> 
 
 def test_update_when_a_field_has_no_call_then_nothing_is_sent_silently() -> None:
     with pytest.raises(LookupError, match="instanceType"):
-        PROVIDER.update_requests(desire(PLAIN), live(PLAIN), (Change(INSTANCE_TYPE, "a", "b"),))
+        PROVIDER.requests.update(desire(PLAIN), live(PLAIN), (Change(INSTANCE_TYPE, "a", "b"),))
 
 
 def test_update_when_aks_gives_no_etag_then_no_empty_guard() -> None:
@@ -245,7 +245,7 @@ def test_update_when_aks_gives_no_etag_then_no_empty_guard() -> None:
     ids=["fixed", "autoscaled"],
 )
 def test_scale_when_asked_then_only_the_size_differs(before: Observed, nodes: Nodes, change: dict[str, object]) -> None:
-    request = PROVIDER.scale_request(CLUSTER, before, nodes)
+    request = PROVIDER.requests.scale(CLUSTER, before, nodes)
 
     assert moved(before, request) == change
     assert request.params["etag"] == "e7"
@@ -254,21 +254,21 @@ def test_scale_when_asked_then_only_the_size_differs(before: Observed, nodes: No
 @pytest.mark.parametrize("nodes", [Nodes(1001, 1001, 1001, autoscaled=False), Nodes(1, 1, 1001, autoscaled=True)])
 def test_scale_when_a_pool_cannot_have_so_many_then_refused(nodes: Nodes) -> None:
     with pytest.raises(SpecError) as caught:
-        PROVIDER.scale_request(CLUSTER, live(PLAIN), nodes)
+        PROVIDER.requests.scale(CLUSTER, live(PLAIN), nodes)
 
     (problem,) = caught.value.diagnostics
     assert (problem.code, str(problem.where)) == ("aks-node-count", "train-aks/a100mig")
 
 
 def test_scale_when_a_pool_can_just_have_so_many_then_asked_for() -> None:
-    request = PROVIDER.scale_request(CLUSTER, live(PLAIN), Nodes(1000, 1000, 1000, autoscaled=False))
+    request = PROVIDER.requests.scale(CLUSTER, live(PLAIN), Nodes(1000, 1000, 1000, autoscaled=False))
 
     assert sent(request)["count"] == 1000
 
 
 def test_recreate_when_the_pool_matches_then_it_is_put_again_as_read() -> None:
     failed = live(SPOT, provisioningState="Failed")
-    request = PROVIDER.recreate_request(desire(SPOT), failed)
+    request = PROVIDER.requests.recreate(desire(SPOT), failed)
 
     assert request is not None
     assert moved(failed, request) == {}
@@ -277,14 +277,14 @@ def test_recreate_when_the_pool_matches_then_it_is_put_again_as_read() -> None:
 
 def test_recreate_when_a_label_differs_too_then_in_one_call() -> None:
     failed = live(PLAIN, provisioningState="Failed")
-    request = PROVIDER.recreate_request(desire(replace(PLAIN, labels={})), failed)
+    request = PROVIDER.requests.recreate(desire(replace(PLAIN, labels={})), failed)
 
     assert request is not None
     assert moved(failed, request) == {"nodeLabels": MARKS}
 
 
 def test_recreate_when_autoscaled_then_the_autoscalers_count_stays() -> None:
-    request = PROVIDER.recreate_request(desire(AUTOSCALED), live(AUTOSCALED, count=3, provisioningState="Failed"))
+    request = PROVIDER.requests.recreate(desire(AUTOSCALED), live(AUTOSCALED, count=3, provisioningState="Failed"))
 
     assert request is not None
     assert sent(request)["count"] == 3
@@ -300,7 +300,7 @@ def test_recreate_when_autoscaled_then_the_autoscalers_count_stays() -> None:
     ids=["fewer nodes", "another zone", "NoExecute"],
 )
 def test_recreate_when_pods_would_suffer_or_no_put_can_then_not_repaired_in_passing(after: Target) -> None:
-    assert PROVIDER.recreate_request(desire(after), live(PLAIN, provisioningState="Failed")) is None
+    assert PROVIDER.requests.recreate(desire(after), live(PLAIN, provisioningState="Failed")) is None
 
 
 names = st.text("abcdefgh", min_size=1, max_size=3)

@@ -62,7 +62,7 @@ def test_repair_when_sent_is_guarded_and_is_an_update() -> None:
     body = DESIRED.create.params["body"]
     assert isinstance(body, dict)
     failed = {**body["properties"], "eTag": "e1", "provisioningState": "Failed"}
-    request = AksProvider().recreate_request(DESIRED, observe_pool({"name": "a100mig", "properties": failed}))
+    request = AksProvider().requests.recreate(DESIRED, observe_pool({"name": "a100mig", "properties": failed}))
 
     assert request is not None
     assert connect(sdk).send(request).verb == "update"
@@ -223,14 +223,14 @@ def test_pool_when_it_vanishes_while_it_is_made_is_an_error() -> None:
 @pytest.mark.parametrize("failure", [None, ResourceNotFoundError("gone")])
 def test_delete_when_the_pool_is_missing_is_done(failure: Exception | None) -> None:
     cloud = connect(FakeSdk(failure=failure))
-    operation = cloud.send(AksProvider().delete_request(CLUSTER, observe_pool({"name": "a100mig"})))
+    operation = cloud.send(AksProvider().requests.delete(CLUSTER, observe_pool({"name": "a100mig"})))
 
     assert operation == Operation("a100mig", "delete")
     assert cloud.poll(operation).done
 
 
 def guarded_delete() -> Request:
-    return AksProvider().delete_request(
+    return AksProvider().requests.delete(
         CLUSTER, observe_pool({"name": "a100mig", "properties": {"eTag": "e1", "provisioningState": "Succeeded"}})
     )
 

@@ -26,7 +26,7 @@ provider, target = AksProvider(), make_target()
 provider.check(target), provider.abilities(), provider.stack(target)
 desired = provider.desired(target, Ownership("cloud", "chart", "c", {}, ""), Promise({}, target.nodes))
 observed = observe_pool({"name": "a100mig", "properties": desired.create.params["body"]["properties"]})
-provider.delete_request(CLUSTER, observed), provider.recreate_request(desired, observed)
+provider.requests.delete(CLUSTER, observed), provider.requests.recreate(desired, observed)
 provider.update_row(Change(ZONES, 1, 2))
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"azure", "msal", "requests", "yaml", "httpx"}))
 """
@@ -69,7 +69,7 @@ def test_abilities_when_compared_with_the_features_judge_all() -> None:
 
 
 def test_pools_at_once_when_asked_is_one() -> None:
-    assert AksProvider().pools_at_once == 1
+    assert AksProvider().extras.pools_at_once == 1
 
 
 @pytest.mark.parametrize(

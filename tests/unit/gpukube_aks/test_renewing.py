@@ -60,7 +60,7 @@ def test_image_when_newer_then_a_change_by_a_call_of_its_own() -> None:
     upgraded = UPGRADES.upgraded(DESIRED, pool(), NodeOffer("1.34.2", NEW))
     (change,) = (found for found in find_changes(upgraded, pool()) if found.field == NODE_IMAGE)
     assert (change.old, change.new) == (OLD, NEW)
-    (request,) = AksProvider().update_requests(upgraded, pool(), [change])
+    (request,) = AksProvider().requests.update(upgraded, pool(), [change])
     assert request.operation == UPGRADE_IMAGE
     assert request.params["pool"] == DESIRED.target.name
 

@@ -136,8 +136,8 @@ def test_delete_when_the_etag_is_known_is_guarded_by_it() -> None:
     provider = AksProvider()
     ready = {"eTag": "e1", "provisioningState": "Succeeded"}
 
-    guarded = provider.delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": ready}))
-    unguarded = provider.delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": {}}))
+    guarded = provider.requests.delete(CLUSTER, observe_pool({"name": "a100mig", "properties": ready}))
+    unguarded = provider.requests.delete(CLUSTER, observe_pool({"name": "a100mig", "properties": {}}))
 
     assert guarded.operation == "agent_pools.begin_delete"
     assert guarded.params == {**PATH, "etag": "e1", "match_condition": "if-not-modified"}
@@ -148,4 +148,4 @@ def test_delete_when_the_etag_is_known_is_guarded_by_it() -> None:
 def test_delete_when_aks_works_on_the_pool_is_not_guarded_by_an_etag_about_to_change(state: str) -> None:
     busy = {"eTag": "e1", "provisioningState": state}
 
-    assert AksProvider().delete_request(CLUSTER, observe_pool({"name": "a100mig", "properties": busy})).params == PATH
+    assert AksProvider().requests.delete(CLUSTER, observe_pool({"name": "a100mig", "properties": busy})).params == PATH

@@ -99,7 +99,7 @@ def test_pools_when_a_template_lost_its_group_show_it(aws: FakeAws, cloud: EksCl
     (found,) = cloud.pools()
 
     assert (found.name, found.status, found.owner) == ("t4", "LeftoverTemplate", "ml-platform")
-    assert EksProvider().recreate_request(DESIRED, found) == DESIRED.create
+    assert EksProvider().requests.recreate(DESIRED, found) == DESIRED.create
 
 
 def test_pools_when_templates_fill_pages_show_every_lost_one(aws: FakeAws, cloud: EksCloud) -> None:
@@ -169,7 +169,7 @@ def test_delete_when_the_group_is_gone_takes_the_template(aws: FakeAws, cloud: E
     cloud.send(DESIRED.create)
     (observed,) = cloud.pools()
 
-    operation = cloud.send(EksProvider().delete_request(CLUSTER, observed))
+    operation = cloud.send(EksProvider().requests.delete(CLUSTER, observed))
     progress = cloud.poll(operation)
 
     assert progress.done

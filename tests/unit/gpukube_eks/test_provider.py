@@ -49,12 +49,12 @@ def test_stack_when_solved_gives_one_advertiser(
 def test_recreate_when_the_group_itself_failed_deletes_first() -> None:
     desired = desired_of(eks_target())
 
-    assert EksProvider().recreate_request(desired, make_observed(desired, status="CREATE_FAILED")) is None
-    assert EksProvider().follow_up(desired, make_observed(desired)) is None
+    assert EksProvider().requests.recreate(desired, make_observed(desired, status="CREATE_FAILED")) is None
+    assert EksProvider().requests.follow_up(desired, make_observed(desired)) is None
 
 
 def test_delete_when_requested_names_group_and_template() -> None:
-    request = EksProvider().delete_request(CLUSTER, make_observed(desired_of(eks_target())))
+    request = EksProvider().requests.delete(CLUSTER, make_observed(desired_of(eks_target())))
 
     assert request.params == {
         "nodegroup": {"clusterName": "train", "nodegroupName": "a100mig"},

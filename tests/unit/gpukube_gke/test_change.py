@@ -29,7 +29,7 @@ MUTABLE = [name for name, edit in EDITS.items() if edit.kind in ("in-place", "di
 
 def calls(target: Target, live: Observed) -> tuple[Request, ...]:
     desired = desire(target)
-    return PROVIDER.update_requests(desired, live, diff_fields(desired.fields, live.fields))
+    return PROVIDER.requests.update(desired, live, diff_fields(desired.fields, live.fields))
 
 
 def bodies(target: Target, live: Observed) -> list[dict[str, object]]:
@@ -56,7 +56,7 @@ def changed(live: Observed, **config: object) -> Observed:
 def test_edit_when_made_into_calls_begins_with_the_one_of_its_row(name: str) -> None:
     edit = EDITS[name]
     (change,) = changes_of(edit)
-    requests = PROVIDER.update_requests(desire(edit.target), live_of(edit.base), (change,))
+    requests = PROVIDER.requests.update(desire(edit.target), live_of(edit.base), (change,))
 
     assert requests[0].operation == find_row(change).call
     assert all(request.params["etag"] == "e1" for request in requests)
@@ -74,14 +74,14 @@ def test_calls_when_the_pool_has_no_etag_carry_none() -> None:
 
 
 def test_calls_when_nothing_changes_are_none() -> None:
-    assert PROVIDER.update_requests(desire(BASE), live_of(BASE), ()) == ()
+    assert PROVIDER.requests.update(desire(BASE), live_of(BASE), ()) == ()
 
 
 def test_labels_when_one_changes_keep_those_that_nobody_declared() -> None:
     live = changed(live_of(BASE), labels={**live_of(BASE).labels, "team": "vision", "theirs": "1"})
     desired = desire(replace(BASE, labels={"team": "speech"}))
     (change,) = [c for c in diff_fields(desired.fields, live.fields) if c.field == label("team")]
-    (request,) = PROVIDER.update_requests(desired, live, [change])
+    (request,) = PROVIDER.requests.update(desired, live, [change])
 
     assert request.params["labels"] == {"labels": {**desired.labels, "theirs": "1"}}
 
@@ -258,5 +258,5 @@ def test_scale_when_it_cannot_be_names_what_can(total: int, zones: list[str], fi
     live = observe_pool({**live_of(BASE).native, "locations": zones})
     for nodes in (Nodes(total, total, total, autoscaled=False), Nodes(0, 0, total, autoscaled=True, scope="zone")):
         with pytest.raises(SpecError) as caught:
-            PROVIDER.scale_request(CLUSTER, live, nodes)
+            PROVIDER.requests.scale(CLUSTER, live, nodes)
         assert fix in caught.value.diagnostics[0].fix

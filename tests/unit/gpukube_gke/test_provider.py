@@ -26,7 +26,7 @@ target = gke_target()
 PROVIDER.check(target), PROVIDER.abilities(), PROVIDER.stack(target)
 desired = desire(target)
 observed = observe_pool(desired.create.params["nodePool"])
-PROVIDER.delete_request(CLUSTER, observed), PROVIDER.follow_up(desired, observed)
+PROVIDER.requests.delete(CLUSTER, observed), PROVIDER.requests.follow_up(desired, observed)
 PROVIDER.update_row(Change(ZONES, (), ("a",)))
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"google", "grpc", "proto", "requests", "yaml"}))
 """
@@ -78,7 +78,7 @@ def test_abilities_when_compared_with_the_features_judge_all() -> None:
 
 
 def test_pools_at_once_when_asked_leaves_room_below_five_operations() -> None:
-    assert PROVIDER.pools_at_once == 4
+    assert PROVIDER.extras.pools_at_once == 4
 
 
 @pytest.mark.parametrize(

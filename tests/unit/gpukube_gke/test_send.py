@@ -14,7 +14,7 @@ from tests.unit.gpukube_gke.targets import CLUSTER, PROVIDER, desire, gke_target
 
 def test_send_when_the_pool_to_delete_is_missing_is_done(live: Live) -> None:
     live.sdk.failure = NotFound("no such pool")  # type: ignore[no-untyped-call]  # ships no types
-    request = PROVIDER.delete_request(CLUSTER, make_observed(desire(gke_target())))
+    request = PROVIDER.requests.delete(CLUSTER, make_observed(desire(gke_target())))
 
     assert live.cloud.poll(live.cloud.send(request)).done
 
@@ -33,7 +33,7 @@ def test_send_when_a_pool_is_there_or_the_cluster_is_busy_is_a_conflict(live: Li
 
 def test_send_when_taints_are_updated_sends_the_list_and_the_etag(live: Live) -> None:
     desired = desire(gke_target())
-    request = PROVIDER.follow_up(desired, make_observed(desired, effective_taints=(), etag="e7"))
+    request = PROVIDER.requests.follow_up(desired, make_observed(desired, effective_taints=(), etag="e7"))
     assert request is not None
     operation = live.cloud.send(request)
 
@@ -63,7 +63,7 @@ def test_send_when_sized_compares_the_etag_and_keeps_it_to_itself(
 ) -> None:
     observed = make_observed(desire(gke_target()), etag=etag, native={"locations": ["us-central1-a"]})
     live.sdk.pools["a100mig"] = {"name": "a100mig", "etag": "e7"}
-    request = PROVIDER.scale_request(CLUSTER, observed, nodes)
+    request = PROVIDER.requests.scale(CLUSTER, observed, nodes)
     operation = live.cloud.send(request)
 
     assert (request.operation, operation) == (call, Operation("a100mig", "update", "operation-1"))
@@ -76,7 +76,7 @@ def test_send_when_the_pool_moved_sends_no_size(live: Live, call: str, nodes: No
     observed = make_observed(desire(gke_target()), etag="e7")
     live.sdk.pools["a100mig"] = {"name": "a100mig", "etag": "e8"}
     with pytest.raises(Conflict) as caught:
-        live.cloud.send(PROVIDER.scale_request(CLUSTER, observed, nodes))
+        live.cloud.send(PROVIDER.requests.scale(CLUSTER, observed, nodes))
 
     assert isinstance(caught.value, Moved)
     assert call not in {name for name, _ in live.sdk.calls}

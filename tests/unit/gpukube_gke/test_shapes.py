@@ -106,7 +106,7 @@ def sent() -> dict[str, set[str]]:
     for edit in EDITS.values():
         if edit.kind in ("in-place", "disruptive"):
             live, edited = live_of(edit.base), desire(edit.target)
-            for request in PROVIDER.update_requests(edited, live, changes_of(edit)):
+            for request in PROVIDER.requests.update(edited, live, changes_of(edit)):
                 found[request.operation] |= request.params.keys()
     return found
 
@@ -151,6 +151,6 @@ def test_edit_when_compared_is_one_change_of_the_class_of_its_row(name: str) -> 
 
 def test_scale_when_asked_sends_numbers_per_zone() -> None:
     live = live_of(EDITS["nodes.count"].base)
-    request = PROVIDER.scale_request(CLUSTER, live, Nodes(4, 4, 4, autoscaled=False))
+    request = PROVIDER.requests.scale(CLUSTER, live, Nodes(4, 4, 4, autoscaled=False))
 
     assert (request.operation, request.params["nodeCount"]) == ("set_node_pool_size", 4)

@@ -211,7 +211,7 @@ def test_follow_up_when_gke_added_no_taint_adds_it_to_the_live_ones(
 ) -> None:
     desired = desire(gke_target(taints=wanted))
     observed = make_observed(desired, effective_taints=live, state=state, etag="7")
-    request = PROVIDER.follow_up(desired, observed)
+    request = PROVIDER.requests.follow_up(desired, observed)
 
     assert (request is not None) is sent
     if request is not None:
@@ -399,7 +399,7 @@ def test_queued_pool_when_translated_expects_the_taint_that_gke_adds() -> None:
 
 def test_requests_when_made_name_the_cluster_by_project_and_location() -> None:
     desired = desire(gke_target())
-    deletion = PROVIDER.delete_request(CLUSTER, make_observed(desired, name="old"))
+    deletion = PROVIDER.requests.delete(CLUSTER, make_observed(desired, name="old"))
 
     assert (desired.create.operation, desired.create.params["parent"]) == (
         CREATE,
@@ -409,7 +409,7 @@ def test_requests_when_made_name_the_cluster_by_project_and_location() -> None:
         DELETE,
         {"name": "projects/ml-prod/locations/us-central1/clusters/train/nodePools/old"},
     )
-    assert PROVIDER.recreate_request(desired, make_observed(desired, state="failed")) is None
+    assert PROVIDER.requests.recreate(desired, make_observed(desired, state="failed")) is None
 
 
 def test_promise_when_the_pool_is_shared_goes_by_the_one_name_gke_has() -> None:

@@ -72,7 +72,7 @@ class Lab:
         return found
 
     def drop(self, name: str) -> None:
-        self.finish(self.cloud.send(PROVIDER.delete_request(CLUSTER, self.find(name))))
+        self.finish(self.cloud.send(PROVIDER.requests.delete(CLUSTER, self.find(name))))
 
     def nodes(self, name: str) -> dict[str, Node]:
         query = {"labelSelector": f"kubernetes.azure.com/agentpool={name}"}
@@ -100,7 +100,7 @@ class Lab:
             if not changes:
                 return first
             first = first or list(changes)
-            self.finish(self.cloud.send(PROVIDER.update_requests(desired, observed, changes)[0]))
+            self.finish(self.cloud.send(PROVIDER.requests.update(desired, observed, changes)[0]))
         pytest.fail(f"{desired.target.name} is still different after {CALLS} calls")
 
 

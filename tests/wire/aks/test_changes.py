@@ -352,7 +352,7 @@ def test_autoscaler_when_switched_on_and_off_then_the_count_is_kept_and_then_our
 def test_update_when_repeated_or_late_then_refused_as_moved(lab: Lab) -> None:
     target = lab.fresh("plain")
     desired, observed = desire(replace(target, labels={})), lab.find(target.name)
-    (request,) = PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))
+    (request,) = PROVIDER.requests.update(desired, observed, diff_fields(desired.fields, observed.fields))
     lab.finish(lab.cloud.send(request))
     with pytest.raises(Conflict) as caught:
         lab.cloud.send(request)
@@ -365,7 +365,7 @@ def test_update_when_repeated_or_late_then_refused_as_moved(lab: Lab) -> None:
 def test_update_when_the_cluster_is_busy_then_said_so_by_the_code_the_engine_waits_for(lab: Lab) -> None:
     target = lab.fresh("plain")
     desired, observed = desire(replace(target, labels={})), lab.find(target.name)
-    request = PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))[0]
+    request = PROVIDER.requests.update(desired, observed, diff_fields(desired.fields, observed.fields))[0]
     daemon.add_fault(lab.info, "background", cluster="train", seconds=1e9, state="Updating")
     with pytest.raises(Conflict) as caught:
         lab.cloud.send(request)

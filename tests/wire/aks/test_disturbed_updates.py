@@ -54,7 +54,7 @@ def find(cloud: AksCloud) -> Observed:
 
 def first_request(target: Target, observed: Observed) -> Request:
     desired = desire(target)
-    return PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))[0]
+    return PROVIDER.requests.update(desired, observed, diff_fields(desired.fields, observed.fields))[0]
 
 
 def run(cloud: AksCloud, follow: Follow, desired: Desired) -> None:
@@ -145,7 +145,7 @@ def test_update_when_it_fails_late_then_our_error_and_the_next_run_repairs_the_p
 
     assert isinstance(progress.error, LATE[code])
     assert (failed.state, bool(failed.failure)) == ("failed", True)
-    assert PROVIDER.recreate_request(desire(target), failed) is not None
+    assert PROVIDER.requests.recreate(desire(target), failed) is not None
     assert converge(cloud, follow, target) >= 1
     assert diff_fields(desire(target).fields, find(cloud).fields) == ()
 
@@ -158,7 +158,7 @@ def test_failed_scale_up_when_fewer_nodes_are_declared_then_an_update_and_no_new
     follow(cloud, cloud.send(first_request(AFTER, live)))
     failed = find(cloud)
     back = replace(AFTER, nodes=BEFORE.nodes)
-    assert PROVIDER.recreate_request(desire(back), failed) is None
+    assert PROVIDER.requests.recreate(desire(back), failed) is None
 
     daemon.clear_faults(sandbox)
     assert follow(cloud, cloud.send(first_request(back, failed))).done
@@ -218,7 +218,7 @@ def test_deletion_when_it_runs_then_the_pool_is_deleting(
     cloud: AksCloud, follow: Follow, live: Observed, sandbox: SandboxInfo
 ) -> None:
     daemon.configure(sandbox, speed=0.01)
-    operation = cloud.send(PROVIDER.delete_request(desire(BEFORE).target.cluster, live))
+    operation = cloud.send(PROVIDER.requests.delete(desire(BEFORE).target.cluster, live))
     going = find(cloud)
     plan = plan_pool(PROVIDER, desire(BEFORE), cloud.pools())
     with pytest.raises(Conflict) as caught:

@@ -119,7 +119,7 @@ def test_create_when_sent_has_the_condition_the_body_and_our_name(cloud: Cloud, 
 def test_delete_when_sent_is_guarded_by_the_quoted_etag(cloud: Cloud, recorder: Recorder) -> None:
     recorder.answers = [(202, {"Azure-AsyncOperation": f"{recorder.url}/op"}, {})]
     observed = observe_pool({"name": "a100mig", "properties": {"eTag": "e1", "provisioningState": "Succeeded"}})
-    cloud.send(AksProvider().delete_request(CLUSTER, observed))
+    cloud.send(AksProvider().requests.delete(CLUSTER, observed))
 
     assert recorder.seen[0].headers["if-match"] == '"e1"'
 

@@ -216,7 +216,7 @@ def test_operation_when_its_handle_is_lost_is_followed_by_the_pool(cloud: AksClo
 
 def test_delete_when_sent_ends_with_the_pool_gone_and_again_succeeds(cloud: AksCloud, follow: Follow) -> None:
     follow(cloud, cloud.send(desire(MIG).create))
-    request = PROVIDER.delete_request(CLUSTER, find(cloud))
+    request = PROVIDER.requests.delete(CLUSTER, find(cloud))
 
     assert follow(cloud, cloud.send(request)).done
     assert [pool.name for pool in cloud.pools()] == ["nodepool1"]
@@ -227,7 +227,7 @@ def test_delete_when_the_pool_changed_since_it_was_read_is_refused(
     cloud: AksCloud, follow: Follow, sandbox: SandboxInfo
 ) -> None:
     follow(cloud, cloud.send(desire(MIG).create))
-    request = PROVIDER.delete_request(CLUSTER, find(cloud))
+    request = PROVIDER.requests.delete(CLUSTER, find(cloud))
     daemon.tamper(sandbox, "train", "a100mig", tags={"owner": "somebody"})
 
     with pytest.raises(Conflict) as caught:
@@ -280,7 +280,7 @@ def test_operation_when_it_fails_late_is_our_error_and_the_pool_is_repaired(
     assert failed.state == "failed"
     assert failed.failure
 
-    repair = PROVIDER.recreate_request(desired, failed)
+    repair = PROVIDER.requests.recreate(desired, failed)
     assert repair is not None
     assert follow(cloud, cloud.send(repair)).done
     assert diff_fields(desired.fields, find(cloud).fields) == ()
@@ -391,7 +391,7 @@ def test_create_when_it_fails_once_converges_to_one_pool(
 @pytest.mark.parametrize("fault", ONCE)
 def test_delete_when_it_fails_once_converges(fault: str, cloud: AksCloud, follow: Follow, sandbox: SandboxInfo) -> None:
     follow(cloud, cloud.send(desire(MIG).create))
-    request = PROVIDER.delete_request(CLUSTER, find(cloud))
+    request = PROVIDER.requests.delete(CLUSTER, find(cloud))
     strike_once(sandbox, fault, DELETE)
     operation, conflict = send_or_meet(cloud, request)
 

@@ -308,7 +308,7 @@ def bring_about(cloud: Cloud, desired: Desired) -> list[str]:
     sent: list[str] = []
     while changes := diff_fields(desired.fields, find(cloud, desired.target).fields):
         assert len(sent) < CALLS, changes
-        request = PROVIDER.update_requests(desired, find(cloud, desired.target), changes)[0]
+        request = PROVIDER.requests.update(desired, find(cloud, desired.target), changes)[0]
         finish(cloud, request)
         sent.append(request.operation)
     return sent

@@ -187,7 +187,7 @@ class TestMoto(ProviderContract):
         assert [one["LaunchTemplateName"] for one in harness.templates()] == ["gpukube/train/pplain"]
         observed = next(pool for pool in harness.cloud.pools() if pool.name == "pplain")
 
-        operation = harness.cloud.send(harness.provider.delete_request(CLUSTER, observed))
+        operation = harness.cloud.send(harness.provider.requests.delete(CLUSTER, observed))
 
         assert harness.cloud.poll(operation).done
         assert harness.templates() == []

@@ -54,7 +54,7 @@ def make(cloud: EksCloud, follow: Follow, target: Target = T4) -> None:
 
 def requests(cloud: EksCloud, desired: Desired) -> tuple[Request, ...]:
     observed = find(cloud)
-    return PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))
+    return PROVIDER.requests.update(desired, observed, diff_fields(desired.fields, observed.fields))
 
 
 def versions(aws: AwsClients) -> int:
@@ -333,7 +333,7 @@ def test_version_when_the_group_has_no_template_says_so_and_changes_nothing(
     desired = desired_of(BIGGER)
     change = tuple(c for c in diff_fields(desired.fields, find(cloud).fields) if c.field == DISK_SIZE)
 
-    (request,) = PROVIDER.update_requests(desired, find(cloud), change)
+    (request,) = PROVIDER.requests.update(desired, find(cloud), change)
     with pytest.raises(CloudError) as caught:
         cloud.send(request)
 
@@ -353,7 +353,7 @@ def test_pool_when_deleted_is_deleting_and_then_planned_again(
 ) -> None:
     make(cloud, follow)
     daemon.configure(sandbox, speed=0.01)
-    operation = cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))
+    operation = cloud.send(PROVIDER.requests.delete(CLUSTER, find(cloud)))
 
     assert (find(cloud).state, find(cloud).status) == ("deleting", "DELETING")
     assert plan_pool(PROVIDER, desired_of(T4), cloud.pools()).action == "create"
@@ -398,6 +398,6 @@ def test_scale_when_asked_sets_the_size_or_leaves_it_to_the_autoscaler(
     target, size, expected = SIZES[name]
     make(cloud, follow, target)
 
-    assert follow(cloud, cloud.send(PROVIDER.scale_request(CLUSTER, find(cloud), size))).done
+    assert follow(cloud, cloud.send(PROVIDER.requests.scale(CLUSTER, find(cloud), size))).done
 
     assert find(cloud).native["scalingConfig"] == expected

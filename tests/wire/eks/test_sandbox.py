@@ -104,7 +104,7 @@ def test_pool_when_created_shows_no_difference_and_leaves_nothing(cloud: EksClou
     assert (observed.state, observed.owner, observed.protected) == ("ready", "ml-platform", desired.target.protect)
     assert templates(cloud) == ["gpukube/train/a100mig"]
 
-    assert follow(cloud, cloud.send(PROVIDER.delete_request(CLUSTER, observed))).done
+    assert follow(cloud, cloud.send(PROVIDER.requests.delete(CLUSTER, observed))).done
     assert [pool.name for pool in cloud.pools()] == ["system"]
     assert templates(cloud) == []
 
@@ -200,7 +200,7 @@ def test_create_when_stopped_after_the_template_goes_on_with_it(cloud: EksCloud,
     cloud._templates.ensure(params["launchTemplate"], "a100mig")
 
     observed = find(cloud)
-    again = PROVIDER.recreate_request(desired, observed)
+    again = PROVIDER.requests.recreate(desired, observed)
     assert (observed.status, observed.owner, observed.pool) == (LEFTOVER, "ml-platform", "a100mig")
     assert again is not None
     assert follow(cloud, cloud.send(again)).done
@@ -226,7 +226,7 @@ def test_delete_when_only_the_template_is_left_takes_it(cloud: EksCloud, follow:
     params = cast("Mapping[str, Mapping[str, object]]", wanted(cloud, eks_target(T4)).create.params)
     cloud._templates.ensure(params["launchTemplate"], "a100mig")
 
-    assert follow(cloud, cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))).done
+    assert follow(cloud, cloud.send(PROVIDER.requests.delete(CLUSTER, find(cloud)))).done
 
     assert templates(cloud) == []
 
@@ -292,7 +292,7 @@ def test_delete_when_it_fails_is_told(sandbox: SandboxInfo, cloud: EksCloud, fol
     follow(cloud, cloud.send(wanted(cloud, eks_target(T4)).create))
     daemon.add_fault(sandbox, "operation", code="NodeTerminationFailure", kind="delete")
 
-    error = follow(cloud, cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))).error
+    error = follow(cloud, cloud.send(PROVIDER.requests.delete(CLUSTER, find(cloud)))).error
 
     assert code_of(error) == "drain"
 
@@ -325,7 +325,7 @@ def test_delete_when_the_group_is_being_made_is_busy(sandbox: SandboxInfo, cloud
     cloud.send(wanted(cloud, eks_target(T4)).create)
 
     with pytest.raises(Conflict) as caught:
-        cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))
+        cloud.send(PROVIDER.requests.delete(CLUSTER, find(cloud)))
 
     assert code_of(caught.value) == "busy"
 
@@ -434,7 +434,7 @@ def test_update_when_it_fails_is_told_although_the_group_is_active(
     follow(cloud, cloud.send(wanted(cloud, eks_target(T4)).create))
     daemon.add_fault(sandbox, "operation", code="PodEvictionFailure", kind="VersionUpdate")
     desired, observed = desired_of(eks_target(T4, disk=Disk(200, "gp3"))), find(cloud)
-    (request,) = PROVIDER.update_requests(desired, observed, diff_fields(desired.fields, observed.fields))
+    (request,) = PROVIDER.requests.update(desired, observed, diff_fields(desired.fields, observed.fields))
 
     error = follow(cloud, cloud.send(request)).error
 

@@ -61,7 +61,7 @@ def differences(desired: Desired, observed: Observed) -> tuple[Change, ...]:
 def first_request(cloud: GkeCloud, desired: Desired) -> Request:
     """What the engine would send now."""
     observed = find(cloud)
-    return PROVIDER.update_requests(desired, observed, differences(desired, observed))[0]
+    return PROVIDER.requests.update(desired, observed, differences(desired, observed))[0]
 
 
 def bring_about(cloud: GkeCloud, desired: Desired) -> list[Request]:

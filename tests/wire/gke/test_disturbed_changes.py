@@ -153,7 +153,7 @@ def test_change_when_it_takes_long_is_waited_for(edited_sandbox: SandboxInfo, li
 def test_pool_when_it_is_going_is_seen_as_such(edited_sandbox: SandboxInfo, living: GkeCloud) -> None:
     create(living, BASE)
     daemon.configure(edited_sandbox, speed=0.01)
-    living.send(PROVIDER.delete_request(CLUSTER, find(living)))
+    living.send(PROVIDER.requests.delete(CLUSTER, find(living)))
 
     assert find(living).state == "deleting"
     with pytest.raises(Conflict) as caught:
@@ -232,7 +232,7 @@ def test_bounds_when_somebody_makes_them_those_of_each_zone_show_it_and_are_put_
     ]
     assert [call.operation for call in bring_about(living, desire(base))] == ["set_node_pool_autoscaling"]
     assert find(living).native["autoscaling"] == {"enabled": True, "totalMaxNodeCount": 4}
-    finish(living, living.send(PROVIDER.scale_request(CLUSTER, find(living), Nodes(1, 1, 5, autoscaled=True))))
+    finish(living, living.send(PROVIDER.requests.scale(CLUSTER, find(living), Nodes(1, 1, 5, autoscaled=True))))
     assert find(living).native["autoscaling"] == {"enabled": True, "totalMinNodeCount": 1, "totalMaxNodeCount": 5}
 
 
@@ -240,7 +240,7 @@ def test_bounds_when_somebody_makes_them_those_of_each_zone_show_it_and_are_put_
 def test_scale_when_the_zones_cannot_have_it_says_what_to_ask_for(living: GkeCloud, total: int, code: str) -> None:
     create(living, replace(BASE, nodes=Nodes(2, 2, 2, autoscaled=False), zones=("us-central1-a", "us-central1-b")))
     with pytest.raises(SpecError) as caught:
-        PROVIDER.scale_request(CLUSTER, find(living), Nodes(total, total, total, autoscaled=False))
+        PROVIDER.requests.scale(CLUSTER, find(living), Nodes(total, total, total, autoscaled=False))
 
     assert caught.value.diagnostics[0].code == code
     assert caught.value.diagnostics[0].fix

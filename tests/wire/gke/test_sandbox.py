@@ -111,7 +111,7 @@ def test_pool_when_created_settles_and_has_no_differences(
     observed = find(cloud)
     assert diff_fields(desired.fields, observed.fields) == ()
     assert observed.state == "ready"
-    assert PROVIDER.follow_up(desired, observed) is None
+    assert PROVIDER.requests.follow_up(desired, observed) is None
 
 
 @pytest.mark.parametrize(("zone", "message"), [(B, "no such reservation"), (A, "too few machines left")])
@@ -152,11 +152,11 @@ def test_taint_when_the_cluster_has_only_gpus_is_added_by_an_update(
     desired, _ = create(cloud, gke_target(cluster=cluster, taints=(GPU_TAINT, own)), follow)
     assert find(cloud).effective_taints == (own,)
 
-    request = PROVIDER.follow_up(desired, find(cloud))
+    request = PROVIDER.requests.follow_up(desired, find(cloud))
     assert request is not None
     assert follow(cloud, cloud.send(request)).done
     assert set(find(cloud).effective_taints) == {own, GPU_TAINT}
-    assert PROVIDER.follow_up(desired, find(cloud)) is None
+    assert PROVIDER.requests.follow_up(desired, find(cloud)) is None
     assert diff_fields(desired.fields, find(cloud).fields) == ()
     with pytest.raises(Conflict) as caught:
         cloud.send(request)
@@ -168,7 +168,7 @@ def test_taint_when_it_is_not_wanted_is_no_drift_either_way(cloud: GkeCloud, fol
 
     assert GPU_TAINT in find(cloud).effective_taints
     assert diff_fields(desired.fields, find(cloud).fields) == ()
-    assert PROVIDER.follow_up(desired, find(cloud)) is None
+    assert PROVIDER.requests.follow_up(desired, find(cloud)) is None
 
 
 def test_stockout_when_no_node_came_is_made_again_after_a_deletion(
@@ -220,7 +220,7 @@ def test_pool_when_it_is_being_made_is_busy_for_a_deletion(sandbox: SandboxInfo,
     cloud.send(cloud.complete(desire(gke_target())).create)
 
     with pytest.raises(Conflict) as caught:
-        cloud.send(PROVIDER.delete_request(CLUSTER, find(cloud)))
+        cloud.send(PROVIDER.requests.delete(CLUSTER, find(cloud)))
     assert code_of(caught.value) == "busy"
 
 

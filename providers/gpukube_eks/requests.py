@@ -1,0 +1,26 @@
+"""The calls for live node groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpukube.core.provider_parts import PoolRequests
+from gpukube_eks.pool.change import (
+    translate_changes,
+    translate_copy,
+    translate_freeze,
+    translate_release,
+    translate_scale,
+)
+from gpukube_eks.pool.translate import translate_delete, translate_recreate
+
+REQUESTS: Final = PoolRequests(
+    delete=translate_delete,
+    update=translate_changes,
+    scale=translate_scale,
+    release=translate_release,
+    recreate=translate_recreate,
+    copy=translate_copy,
+    freeze=translate_freeze,
+)
+"""No follow-up: the creation carries everything."""
