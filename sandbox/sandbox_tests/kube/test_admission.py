@@ -75,7 +75,8 @@ def test_pod_when_resources_are_wrong_then_refused_as_the_api_server_does(
 
 
 def test_job_when_its_template_asks_for_half_a_gpu_then_the_path_leads_there() -> None:
-    job = {"metadata": {"name": "half"}, "spec": {"template": {"spec": pod(limits={GPU: "500m"})["spec"]}}}
+    run = {**pod(limits={GPU: "500m"})["spec"], "restartPolicy": "Never"}
+    job = {"metadata": {"name": "half"}, "spec": {"template": {"spec": run}}}
     with pytest.raises(ApiProblem, match=r'Job.batch "half" is invalid: spec.template.spec.containers\[0\]'):
         Store(ManualClock()).create(kinds.CORE["jobs"], job)
 

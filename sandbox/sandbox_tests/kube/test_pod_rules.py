@@ -91,6 +91,82 @@ REFUSED = {
         f"topologySpreadConstraints: [{ONE}, {ONE}]",
         "spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}: Duplicate value",
     ),
+    # containers, further
+    "port name": (C + "ports: [{containerPort: 1, name: A_b}]}]", "must contain only alpha-numeric characters"),
+    "port name twice": (
+        C + "ports: [{containerPort: 1, name: a}, {containerPort: 2, name: a}]}]",
+        'ports[1].name: Duplicate value: "a"',
+    ),
+    "key of no secret": (
+        C + "env: [{name: a, valueFrom: {secretKeyRef: {name: x}}}]}]", "valueFrom.secretKeyRef.key: Required value",
+    ),
+    "amount": (
+        C + "env: [{name: a, valueFrom: {resourceFieldRef: {resource: limits.gpu}}}]}]",
+        'resourceFieldRef.resource: Unsupported value: "limits.gpu"',
+    ),
+    "variables of nothing": (C + "envFrom: [{}]}]", "must specify one of: `configMapRef` or `secretRef`"),
+    "mount below": (
+        "{volumes: [{name: v}], " + C + "volumeMounts: [{name: v, mountPath: /a, subPath: /b}]}]}",
+        'volumeMounts.subPath: Invalid value: "/b": must be a relative path',
+    ),
+    "mount to the host": (
+        "{volumes: [{name: v}], " + C + "volumeMounts: [{name: v, mountPath: /a, mountPropagation: Bidirectional}]}]}",
+        "Bidirectional mount propagation is available only to privileged containers",
+    ),
+    "block device": (
+        "{volumes: [{name: v}], " + C + "volumeDevices: [{name: v, devicePath: /dev/a}]}]}",
+        "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
+    ),
+    "probe's port": (
+        C + "livenessProbe: {tcpSocket: {port: 99999}}}]",
+        "livenessProbe.tcpSocket.port: Invalid value: 99999: must be between 1 and 65535, inclusive",
+    ),
+    "probe's command": (C + "livenessProbe: {exec: {}}}]", "livenessProbe.exec.command: Required value"),
+    "probe's grace": (
+        C + "readinessProbe: {exec: {command: [a]}, terminationGracePeriodSeconds: 1}}]",
+        "must not be set for readinessProbes",
+    ),
+    "hook": (C + "lifecycle: {preStop: {}}}]", "lifecycle.preStop: Required value: must specify a handler type"),
+    "hook that sleeps": (
+        C + "lifecycle: {preStop: {sleep: {seconds: 31}}}}]",
+        "must be non-negative and less than terminationGracePeriodSeconds (30)",
+    ),
+    "hook of an init container": (
+        "initContainers: [{name: i, image: a, lifecycle: {preStop: {exec: {command: [a]}}}}]",
+        "may not be set for init containers without restartPolicy=Always",
+    ),
+    "resource of three parts": (C + "resources: {limits: {a.com/b/c: 1}}}]", "a valid label key must consist of"),
+    # what they may do
+    "escalation": (
+        C + "securityContext: {capabilities: {add: [CAP_SYS_ADMIN]}, allowPrivilegeEscalation: false}}]",
+        "`capabilities.Add` CAP_SYS_ADMIN",
+    ),
+    "user": ("securityContext: {runAsUser: -1}", "must be between 0 and 2147483647, inclusive"),
+    "profile": (
+        "securityContext: {seccompProfile: {type: Localhost}}", "must be set when seccomp type is Localhost",
+    ),
+    "sysctl": ('securityContext: {sysctls: [{name: a b, value: "1"}]}', "must have at most 253 characters and match"),
+    # volumes, further
+    "file that leads out": (
+        "volumes: [{name: v, configMap: {name: a, items: [{key: a, path: ../b}]}}]", "must not contain '..'",
+    ),
+    "mode": ("volumes: [{name: v, secret: {secretName: a, defaultMode: 1000}}]", "between 0 and 0777 (octal)"),
+    "host path": ("volumes: [{name: v, hostPath: {path: /a, type: Foo}}]", 'hostPath.type: Unsupported value: "Foo"'),
+    "token": (
+        "volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t, expirationSeconds: 60}}]}}]",
+        "may not specify a duration less than 10 minutes",
+    ),
+    "ephemeral": (
+        "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce]}}}}]",
+        "volumeClaimTemplate.spec.resources[storage]: Required value",
+    ),
+    # the pod, further
+    "name servers": ("dnsConfig: {nameservers: [a]}", "dnsConfig.nameservers[0]: Invalid value"),
+    "ephemeral container": ("ephemeralContainers: [{name: e, image: a}]", "cannot be set on create"),
+    "keys without a selector": (
+        f"topologySpreadConstraints: [{ONE[:-1]}, matchLabelKeys: [x]}}]",
+        "must not be specified when labelSelector is not set",
+    ),
 }  # fmt: skip
 KEYS = {"labels": "a b", "annotations": "a b"}
 FIXED = "pod updates may not change fields other than"

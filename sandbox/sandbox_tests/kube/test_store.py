@@ -126,10 +126,11 @@ def test_create_when_values_break_the_rules_then_422(change: JsonObject, message
     assert refusal(problem) == (422, "Invalid")
 
 
-def test_pod_when_quantity_is_no_number_then_422() -> None:
+def test_pod_when_quantity_is_no_number_then_400_as_it_cannot_be_decoded() -> None:
     container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": "lots"}}}
-    with pytest.raises(ApiProblem, match="Invalid value: lots"):
+    with pytest.raises(ApiProblem, match="quantities must match the regular expression") as caught:
         store().create(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [container]}})
+    assert caught.value.code == 400
 
 
 def test_delete_when_objects_are_owned_then_they_go_too() -> None:

@@ -380,6 +380,8 @@ async def _delete_options(request: Request) -> JsonObject:
     query = request.query_params
     check_dry_run(asked.get("dryRun") or query.getlist("dryRun"), "DeleteOptions")
     grace = asked.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    if grace is not None and not str(grace).removeprefix("-").isdigit():
+        raise problems.bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax')
     policy = asked.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
     if policy not in _POLICIES:
         known = ", ".join(f'"{one}"' for one in (*_POLICIES, "nil"))

@@ -87,7 +87,13 @@ def _check_version(query: Mapping[str, str]) -> None:
     if since and not since.isdigit():
         text = f'Invalid value: "{since}": strconv.ParseUint: parsing "{since}": invalid syntax'
         raise bad_request(f"invalid resource version: resourceVersion: {text}")
-    if query.get("resourceVersionMatch") and not since:
+    match, lasts = query.get("resourceVersionMatch") or "", query.get("timeoutSeconds") or "0"
+    if not lasts.removeprefix("-").isdigit():
+        raise bad_request(f'strconv.ParseInt: parsing "{lasts}": invalid syntax')
+    if match not in {"", "Exact", "NotOlderThan"}:
+        text = f'resourceVersionMatch: Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+        raise invalid("ListOptions", "", text, "meta.k8s.io")
+    if match and not since:
         text = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         raise invalid("ListOptions", "", text, "meta.k8s.io")
 

@@ -93,6 +93,7 @@ def read_options(request: Request) -> Options:
 
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+_LONGEST_MANAGER = 128
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 APPLY = "application/apply-patch+yaml"
 
@@ -107,6 +108,9 @@ def _check_options(request: Request) -> None:
     """
     query, kind = request.query_params, _OPTIONS.get(request.method, "DeleteOptions")
     check_dry_run(query.getlist("dryRun"), kind)
+    if len(query.get("fieldManager", "")) > _LONGEST_MANAGER:
+        text = f"fieldManager: Too long: may not be more than {_LONGEST_MANAGER} bytes"
+        raise problems.invalid(kind, "", text, "meta.k8s.io")
     validation = query.get("fieldValidation", "")
     if validation not in _VALIDATIONS:
         known = ", ".join(f'"{one}"' for one in _VALIDATIONS)
@@ -170,6 +174,10 @@ def require_object(body: object, target: Target) -> JsonObject:
     kind = body.get("kind", target.kind.kind)
     if kind != target.kind.kind and not target.part:
         raise problems.bad_request(f"the kind of the object ({kind}) does not match the resource ({target.kind.kind})")
+    version = body.get("apiVersion") or target.kind.api_version
+    if version != target.kind.api_version and not target.part:
+        text = f"the API version in the data ({version}) does not match the expected API version"
+        raise problems.bad_request(f"{text} ({target.kind.api_version})")
     meta = body.setdefault("metadata", {})
     for key, value in (("namespace", target.namespace), ("name", target.name)):
         sent = meta.get(key)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 
+_POSTED = frozenset({"binding", "eviction", "token"})
 REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
 """Groups of types that are questions about access."""
 
@@ -83,7 +84,7 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
     Raises:
         ApiProblem: 404, 405, 409, 422, 429, 501.
     """
-    if target.part == "token" and request.method != "POST":
+    if target.part in _POSTED and request.method != "POST":
         raise problems.not_allowed()
     if target.part in execution.STREAMS:
         execution.refuse(cluster, request.query_params, target)

@@ -1,6 +1,6 @@
 """What the API server settles or refuses about a pod by looking at other objects.
 
-In scope: priority, service account, runtime class, quotas. Out of scope: rules on the pod alone (`podrules`),
+In scope: priority, service account, runtime class, quotas. Out of scope: rules on the pod alone (`validation`),
 storage.
 
 Source: kubernetes plugin/pkg/admission/{priority,serviceaccount,runtimeclass,resourcequota}, pkg/quota/v1.

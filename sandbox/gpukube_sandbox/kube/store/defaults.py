@@ -1,19 +1,15 @@
-"""What the API server fills in and refuses when an object is written.
+"""What the API server fills in when an object is written.
 
-In scope: defaulting, admission and the few value checks that charts run into. Out of scope: storage.
+In scope: defaulting. Out of scope: storage, what is refused (`validation`, `admission`).
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.store.podrules import check_resources
-from gpukube_sandbox.kube.store.problems import invalid
 from gpukube_sandbox.kube.store.quantities import is_extended
-from gpukube_sandbox.kube.store.selectors import matches_selector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,14 +19,8 @@ if TYPE_CHECKING:
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.:]*[a-z0-9])?")
 _RBAC_GROUP = "rbac.authorization.k8s.io"
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[mkMGTPE]|[eE][+-]?\d+)?")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
-_LONGEST_LABEL = 63
-_LONGEST_NAME = 253
 
 
 def fill_defaults(kind: Kind, obj: JsonObject) -> None:
@@ -48,6 +38,9 @@ def _pod_spec(spec: JsonObject) -> None:
     spec.setdefault("securityContext", {})
     if spec.get("serviceAccountName"):
         spec.setdefault("serviceAccount", spec["serviceAccountName"])
+    for volume in spec.get("volumes") or ():
+        if not any(value is not None for key, value in volume.items() if key != "name"):
+            volume["emptyDir"] = {}
     for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
         tag = str(container.get("image", "")).rpartition(":")[2]
         container.setdefault("imagePullPolicy", "Always" if tag == "latest" else "IfNotPresent")
@@ -228,96 +221,6 @@ _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
     "Secret": _secret,
     "Service": _service,
 }
-
-
-def check_values(kind: Kind, obj: JsonObject) -> None:
-    """Refuse what validation refuses: names, label values, selectors that miss their template, empty containers.
-
-    Raises:
-        ApiProblem: 422.
-    """
-    meta = obj.get("metadata") or {}
-    name = str(meta.get("name", ""))
-    if not name:
-        raise invalid(kind.kind, name, "metadata.name: Required value: name or generateName is required", kind.group)
-    if (kind.group != _RBAC_GROUP and not _NAME.fullmatch(name)) or len(name) > _LONGEST_NAME:
-        message = (
-            f'metadata.name: Invalid value: "{name}": a lowercase RFC 1123 subdomain must consist of lower case '
-            "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
-            "'example.com', regex used for validation is "
-            r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-        )
-        raise invalid(kind.kind, name, message, kind.group)
-    for value in (meta.get("labels") or {}).values():
-        if len(str(value)) > _LONGEST_LABEL or not _LABEL_VALUE.fullmatch(str(value)):
-            message = (
-                f'metadata.labels: Invalid value: "{value}": a valid label must be an empty string or consist of '
-                "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
-                "'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-                "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-            )
-            if len(str(value)) > _LONGEST_LABEL:
-                message = f'metadata.labels: Invalid value: "{value}": must be no more than {_LONGEST_LABEL} bytes'
-            raise invalid(kind.kind, name, message, kind.group)
-    if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job"}:
-        _check_template(kind, name, obj["spec"])
-    strategy = (obj.get("spec") or {}).get("strategy") or {}
-    if kind.kind == "Deployment" and strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
-        message = "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"
-        raise invalid(kind.kind, name, message, kind.group)
-    if kind.kind == "Pod":
-        if not (obj.get("spec") or {}).get("containers"):
-            raise invalid(kind.kind, name, "spec.containers: Required value", kind.group)
-        _check_quantities(kind, name, obj["spec"])
-
-
-def _check_template(kind: Kind, name: str, spec: JsonObject) -> None:
-    template = spec.get("template") or {}
-    marks = (template.get("metadata") or {}).get("labels") or {}
-    if not matches_selector(marks, spec.get("selector")):
-        message = "spec.template.metadata.labels: Invalid value: `selector` does not match template `labels`"
-        raise invalid(kind.kind, name, message, kind.group)
-    if not (template.get("spec") or {}).get("containers"):
-        raise invalid(kind.kind, name, "spec.template.spec.containers: Required value", kind.group)
-    _check_quantities(kind, name, template["spec"])
-    _check_probes(kind, name, template["spec"])
-
-
-def _check_probes(kind: Kind, name: str, pod: JsonObject) -> None:
-    for at, container in enumerate(pod["containers"]):
-        for probe in _PROBES:
-            given = [handler for handler in _HANDLERS if (container.get(probe) or {}).get(handler) is not None]
-            if len(given) > 1:
-                place = f"spec.template.spec.containers[{at}].{probe}.{given[1]}"
-                raise invalid(
-                    kind.kind, name, f"{place}: Forbidden: may not specify more than 1 handler type", kind.group
-                )
-
-
-def _check_quantities(kind: Kind, name: str, pod: JsonObject) -> None:
-    for container in [*(pod.get("initContainers") or ()), *pod["containers"]]:
-        for part, listed in (container.get("resources") or {}).items():
-            for resource, value in listed.items() if part in {"limits", "requests"} and listed else ():
-                if not _QUANTITY.fullmatch(str(value)):
-                    raise invalid(kind.kind, name, f"resources.{part}[{resource}]: Invalid value: {value}", kind.group)
-    check_resources(kind, name, pod, "spec" if kind.kind == "Pod" else "spec.template.spec")
-
-
-def check_change(kind: Kind, old: JsonObject, new: JsonObject) -> None:
-    """Refuse changes of what is fixed at creation.
-
-    Raises:
-        ApiProblem: 422.
-    """
-    name = old["metadata"]["name"]
-    if kind.kind in {"DaemonSet", "Deployment", "ReplicaSet", "Job"}:
-        before, after = (obj.get("spec") or {} for obj in (old, new))
-        if before.get("selector") != after.get("selector"):
-            raise invalid(kind.kind, name, "spec.selector: Invalid value: field is immutable", kind.group)
-    if kind.kind in {"ConfigMap", "Secret"} and old.get("immutable") and old.get("data") != new.get("data"):
-        raise invalid(kind.kind, name, "data: Forbidden: field is immutable when `immutable` is set", kind.group)
-    if kind.kind in {"ClusterRoleBinding", "RoleBinding"} and old.get("roleRef") != new.get("roleRef"):
-        raise invalid(kind.kind, name, "roleRef: Invalid value: cannot change roleRef", kind.group)
 
 
 def count_template(kind: Kind, old: JsonObject | None, new: JsonObject) -> None:

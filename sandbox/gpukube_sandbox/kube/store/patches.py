@@ -89,7 +89,7 @@ def _change(root: Any, path: list[str], verb: str, value: Any) -> None:  # noqa:
         else:
             parent[at] = value
         return
-    if verb in {"remove", "replace"} and last not in parent:
+    if verb == "remove" and last not in parent:
         raise _unpatchable(f"missing path /{'/'.join(path)}")
     if verb == "remove":
         del parent[last]

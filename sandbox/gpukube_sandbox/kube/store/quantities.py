@@ -1,7 +1,7 @@
 """Quantities and names of resources, as the API server reads them.
 
 In scope: the number behind "500m" or "4Gi", how it is written back, which names are extended resources.
-Out of scope: what a pod asks for in sum (`scheduling`), refusals (`podrules`).
+Out of scope: what a pod asks for in sum (`scheduling`), refusals (`validation`).
 
 Source: k8s.io/apimachinery pkg/api/resource; kubernetes pkg/apis/core/helper (IsExtendedResourceName).
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+
+from gpukube_sandbox.kube.store.problems import bad_request
 
 _SUFFIXES: dict[str, Decimal] = {
     "Ki": Decimal(1024),
@@ -26,6 +28,8 @@ _SUFFIXES: dict[str, Decimal] = {
     "P": Decimal(1000**5),
     "E": Decimal(1000**6),
 }
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[mkMGTPE]|[eE][+-]?\d+)?")
+_PUBLISHED = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _QUALIFIED = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 )
@@ -35,8 +39,14 @@ _QUOTA = "requests."
 
 
 def parse_quantity(value: str | float) -> Decimal:
-    """Read a Kubernetes quantity ("500m", "4Gi", 8)."""
+    """Read a Kubernetes quantity ("500m", "4Gi", 8).
+
+    Raises:
+        ApiProblem: 400, as the API server cannot decode an object with what is none.
+    """
     text = str(value)
+    if not _QUANTITY.fullmatch(text):
+        raise bad_request(f"quantities must match the regular expression '{_PUBLISHED}'")
     for suffix, factor in _SUFFIXES.items():
         if text.endswith(suffix):
             return Decimal(text.removesuffix(suffix)) * factor

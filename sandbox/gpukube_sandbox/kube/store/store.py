@@ -180,11 +180,10 @@ class Store:
             details.pop(key, None)
         if kind.custom or ("spec" in new and kind.kind not in _WITHOUT_GENERATION):
             details["generation"] = 1
-        if kind.kind != "Pod" and "status" in kind.subresources and not kind.custom:
+        if kind.kind not in {"Node", "Pod"} and "status" in kind.subresources and not kind.custom:
             new.pop("status", None)
         defaults.fill_defaults(kind, new)
         definition = self._shaped(kind, new)
-        defaults.check_values(kind, new)
         defaults.count_template(kind, None, new)
         if kind.kind == "Pod":
             admit_pod(self, new)
@@ -231,6 +230,12 @@ class Store:
         write = self._write(kind, manager, part) if manager else None
         obj = tidied(obj, write.structure) if write else obj
         new = self._status_of(old, obj) if part == "status" else self._rest_of(kind, old, obj)
+        if (
+            kind.kind == "Node"
+            and part == "status"
+            and new["status"].get("capacity") != old.get("status", {}).get("capacity")
+        ):
+            judge(kind, new, old)
         if write:
             apply.record_update(old, new, write)
         return self._put(kind, old, new, dry_run=dry_run)
@@ -268,8 +273,6 @@ class Store:
             defaults.tolerate_extended_resources(new)
         defaults.give_address(kind, new)
         definition = self._shaped(kind, new)
-        defaults.check_values(kind, new)
-        defaults.check_change(kind, old, new)
         judge(kind, new, old, definition)
         defaults.count_template(kind, old, new)
         if "generation" in old["metadata"] and new.get("spec") != old.get("spec"):

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from gpukube_sandbox.kube.store.validation.fields import (
     Cause,
     duplicate,
+    forbidden,
     invalid,
+    one_of,
     required,
     shown,
     unsupported,
@@ -211,6 +213,28 @@ def _lists(value: Any, schema: JsonObject, path: str) -> Iterator[Cause]:  # noq
         yield from _lists(item, schema["items"], place)
 
 
+def _structural(schema: JsonObject, path: str, where: str) -> Iterator[Cause]:
+    """Refuse a schema without the types that pruning and defaults go by.
+
+    Source: apiextensions-apiserver pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionOpenAPISchema)
+    and pkg/apiserver/schema/validation.go.
+    """
+    kind = schema.get("type")
+    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if not kind and not free:
+        yield required(f"{path}.type", f"must not be empty {where}")
+    yield from one_of(f"{path}.type", kind, ("array", "boolean", "integer", "number", "object", "string"))
+    if "$ref" in schema:
+        yield forbidden(f"{path}.$ref", "$ref is not supported")
+    if kind == "array" and not schema.get("items"):
+        yield required(f"{path}.items", "must be specified")
+    for name, below in (schema.get("properties") or {}).items():
+        yield from _structural(below, f"{path}.properties[{name}]", "for specified object fields")
+    for key, of in (("items", "for specified array items"), ("additionalProperties", "for specified object fields")):
+        if isinstance(schema.get(key), dict):
+            yield from _structural(schema[key], f"{path}.{key}", of)
+
+
 def check_definition(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     """Refuse a definition of another name than its type's, or without a schema."""
     del old
@@ -220,9 +244,16 @@ def check_definition(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]
     if (new.get("metadata") or {}).get("name") != name:
         text = 'must be spec.names.plural+"."+spec.group'
         yield invalid("metadata.name", (new.get("metadata") or {}).get("name"), text)
+    yield from one_of("spec.scope", spec.get("scope"), ("Cluster", "Namespaced"))
     versions = spec.get("versions") or ()
     for at, version in enumerate(versions):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        if not schema:
             yield required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required")
+        else:
+            yield from _structural(schema, "spec.validation.openAPIV3Schema", "at the root")
+    if spec.get("preserveUnknownFields"):
+        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        yield invalid("spec.preserveUnknownFields", value=True, detail=text)
     if sum(bool(version.get("storage")) for version in versions) != 1:
         yield invalid("spec.versions", list(versions), "must have exactly one version marked as storage version")

@@ -8,6 +8,7 @@ Source: k8s.io/apimachinery pkg/util/validation/field/errors.go, pkg/util/valida
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,8 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
+_LONGEST_PORT = 15
+_MOST_PORT = 65535
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
@@ -89,6 +92,11 @@ def unsupported(field: str, value: Any, choices: Iterable[str]) -> Cause:  # noq
     return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {known}")
 
 
+def not_found(field: str, value: str) -> Cause:
+    """A name of what is not there."""
+    return Cause("FieldValueNotFound", field, f"Not found: {shown(value)}")
+
+
 def one_of(field: str, value: Any, choices: Iterable[str]) -> Iterator[Cause]:  # noqa: ANN401 -- any JSON value
     """Refuse a value that is set and none of these."""
     if value is not None and value not in choices:
@@ -115,6 +123,46 @@ def subdomain(field: str, value: str) -> Iterator[Cause]:
         yield invalid(field, value, f"must be no more than {_LONGEST_NAME} bytes")
     if not _SUBDOMAIN.fullmatch(value):
         yield invalid(field, value, _SUBDOMAIN_RULE)
+
+
+def port(field: str, value: Any) -> Iterator[Cause]:  # noqa: ANN401 -- a number or a name
+    """Refuse what is neither the number of a port nor a name that one may have."""
+    if isinstance(value, int):
+        if not 0 < value <= _MOST_PORT:
+            yield invalid(field, value, f"must be between 1 and {_MOST_PORT}, inclusive")
+        return
+    name = str(value)
+    if len(name) > _LONGEST_PORT:
+        yield invalid(field, name, f"must be no more than {_LONGEST_PORT} characters")
+    if not re.fullmatch("[-a-z0-9]+", name):
+        yield invalid(field, name, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", name):
+        yield invalid(field, name, "must contain at least one letter (a-z)")
+    if "--" in name:
+        yield invalid(field, name, "must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        yield invalid(field, name, "must not begin or end with a hyphen")
+
+
+def address(field: str, text: str) -> Iterator[Cause]:
+    """Refuse what is no IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        yield invalid(field, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+def no_way_up(field: str, path: str) -> Iterator[Cause]:
+    """Refuse a path with steps back."""
+    if ".." in path.split("/"):
+        yield invalid(field, path, "must not contain '..'")
+
+
+def inside(field: str, path: str) -> Iterator[Cause]:
+    """Refuse a path that leads out of where it begins."""
+    if path.startswith("/"):
+        yield invalid(field, path, "must be a relative path")
+    yield from no_way_up(field, path)
 
 
 def qualified_name(field: str, value: str) -> Iterator[Cause]:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.validation.fields import (
     Cause,
+    dns_label,
     duplicate,
     forbidden,
     invalid,
     label_value,
     qualified_name,
     required,
+    subdomain,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ _MOST_ANNOTATIONS = 256 * 1024
 
 
 def check_metadata(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse labels, annotations, finalizers and owners that no API server keeps."""
+    """Refuse a name, labels, annotations, finalizers and owners that no API server keeps."""
+    yield from _name(new)
     meta, before = new.get("metadata") or {}, (old or {}).get("metadata") or {}
     yield from check_marks(meta, "metadata")
     yield from _finalizers(meta, before)
@@ -53,6 +56,17 @@ def _owners(owners: list[JsonObject]) -> Iterator[Cause]:
         yield invalid("metadata.ownerReferences", owners, "Only one reference can have Controller set to true")
     if len({(owner.get("uid"), owner.get("name")) for owner in owners}) < len(owners):
         yield duplicate("metadata.ownerReferences", [owner.get("uid") for owner in owners])
+
+
+def _name(new: JsonObject) -> Iterator[Cause]:
+    name = str((new.get("metadata") or {}).get("name") or "")
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+    elif str(new.get("apiVersion")).startswith("rbac.authorization.k8s.io/"):
+        if "/" in name or "%" in name:
+            yield invalid("metadata.name", name, f"may not contain '{'/' if '/' in name else '%'}'")
+    else:
+        yield from (dns_label if new.get("kind") == "Namespace" else subdomain)("metadata.name", name)
 
 
 def check_marks(meta: JsonObject, path: str) -> Iterator[Cause]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.validation.fields import (
+    address,
     dns_label,
     duplicate,
     forbidden,
     invalid,
     label_value,
     one_of,
+    port,
     qualified_name,
     required,
     subdomain,
@@ -30,12 +32,18 @@ _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _MOST_PORT = 65535
+_NODE_PORTS = range(30000, 32768)
+_TRAFFIC = ("Cluster", "Local")
+_FAMILIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
 
 def check_service(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     """Refuse a Service without ports, of ports that collide, and of fields that its type has not."""
-    del old
+    yield from dns_label("metadata.name", str((new.get("metadata") or {}).get("name") or ""))
     spec = new.get("spec") or {}
+    was = ((old or {}).get("spec") or {}).get("clusterIP")
+    if was and spec.get("clusterIP") != was and spec.get("type") != "ExternalName":
+        yield invalid("spec.clusterIPs[0]", [spec.get("clusterIP")], "may not change once set")
     kind, ports, headless = spec.get("type") or "ClusterIP", spec.get("ports") or [], spec.get("clusterIP") == "None"
     if not ports and not headless and kind != "ExternalName":
         yield required("spec.ports")
@@ -50,32 +58,48 @@ def check_service(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
         yield from label_value("spec.selector", str(value))
     yield from one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
     yield from one_of("spec.type", spec.get("type"), _TYPES)
+    yield from _traffic(spec, kind)
+    if spec.get("clusterIP") and not headless:
+        yield from address("spec.clusterIPs[0]", spec["clusterIP"])
+    for at, text in enumerate(spec.get("externalIPs") or ()):
+        yield from address(f"spec.externalIPs[{at}]", text)
+
+
+def _traffic(spec: JsonObject, kind: str) -> Iterator[Cause]:
+    external = spec.get("externalTrafficPolicy")
+    yield from one_of("spec.externalTrafficPolicy", external, _TRAFFIC)
+    if external and kind not in {"LoadBalancer", "NodePort"}:
+        yield invalid("spec.externalTrafficPolicy", external, "may only be set for externally-accessible services")
+    yield from one_of("spec.internalTrafficPolicy", spec.get("internalTrafficPolicy"), _TRAFFIC)
+    yield from one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), _FAMILIES)
 
 
 def _service_ports(ports: list[JsonObject], kind: str) -> Iterator[Cause]:
     seen: set[tuple[str, str]] = set()
-    for at, port in enumerate(ports):
-        yield from _port(f"spec.ports[{at}]", port, several=len(ports) > 1)
-        if port.get("nodePort") and kind == "ClusterIP":
+    for at, one in enumerate(ports):
+        yield from _port(f"spec.ports[{at}]", one, several=len(ports) > 1)
+        if one.get("nodePort") and kind == "ClusterIP":
             yield forbidden(f"spec.ports[{at}].nodePort", "may not be used when `type` is 'ClusterIP'")
-        own = {("name", str(port.get("name"))), ("port", f"{port.get('port')}/{port.get('protocol') or 'TCP'}")}
-        if ("name", str(port.get("name"))) in seen and port.get("name"):
-            yield duplicate(f"spec.ports[{at}].name", port["name"])
+        own = {("name", str(one.get("name"))), ("port", f"{one.get('port')}/{one.get('protocol') or 'TCP'}")}
+        if ("name", str(one.get("name"))) in seen and one.get("name"):
+            yield duplicate(f"spec.ports[{at}].name", one["name"])
         if any(key == "port" for key, _ in own & seen):
-            yield duplicate(f"spec.ports[{at}]", {"port": port.get("port"), "protocol": port.get("protocol")})
+            yield duplicate(f"spec.ports[{at}]", {"port": one.get("port"), "protocol": one.get("protocol")})
         seen |= own
 
 
-def _port(field: str, port: JsonObject, *, several: bool) -> Iterator[Cause]:
-    if port.get("name"):
-        yield from dns_label(f"{field}.name", str(port["name"]))
+def _port(field: str, one: JsonObject, *, several: bool) -> Iterator[Cause]:
+    if one.get("name"):
+        yield from dns_label(f"{field}.name", str(one["name"]))
     elif several:
         yield required(f"{field}.name")
     for key in ("port", "targetPort"):
-        number = port.get(key)
-        if isinstance(number, int) and not 1 <= number <= _MOST_PORT:
-            yield invalid(f"{field}.{key}", number, f"must be between 1 and {_MOST_PORT}, inclusive")
-    yield from one_of(f"{field}.protocol", port.get("protocol"), _PROTOCOLS)
+        if one.get(key) is not None:
+            yield from port(f"{field}.{key}", one[key])
+    if one.get("nodePort") and one["nodePort"] not in _NODE_PORTS:
+        text = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+        yield invalid(f"{field}.nodePort", one["nodePort"], text)
+    yield from one_of(f"{field}.protocol", one.get("protocol"), _PROTOCOLS)
 
 
 def check_ingress(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:

@@ -9,6 +9,7 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.validation.fields import forbidden, invalid
+from gpukube_sandbox.kube.store.validation.resources import check_count
 from gpukube_sandbox.kube.store.validation.scheduling import check_taints
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def check_node(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     """Refuse taints that are none, and changes of what a node is."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     yield from check_taints(spec.get("taints") or [], "metadata.taints")
-    for at, block in enumerate(spec.get("podCIDRs") or ()):
+    for at, block in enumerate(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")])):
         try:
             ipaddress.ip_network(block)
         except ValueError:
@@ -32,3 +33,7 @@ def check_node(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
         yield forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid')
     if before.get("providerID") and before["providerID"] != spec.get("providerID"):
         yield forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid')
+    status = new.get("status") or {}
+    for part in ("capacity", "allocatable"):
+        for name, value in (status.get(part) or {}).items():
+            yield from check_count(name, value, f"status.{part}[{name}]")

@@ -1,9 +1,10 @@
-"""What a pod may say, alone or as a workload's template: policies, volumes, gates, claims.
+"""What a pod may say, alone or as a workload's template: policies, gates, claims.
 
-In scope: the pod as a whole. Out of scope: its containers (`containers`), where it may go (`scheduling`), what
-of a live one may change (`updates`), what depends on other objects (`store.admission`).
+In scope: the pod as a whole. Out of scope: its containers (`containers`), its volumes (`volumes`), where it may
+go (`scheduling`), what of a live one may change (`updates`), what depends on other objects (`store.admission`).
 
-Source: kubernetes pkg/apis/core/validation/validation.go (ValidatePodSpec, ValidateVolumes, validateSchedulingGates).
+Source: kubernetes pkg/apis/core/validation/validation.go (ValidatePodSpec, validatePodDNSConfig,
+validateSchedulingGates).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.validation.containers import check_containers
 from gpukube_sandbox.kube.store.validation.fields import (
+    address,
     dns_label,
     duplicate,
     forbidden,
@@ -24,6 +26,8 @@ from gpukube_sandbox.kube.store.validation.fields import (
 )
 from gpukube_sandbox.kube.store.validation.metadata import check_marks
 from gpukube_sandbox.kube.store.validation.scheduling import check_affinity, check_spread, check_tolerations
+from gpukube_sandbox.kube.store.validation.security import check_pod_rights
+from gpukube_sandbox.kube.store.validation.volumes import check_volumes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _LONGEST_DEADLINE = 2**31 - 1
+_MOST_SERVERS = 3
 
 
 def check_pod(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
@@ -42,6 +47,8 @@ def check_pod(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     yield from check_pod_spec(pod, "spec")
     if old is None and pod.get("nodeName") and pod.get("schedulingGates"):
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+    if old is None and pod.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
 
 
 def check_template(template: JsonObject, path: str, restarts: tuple[str, ...] = ("Always",)) -> Iterator[Cause]:
@@ -49,6 +56,8 @@ def check_template(template: JsonObject, path: str, restarts: tuple[str, ...] = 
     yield from check_marks(template.get("metadata") or {}, f"{path}.metadata")
     pod = template.get("spec") or {}
     yield from check_pod_spec(pod, f"{path}.spec")
+    if pod.get("ephemeralContainers"):
+        yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
     policy = pod.get("restartPolicy") or "Always"
     if policy in _RESTARTS and policy not in restarts:
         if restarts == ("Always",):
@@ -61,13 +70,11 @@ def check_template(template: JsonObject, path: str, restarts: tuple[str, ...] = 
 
 def check_pod_spec(pod: JsonObject, path: str) -> Iterator[Cause]:
     """Refuse what is wrong with a pod's spec."""
-    yield from _volumes(pod.get("volumes") or [], f"{path}.volumes")
+    yield from check_volumes(pod.get("volumes") or [], f"{path}.volumes")
     yield from check_containers(pod, path)
     yield from one_of(f"{path}.restartPolicy", pod.get("restartPolicy"), _RESTARTS)
     yield from one_of(f"{path}.dnsPolicy", pod.get("dnsPolicy"), _DNS)
-    if pod.get("dnsPolicy") == "None" and not (pod.get("dnsConfig") or {}).get("nameservers"):
-        text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-        yield required(f"{path}.dnsConfig.nameservers", text)
+    yield from _dns(pod, f"{path}.dnsConfig")
     deadline, grace = pod.get("activeDeadlineSeconds"), pod.get("terminationGracePeriodSeconds")
     if deadline is not None and not 0 < deadline <= _LONGEST_DEADLINE:
         text = f"must be between 1 and {_LONGEST_DEADLINE}, inclusive"
@@ -84,8 +91,13 @@ def check_pod_spec(pod: JsonObject, path: str) -> Iterator[Cause]:
         if pod.get(key):
             yield from subdomain(f"{path}.{key}", pod[key])
     for at, alias in enumerate(pod.get("hostAliases") or ()):
-        if not alias.get("ip"):
-            yield invalid(f"{path}.hostAliases[{at}].ip", "", "must be a valid IP address, (e.g. 10.9.8.7)")
+        yield from address(f"{path}.hostAliases[{at}].ip", alias.get("ip") or "")
+    for at, gate in enumerate(pod.get("readinessGates") or ()):
+        yield from qualified_name(f"{path}.readinessGates[{at}].conditionType", gate.get("conditionType") or "")
+    yield from one_of(f"{path}.os", (pod.get("os") or {}).get("name"), ("linux", "windows"))
+    yield from check_pod_rights(pod, path)
+    if pod.get("hostNetwork") and pod.get("hostUsers") is False:
+        yield forbidden(f"{path}.hostNetwork", "when `hostUsers` is false")
     yield from check_tolerations(pod.get("tolerations") or [], f"{path}.tolerations")
     yield from check_affinity(pod.get("affinity") or {}, f"{path}.affinity")
     yield from check_spread(pod.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
@@ -94,30 +106,17 @@ def check_pod_spec(pod: JsonObject, path: str) -> Iterator[Cause]:
     yield from one_of(f"{path}.preemptionPolicy", pod.get("preemptionPolicy"), ("PreemptLowerPriority", "Never"))
 
 
-def _volumes(volumes: list[JsonObject], path: str) -> Iterator[Cause]:
-    seen = set()
-    for at, volume in enumerate(volumes):
-        place, name = f"{path}[{at}]", volume.get("name") or ""
-        sources = [key for key, value in volume.items() if key != "name" and value is not None]
-        if len(sources) > 1:
-            yield forbidden(f"{place}.{sources[1]}", "may not specify more than 1 volume type")
-        elif not sources:
-            yield required(place, "must specify a volume type")
-        if not name:
-            yield required(f"{place}.name")
-        else:
-            yield from dns_label(f"{place}.name", name)
-        if name in seen:
-            yield duplicate(f"{place}.name", name)
-        seen.add(name)
-        host = volume.get("hostPath") or {}
-        if "hostPath" in volume and ".." in str(host.get("path", "")).split("/"):
-            yield invalid(f"{place}.hostPath.path", host.get("path"), "must not contain '..'")
-        if "hostPath" in volume and not host.get("path"):
-            yield required(f"{place}.hostPath.path")
-        for source, key in (("persistentVolumeClaim", "claimName"), ("secret", "secretName"), ("configMap", "name")):
-            if volume.get(source) is not None and not volume[source].get(key):
-                yield required(f"{place}.{source}.{key}")
+def _dns(pod: JsonObject, path: str) -> Iterator[Cause]:
+    config = pod.get("dnsConfig")
+    servers = (config or {}).get("nameservers") or []
+    if pod.get("dnsPolicy") == "None" and config is None:
+        yield required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
+    elif pod.get("dnsPolicy") == "None" and not servers:
+        yield required(f"{path}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")
+    if len(servers) > _MOST_SERVERS:
+        yield invalid(f"{path}.nameservers", servers, f"must not have more than {_MOST_SERVERS} nameservers")
+    for at, server in enumerate(servers):
+        yield from address(f"{path}.nameservers[{at}]", server)
 
 
 def _gates(gates: list[JsonObject], path: str) -> Iterator[Cause]:
@@ -136,6 +135,8 @@ def _claims(pod: JsonObject, path: str) -> Iterator[Cause]:
         place, name = f"{path}.resourceClaims[{at}]", claim.get("name") or ""
         if not name:
             yield required(f"{place}.name")
+        else:
+            yield from dns_label(f"{place}.name", name)
         if name in seen:
             yield duplicate(f"{place}.name", name)
         seen.add(name)

@@ -6,18 +6,23 @@ pkg/apis/scheduling/validation, pkg/apis/node/validation.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.store.quantities import parse_quantity
+from gpukube_sandbox.kube.store.quantities import is_native, parse_quantity
 from gpukube_sandbox.kube.store.validation.fields import (
     dns_label,
     duplicate,
     forbidden,
     invalid,
     label_selector,
+    label_value,
     one_of,
+    qualified_name,
     required,
 )
+from gpukube_sandbox.kube.store.validation.resources import check_amount, check_name
+from gpukube_sandbox.kube.store.validation.scheduling import check_tolerations
 from gpukube_sandbox.kube.store.validation.workloads import share
 
 if TYPE_CHECKING:
@@ -40,6 +45,9 @@ _STANDARD = frozenset(
     }
 )  # fmt: skip
 _COUNTS = frozenset({"pods", "services", "secrets", "replicationcontrollers", "resourcequotas", "configmaps"})
+_COMPUTE = frozenset({"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
+_ORDER = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
+"""Amounts of a LimitRange, none above the next -> how messages call them."""
 _HIGHEST = 1_000_000_000
 
 
@@ -57,11 +65,13 @@ def check_budget(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def check_quota(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a ResourceQuota of what nobody counts."""
-    del old
+    """Refuse a ResourceQuota of what nobody counts, and other scopes than before."""
     spec = new.get("spec") or {}
     yield from _hard_limits(spec)
     yield from _scopes(spec)
+    yield from _scope_selector(spec)
+    if old is not None and (old.get("spec") or {}).get("scopes") != spec.get("scopes"):
+        yield invalid("spec.scopes", spec.get("scopes"), "field is immutable")
 
 
 def _hard_limits(spec: JsonObject) -> Iterator[Cause]:
@@ -79,40 +89,80 @@ def _hard_limits(spec: JsonObject) -> Iterator[Cause]:
 
 def _scopes(spec: JsonObject) -> Iterator[Cause]:
     scopes = set(spec.get("scopes") or ())
+    for scope in sorted(scopes & _SCOPES):
+        countable = {"pods"} if scope == "BestEffort" else {"pods", *_COMPUTE}
+        if _STANDARD & (spec.get("hard") or {}).keys() - countable and scope != "VolumeAttributesClass":
+            yield invalid("spec.scopes", spec["scopes"], "unsupported scope applied to resource")
     if scopes - _SCOPES:
         yield invalid("spec.scopes", spec["scopes"], "unsupported scope")
     if any(pair <= scopes for pair in _CONFLICTS):
         yield invalid("spec.scopes", spec["scopes"], "conflicting scopes")
+
+
+def _scope_selector(spec: JsonObject) -> Iterator[Cause]:
     for asked in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
         field = "spec.scopeSelector.matchExpressions"
         if asked.get("scopeName") not in _SCOPES:
             yield invalid(f"{field}.scopeName", asked.get("scopeName"), "unsupported scope")
-        if asked.get("operator") in {"In", "NotIn"} and not asked.get("values"):
+        operator, values = asked.get("operator"), asked.get("values")
+        if asked.get("scopeName") in _SCOPES - {"PriorityClass", "VolumeAttributesClass"} and operator != "Exists":
+            text = (
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
+                "ResourceQuotaScopeCrossNamespacePodAffinity"
+            )
+            yield invalid(f"{field}.operator", operator, text)
+        if operator in {"In", "NotIn"} and not values:
             text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
             yield required(f"{field}.values", text)
+        elif operator in {"Exists", "DoesNotExist"} and values:
+            text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            yield invalid(f"{field}.values", values, text)
+        elif operator not in {"In", "NotIn", "Exists", "DoesNotExist"}:
+            yield invalid(f"{field}.operator", operator, "not a valid selector operator")
 
 
 def check_limit_range(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a LimitRange whose numbers contradict each other."""
+    """Refuse a LimitRange of what nobody limits, or whose numbers contradict each other."""
     del old
     seen = set()
     for at, limit in enumerate((new.get("spec") or {}).get("limits") or ()):
-        path = f"spec.limits[{at}]"
-        if limit.get("type") in seen:
-            yield duplicate(f"{path}.type", limit.get("type"))
-        seen.add(limit.get("type"))
-        if limit.get("type") == "Pod":
-            for key in ("default", "defaultRequest"):
-                if limit.get(key):
-                    yield forbidden(f"{path}.{key}", "may not be specified when `type` is 'Pod'")
-        order = ("min", "defaultRequest", "default", "max")
-        words = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
-        for lower, upper in ((a, b) for i, a in enumerate(order) for b in order[i + 1 :]):
-            for name in (limit.get(lower) or {}).keys() & (limit.get(upper) or {}).keys():
-                small, large = limit[lower][name], limit[upper][name]
-                if parse_quantity(small) > parse_quantity(large):
-                    text = f"{words[lower]} value {small} is greater than {words[upper]} value {large}"
-                    yield invalid(f"{path}.{lower}[{name}]", str(small), text)
+        path, kind = f"spec.limits[{at}]", limit.get("type") or ""
+        yield from qualified_name(f"{path}.type", kind)
+        if kind in seen:
+            yield duplicate(f"{path}.type", kind)
+        seen.add(kind)
+        yield from _limited(limit, kind, path)
+        yield from _amounts(limit, path)
+
+
+def _limited(limit: JsonObject, kind: str, path: str) -> Iterator[Cause]:
+    for key in ("default", "defaultRequest"):
+        if limit.get(key) and kind == "Pod":
+            yield forbidden(f"{path}.{key}", "may not be specified when `type` is 'Pod'")
+    for bag in (*_ORDER, "maxLimitRequestRatio"):
+        for name in limit.get(bag) or () if kind in {"Container", "Pod"} else ():
+            yield from check_name(name, f"{path}.{bag}[{name}]")
+    if kind == "PersistentVolumeClaim" and "storage" not in {*(limit.get("min") or ()), *(limit.get("max") or ())}:
+        text = "either minimum or maximum storage value is required, but neither was provided"
+        yield required(f"{path}.limits", text)
+
+
+def _amounts(limit: JsonObject, path: str) -> Iterator[Cause]:
+    for name, ratio in (limit.get("maxLimitRequestRatio") or {}).items():
+        if parse_quantity(ratio) < 1:
+            yield invalid(f"{path}.maxLimitRequestRatio[{name}]", str(ratio), f"ratio {ratio} is less than 1")
+    for name in (limit.get("default") or {}).keys() & (limit.get("defaultRequest") or {}).keys():
+        asked, most = limit["defaultRequest"][name], limit["default"][name]
+        if not is_native(name) and parse_quantity(asked) != parse_quantity(most):
+            text = f"default value {most} must equal to defaultRequest value {asked} in {name}"
+            yield invalid(f"{path}.defaultRequest[{name}]", str(asked), text)
+    for lower, upper in itertools.combinations(_ORDER, 2):
+        for name in (limit.get(lower) or {}).keys() & (limit.get(upper) or {}).keys():
+            small, large = limit[lower][name], limit[upper][name]
+            if parse_quantity(small) > parse_quantity(large):
+                text = f"{_ORDER[lower]} value {small} is greater than {_ORDER[upper]} value {large}"
+                yield invalid(f"{path}.{lower}[{name}]", str(small), text)
 
 
 def check_priority_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
@@ -137,5 +187,9 @@ def check_runtime_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cau
     if old is not None and old.get("handler") != new.get("handler"):
         yield invalid("handler", new.get("handler"), "field is immutable")
     for name, value in ((new.get("overhead") or {}).get("podFixed") or {}).items():
-        if parse_quantity(value) < 0:
-            yield invalid(f"overhead.limits[{name}]", str(value), "must be greater than or equal to 0")
+        yield from check_amount(name, value, f"overhead.limits[{name}]")
+    placed = new.get("scheduling") or {}
+    for key, text in (placed.get("nodeSelector") or {}).items():
+        yield from qualified_name("scheduling.nodeSelector", key)
+        yield from label_value("scheduling.nodeSelector", text)
+    yield from check_tolerations(placed.get("tolerations") or [], "scheduling.tolerations")

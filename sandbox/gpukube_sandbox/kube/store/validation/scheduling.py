@@ -153,6 +153,9 @@ def _pod_term(term: JsonObject, path: str) -> Iterator[Cause]:
     for name in term.get("namespaces") or ():
         yield from dns_label(f"{path}.namespace", name)
     matched, mismatched = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
+    for key in ("matchLabelKeys", "mismatchLabelKeys"):
+        if term.get(key) and term.get("labelSelector") is None:
+            yield forbidden(f"{path}.{key}", "must not be specified when labelSelector is not set")
     for at, key in enumerate(matched):
         if key in mismatched:
             yield invalid(f"{path}.matchLabelKeys[{at}]", key, "exists in both matchLabelKeys and mismatchLabelKeys")
@@ -185,4 +188,7 @@ def check_spread(constraints: list[JsonObject], path: str) -> Iterator[Cause]:
             yield invalid(f"{place}.minDomains", least, text)
         for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from one_of(f"{place}.{key}", one.get(key), _POLICIES)
-        yield from label_selector(f"{place}.labelSelector", one.get("labelSelector"))
+        selector = one.get("labelSelector")
+        yield from label_selector(f"{place}.labelSelector", selector)
+        if one.get("matchLabelKeys") and selector is None:
+            yield forbidden(f"{place}.matchLabelKeys", "must not be specified when labelSelector is not set")

@@ -30,25 +30,39 @@ _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", _ALONE)
 
 
 def check_claim(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a PersistentVolumeClaim of no size or no access."""
-    del old
+    """Refuse a PersistentVolumeClaim of no size or no access, and changes of one."""
     spec = new.get("spec") or {}
+    yield from check_claim_spec(spec, "spec")
+    if old is None:
+        return
+    was = old.get("spec") or {}
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    free = {"volumeName", "volumeAttributesClassName", *(["resources"] if bound else ())}
+    if any(was.get(key) != spec.get(key) for key in (was.keys() | spec.keys()) - free):
+        text = (
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+        )
+        yield forbidden("spec", text)
+
+
+def check_claim_spec(spec: JsonObject, path: str) -> Iterator[Cause]:
+    """Refuse a claim's spec, of its own or in a template."""
     modes, size = spec.get("accessModes") or [], ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if not modes:
-        yield required("spec.accessModes", "at least 1 access mode is required")
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in modes:
         if mode not in _MODES:
-            yield unsupported("spec.accessModes", mode, _MODES)
+            yield unsupported(f"{path}.accessModes", mode, _MODES)
     if _ALONE in modes and len(set(modes) & set(_MODES)) > 1:
-        yield forbidden("spec.accessModes", f"may not use {_ALONE} with other access modes")
+        yield forbidden(f"{path}.accessModes", f"may not use {_ALONE} with other access modes")
     if size is None:
-        yield required("spec.resources[storage]")
+        yield required(f"{path}.resources[storage]")
     elif parse_quantity(size) <= 0:
-        yield invalid("spec.resources[storage]", str(size), "must be greater than zero")
+        yield invalid(f"{path}.resources[storage]", str(size), "must be greater than zero")
     if spec.get("storageClassName"):
-        yield from subdomain("spec.storageClassName", str(spec["storageClassName"]))
-    yield from label_selector("spec.selector", spec.get("selector"))
-    yield from one_of("spec.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem"))
+        yield from subdomain(f"{path}.storageClassName", str(spec["storageClassName"]))
+    yield from label_selector(f"{path}.selector", spec.get("selector"))
+    yield from one_of(f"{path}.volumeMode", spec.get("volumeMode"), ("Block", "Filesystem"))
 
 
 def check_storage_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
