@@ -131,8 +131,8 @@ def rows() -> list[tuple[str, str, str]]:
     with_spec, _ = figures(DOCUMENTS, ("-f", str(ROOT / "examples" / "three-clouds.yaml")))
     return [
         (f"lint {DOCUMENTS:,} documents", f"{seconds:.2f} s", "<= 5 s"),
-        ("the same against the pools of a spec", f"{with_spec:.2f} s", "<= 5 s"),
-        ("the same without, peak memory of the process", f"{megabytes:.0f} MB", "<= 300 MB"),
+        ("workload lint against the pools of a spec", f"{with_spec:.2f} s", "<= 5 s"),
+        ("workload lint without a spec, peak memory", f"{megabytes:.0f} MB", "<= 300 MB"),
     ]
 
 

@@ -1,11 +1,13 @@
 """Measure start-up, validation, MIG layouts and planning; print figures beside their goals.
 
 Whole processes are timed several times after a warm-up and the median is taken; ratios pair the runs A B A B, so that a
-drift of the machine's speed cancels out.
+drift of the machine's speed cancels out. `--save FILE` writes the figures,
+`--compare FILE` fails where one got worse by more than a tenth.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import resource
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from benchmarks import clients, lint, validate  # noqa: E402 - the path is set above
+from benchmarks import clients, lint, table, validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
 from gpukube.__main__ import GARBAGE  # noqa: E402
 from gpukube.core.fields import label  # noqa: E402
@@ -33,7 +36,7 @@ from gpukube_sandbox import daemon  # noqa: E402
 from tests.builders import make_observed  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpukube.core.values import Observed
 
@@ -66,37 +69,44 @@ IDENTITIES = {
     "gke": "project: ml-prod, location: us-central1",
 }
 FLEET_POOLS = """defaults: {{clusters: [{keys}], gpu: {{model: A100-40GB, count: 8}}, nodes: {{count: 1}}}}
-pools: [{{name: one}}, {{name: two}}]
+pools: [{pools}]
 """
 DELAY_S = 0.1
 MILLION = {"1g.5gb": MOST_INSTANCES, "1g.10gb": 333_333, "2g.10gb": 77_777, "3g.20gb": 10_001, "4g.20gb": 123}
 """As many MIG instances of one profile as may be asked for at once, beside four others."""
 
 
-def main() -> None:
-    """Run everything and print the table."""
+def main() -> int:
+    """Run everything and print the table; 1 when a figure is worse than in the file to compare with."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--save", metavar="FILE", help="write the figures to this file")
+    parser.add_argument("--compare", metavar="FILE", help="fail where a figure is worse by more than a tenth")
+    options = parser.parse_args()
+    figures = table.show(_rows())
+    if options.save:
+        table.save(figures, options.save)
+    return int(bool(options.compare and table.compare(figures, options.compare)))
+
+
+def _rows() -> Iterator[table.Row]:
+    yield table.yardstick()
     empty, typer = [PYTHON, "-c", "pass"], [PYTHON, "-c", "import typer"]
-    rows = [
-        ("--version / python -c pass", f"{ratio([GPUKUBE, '--version'], empty):.2f} x", "<= 2 x"),
-        ("--help / import typer", f"{ratio([GPUKUBE, '--help'], typer):.2f} x", "<= 2 x"),
-        ("completion / import typer", f"{ratio([GPUKUBE], typer, _completion()):.2f} x", "<= 2 x"),
-        ("validate one spec", f"{clients.one_spec().wall:.2f} s", "<= 0.20 s"),
-        *clients.rows(),
-        *validate.rows(),
-        *lint.rows(),
-        (f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"),
-    ]
+    yield "--version / python -c pass", f"{ratio([GPUKUBE, '--version'], empty):.2f} x", "<= 2 x"
+    yield "--help / import typer", f"{ratio([GPUKUBE, '--help'], typer):.2f} x", "<= 1.4 x"
+    yield "completion / import typer", f"{ratio([GPUKUBE], typer, _completion()):.2f} x", "<= 1.4 x"
+    yield "validate one spec", f"{clients.one_spec().wall:.2f} s", "<= 0.20 s"
+    yield from clients.rows()
+    yield from validate.rows()
+    yield from lint.rows()
+    yield f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"
     seconds, megabytes = plan_figures(10_000)
-    rows += [
-        ("plan 10,000 pools from given live state", f"{seconds:.2f} s", "<= 5 s"),
-        ("the same, peak memory of the process", f"{megabytes:.0f} MB", "<= 500 MB"),
-    ]
+    yield "plan 10,000 pools from given live state", f"{seconds:.2f} s", "<= 0.4 s"
+    yield "plan 10,000 pools, peak memory of the process", f"{megabytes:.0f} MB", "<= 500 MB"
     for clusters in (1, 8):
         seconds, chain_s = fleet_figures(clusters)
         what = f"plan diff, {3 * clusters} clusters, 100 ms a call / chain"
-        rows.append((what, f"{seconds / chain_s:.2f} x", f"<= 1.5 x of {chain_s:.1f} s"))
-    for what, figure, goal in rows:
-        print(f"{what:<52} {figure:>10}   goal {goal}")
+        yield what, f"{seconds / chain_s:.2f} x", f"<= 1.5 x of {chain_s:.1f} s"
+    yield "plan diff, 2,010 unchanged pools on 201 clusters", f"{unchanged_figure(67, 10):.1f} s", "<= 10 s"
 
 
 def ratio(ours: Sequence[str], yardstick: Sequence[str], environment: dict[str, str] | None = None) -> float:
@@ -163,27 +173,41 @@ def fleet_figures(clusters: int) -> tuple[float, float]:
     The chain is what no parallelism can shorten: start-up, imports included, and one call after the other of the
     cluster that needs most of them (EKS: identity, cluster, list, each pool with its template and subnets).
     """
+    with _fleet(clusters, 2) as (spec, directory):
+        diff = ("plan", "diff", "-f", spec, "--skip-cluster", "--parallelism", str(3 * clusters))
+        bare_s = statistics.median(_timed(lambda: _sandboxed(*diff)) for _ in range(3))
+        one = ("plan", "diff", "-f", spec, "--skip-cluster", "--cluster", "eks0")
+        undelayed_s = statistics.median(_timed(lambda: _sandboxed(*one)) for _ in range(3))
+        info = daemon.load_info(directory)
+        assert info is not None  # noqa: S101 - it is up
+        daemon.add_fault(info, "delay", times=0, seconds=DELAY_S)
+        seconds = statistics.median(_timed(lambda: _sandboxed(*diff)) for _ in range(3))
+        delayed_s = statistics.median(_timed(lambda: _sandboxed(*one)) for _ in range(3))
+    return seconds, bare_s + (delayed_s - undelayed_s)
+
+
+def unchanged_figure(clusters: int, pools: int) -> float:
+    """Seconds that `plan diff` takes for that many clusters of each cloud with that many pools, inside and out."""
+    with _fleet(clusters, pools) as (spec, _):
+        return statistics.median(_timed(lambda: _sandboxed("plan", "diff", "-f", spec)) for _ in range(3))
+
+
+@contextmanager
+def _fleet(clusters: int, pools: int) -> Iterator[tuple[str, Path]]:
+    """A spec whose pools are ready in a sandbox of its own: its file, and the directory of the sandbox."""
     with tempfile.TemporaryDirectory() as directory:
         spec = Path(directory) / "fleet.yaml"
         keys = {f"{cloud}{n}": IDENTITIES[cloud] for cloud in IDENTITIES for n in range(clusters)}
         lines = [FLEET.format(cloud=key[:3], n=key[3:], identity=identity) for key, identity in keys.items()]
-        spec.write_text(HEAD + "".join(lines) + FLEET_POOLS.format(keys=", ".join(keys)))
+        named = ", ".join(f"{{name: p{p}}}" for p in range(pools))
+        spec.write_text(HEAD + "".join(lines) + FLEET_POOLS.format(keys=", ".join(keys), pools=named))
         os.environ["GPUKUBE_SANDBOX_STATE"] = directory
         try:
             _sandboxed("create", "-f", str(spec), "--no-wait")
-            diff = ("plan", "diff", "-f", str(spec), "--skip-cluster", "--parallelism", str(len(keys)))
             _sandboxed("wait", "-f", str(spec))
-            bare_s = statistics.median(_timed(lambda: _sandboxed(*diff)) for _ in range(3))
-            one = ("plan", "diff", "-f", str(spec), "--skip-cluster", "--cluster", "eks0")
-            undelayed_s = statistics.median(_timed(lambda: _sandboxed(*one)) for _ in range(3))
-            info = daemon.load_info(Path(directory))
-            assert info is not None  # noqa: S101 - it is up
-            daemon.add_fault(info, "delay", times=0, seconds=DELAY_S)
-            seconds = statistics.median(_timed(lambda: _sandboxed(*diff)) for _ in range(3))
-            delayed_s = statistics.median(_timed(lambda: _sandboxed(*one)) for _ in range(3))
+            yield str(spec), Path(directory)
         finally:
             daemon.down(Path(directory))
-    return seconds, bare_s + (delayed_s - undelayed_s)
 
 
 def _sandboxed(*words: str) -> None:
@@ -191,4 +215,4 @@ def _sandboxed(*words: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

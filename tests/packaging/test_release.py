@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks import table
 from gpukube import __version__
 from tools.release import PLACES, bump, main, notes
 
@@ -76,6 +77,7 @@ def test_workflow_when_read_then_actions_are_pinned_and_only_what_needs_it_may_w
     assert writing == {
         "build": set(),
         "everything": set(),
+        "speed": set(),
         "publish": {"id-token", "attestations", "artifact-metadata"},
         "announce": {"contents"},
     }
@@ -90,6 +92,15 @@ def test_workflow_when_it_runs_everything_then_no_test_is_left_out_and_publishin
     assert all((ROOT / name).is_dir() for name in named)
     assert " --full " in jobs["everything"]["steps"][-1]["run"]
     assert "everything" in jobs["publish"]["needs"]
+
+
+def test_compare_when_a_figure_is_worse_by_more_than_a_tenth_then_it_alone_counts(tmp_path: Path) -> None:
+    before = {table.YARDSTICK: "0.100 s", "a ratio": "1.00 x", "seconds": "2.00 s", "az": "no az", "gone": "1 MB"}
+    table.save(before, str(tmp_path / "table.json"))
+    slower_machine = {table.YARDSTICK: "0.200 s", "seconds": "4.30 s"}
+    figures = [before, {"a ratio": "1.05 x", "az": "1.00 x", "new": "9 s"}, {"a ratio": "1.11 x"}, slower_machine]
+    found = [table.compare({**before, **changed}, str(tmp_path / "table.json")) for changed in figures]
+    assert found == [0, 0, 1, 0]
 
 
 @pytest.mark.parametrize(
