@@ -46,7 +46,7 @@ class Check:
     consequence: str
     link: str
     find: Finder
-    needs: tuple[Reading, ...]
+    needs: tuple[Reading, ...] = ()
     severity: Severity = "error"
     rule: str = ""
 
