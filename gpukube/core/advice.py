@@ -6,6 +6,7 @@ owners), what one cloud knows better (the providers' rules).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpukube.core.values import Ownership, Target
+    from gpukube.gpu.models import GpuModel
 
 _COSTLY_USD_H: Final = 200.0
 """From here on a pool that never becomes empty is worth a word: three machines of 8 x H100."""
@@ -31,19 +33,24 @@ def _leftover(target: Target, _ownership: Ownership) -> Iterator[Finding]:
     cut = target.sharing.mig
     if cut is None or not cut.profile:
         return
-    model = target.machine.model
-    placed = place_layout(model, [cut.profile] * instances_per_gpu(model, cut.profile)) or ()
+    if unused := _unused_part(target.machine.model, cut.profile):
+        yield Finding(
+            "mig-leftover",
+            target.locator.at("sharing.mig.profile"),
+            f"{target.where}: {unused}",
+            fix="use a profile that divides the GPU, or sharing.mig.layout where the GPU Operator does MIG",
+            severity="hint",
+        )
+
+
+@lru_cache(maxsize=256)  # pools are cut in few ways, and one takes as long as all other rules of a pool
+def _unused_part(model: GpuModel, profile: str) -> str:
+    placed = place_layout(model, [profile] * instances_per_gpu(model, profile)) or ()
     plain = {name: count for name, count in room_left(model, placed).items() if "+" not in name}
     if not plain:
-        return
+        return ""
     name, count = max(plain.items(), key=lambda item: item[1])
-    yield Finding(
-        "mig-leftover",
-        target.locator.at("sharing.mig.profile"),
-        f"{target.where}: {len(placed)} x {cut.profile} leave part of each {model} unused: room for {count} x {name}",
-        fix="use a profile that divides the GPU, or sharing.mig.layout where the GPU Operator does MIG",
-        severity="hint",
-    )
+    return f"{len(placed)} x {profile} leave part of each {model} unused: room for {count} x {name}"
 
 
 def _shares_add(target: Target, ownership: Ownership) -> Iterator[Finding]:

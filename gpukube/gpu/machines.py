@@ -56,7 +56,7 @@ def catalog_date() -> str:
 
 def machines(provider: str | None = None) -> tuple[Machine, ...]:
     """Return all machines of the catalog, or one cloud's, ordered by provider and name."""
-    return tuple(m for m in _all() if provider in (None, m.provider))
+    return _all() if provider is None else _by_provider().get(provider, ())
 
 
 def find_machine(provider: str, name: str) -> Machine | None:
@@ -89,10 +89,12 @@ def require_machine(provider: str, name: str, gpu: tuple[GpuModel, float] | None
         CatalogError: instance-type-refused (retired, AMD, FPGA), or instance-type (unknown: the canonical
             spelling if only the case differs, else the nearest names; GPUs that cannot be attached to this machine).
     """
-    parts = [m for m in machines(provider) if m.name == ATTACHED]
+    parts = _by_name().get((provider, ATTACHED))
     if parts and (host := find_host(name)):
         return attach_gpus(host, parts, gpu)
-    found = find_machine(provider, _own_spelling(provider, name) if cloud_machines(provider).ignores_case else name)
+    found = find_machine(provider, name)
+    if found is None and cloud_machines(provider).ignores_case:
+        found = find_machine(provider, _own_spelling(provider, name))
     if found and found.status != "retired":
         return found
     if reason := refuse_reason(provider, name) or lack_reason(provider, name):
@@ -226,6 +228,12 @@ def _of_another_cloud(machine: Machine, provider: str, name: str) -> CatalogErro
 def _all() -> tuple[Machine, ...]:
     embedded = (_machine(row) for row in instance_table()["machines"])
     return tuple(sorted((*embedded, *own_machines()), key=lambda machine: (machine.provider, machine.name)))
+
+
+@cache
+def _by_provider() -> dict[str, tuple[Machine, ...]]:
+    clouds = dict.fromkeys(machine.provider for machine in _all())
+    return {cloud: tuple(machine for machine in _all() if machine.provider == cloud) for cloud in clouds}
 
 
 @cache

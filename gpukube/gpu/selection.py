@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log2
 from typing import TYPE_CHECKING, Final
 
@@ -55,8 +56,18 @@ def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequenc
     Raises:
         CatalogError: no-machine; lists the available counts, or the nearest model that the cloud has.
     """
-    known = [m for m in (machines(provider) if among is None else among) if m.model == model]
-    kept = [m for m in known if m.has_gpus(count)]
+    if among is None:
+        return _choose_embedded(provider, model, count)
+    return _choose(_Wish(provider, model, count), among)
+
+
+@lru_cache(maxsize=256)  # pools of one spec ask for few models and counts
+def _choose_embedded(provider: str, model: GpuModel, count: float) -> Resolution:
+    return _choose(_Wish(provider, model, count), machines(provider))
+
+
+def _choose(wish: _Wish, among: Sequence[Machine]) -> Resolution:
+    kept = [m for m in among if m.model == wish.model and m.has_gpus(wish.count)]
     rejected: list[Rejected] = []
     for rule, is_hard in _RULES:
         passed, refused = rule(kept)
@@ -64,7 +75,7 @@ def resolve_machine(provider: str, model: GpuModel, count: float, among: Sequenc
             kept = passed
             rejected += refused
     if not kept:
-        raise _none_fits(_Wish(provider, model, count), machines(provider) if among is None else among, rejected)
+        raise _none_fits(wish, among, rejected)
     return Resolution(_whole(kept[0]), tuple(rejected))
 
 
