@@ -152,7 +152,8 @@ def build_spec(document: Document) -> Built:
             built.problems.append(found)
         return built
     built.frame = built.validate(_Frame, root, built.positions)
-    built.add(_check_empty(root, built.positions, (), set()))
+    if _has_empty(root):
+        built.add(_check_empty(root, built.positions, (), set()))
     clusters: dict[str, SpecModel] = {}
     for key, value in _entries(root.get("clusters")):
         at = built.positions.within(("clusters", key))
@@ -171,6 +172,18 @@ def build_spec(document: Document) -> Built:
     written, built.positions = built.positions, Positions(merged, document.origin, document.mark)
     built.pools = _build_pools(built, merged, _providers(root), written)
     return built
+
+
+def _has_empty(root: Data) -> bool:
+    """Say whether any key has no value, without the paths that a report needs: right specs have none."""
+    waiting: list[Data] = [root]
+    while waiting:
+        node = waiting.pop()
+        values = node.values() if isinstance(node, PositionedDict) else node if isinstance(node, PositionedList) else ()
+        if None in values:
+            return True
+        waiting += values
+    return False
 
 
 def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -> Iterator[AtPath]:

@@ -159,8 +159,9 @@ def _parse(source: Source, environ: Mapping[str, str], problems: list[Finding]) 
         problems.append(
             Finding("document-empty", Where(source.name), "has no YAML content", fix="write a spec into it")
         )
-    for document in filled:
-        problems += substitute(document.root, environ)
+    if "${" in source.text or "\\" in source.text:  # a backslash may spell one: "\x24{NAME}"
+        for document in filled:
+            problems += substitute(document.root, environ)
     return filled
 
 
@@ -257,7 +258,7 @@ def _pools_by_mark(
     if not found:
         return found
     for index, pool in enumerate(pools):
-        for mark in {mark for mark in pool.all_marks() if mark in found}:
+        for mark in found.keys() & pool.all_marks():
             found[mark].append(index)
     written = document.root.get("pools") if isinstance(document.root, PositionedDict) else None
     starts = sorted(written.value_marks) if isinstance(written, PositionedList) else []

@@ -37,7 +37,7 @@ class Subject(NamedTuple):
 
     def knows(self, *paths: str) -> bool:
         """Whether fields are as the user wrote them, so that something follows from them."""
-        return not any(is_unknown(tuple(path.split(".")), self.unknown) for path in paths)
+        return not self.unknown or not any(is_unknown(tuple(path.split(".")), self.unknown) for path in paths)
 
     def finding(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Finding:
         """Make a diagnostic at the value of a path, whose message begins with the whole path."""

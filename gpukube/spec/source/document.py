@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import yaml
 from yaml.events import (
@@ -37,6 +38,8 @@ from gpukube.spec.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gpukube.spec.source.positions import Scalar
 
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_DEPTH: Final = 64
@@ -131,8 +134,7 @@ def load_documents(
         return (), (problem,)
     loader = parser(text)
     try:
-        while loader.check_event():
-            event = cast("_Event", loader.get_event())
+        for event in iter(loader.get_event, None):
             if handle := _HANDLERS.get(type(event)):
                 handle(reader, event)
     except _StopReadingError:
@@ -198,17 +200,16 @@ class Reader:
 
     def scalar(self, event: _Event) -> None:
         """Take a key or a value."""
-        start = event.start_mark
-        mark = pack(start.line + 1, start.column + 1)
-        text = event.value
+        mark = _mark(event)
+        text, is_plain = event.value, event.implicit[0]
         value: Data = text
         if event.tag is not None:
             self._refuse_tag(event.tag, mark)
-        elif event.implicit[0]:
+        elif is_plain:
             value = self.plain(text, mark)
         self.count += 1
         if self._awaits_key():
-            self.key(value, text, mark, plain=event.implicit[0])
+            self.key(value, text, mark, plain=is_plain)
             return
         self.place(value, mark)
         if event.anchor is not None:
@@ -299,13 +300,13 @@ class Reader:
     def plain(self, text: str, mark: int) -> Data:
         """Return what an unquoted scalar means."""
         try:
-            value = parse_plain(text)
+            value, is_respelled, older = _read_plain(text)
         except TooManyDigitsError:
             self.refuse("yaml-limit", mark, f"a number of {len(text)} digits", "write a shorter one, or quote it")
             return 0
-        if type(value) is not str and str(value) != text:
+        if is_respelled:
             self.origin.spellings[mark] = text
-        if older := other_reading(text, value):
+        if older:
             self._ambiguous(text, value, older, mark)
         return value
 
@@ -353,7 +354,15 @@ class Reader:
 
 
 def _mark(event: _Event) -> int:
-    return pack(event.start_mark.line + 1, event.start_mark.column + 1)
+    start = event.start_mark
+    return pack(start.line + 1, start.column + 1)
+
+
+@lru_cache(maxsize=1024)  # most scalars are keys, the same few in every pool
+def _read_plain(text: str) -> tuple[Scalar, bool, str]:
+    """Say what an unquoted scalar means, whether that hides how it was written, and what YAML 1.1 reads otherwise."""
+    value = parse_plain(text)
+    return value, type(value) is not str and str(value) != text, other_reading(text, value)
 
 
 _HANDLERS: Final[dict[object, Callable[[Reader, _Event], None]]] = {
