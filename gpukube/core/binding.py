@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
 
 from gpukube.core.fields import FieldPath, known
-from gpukube.core.jsontree import at, merged, strings
+from gpukube.core.jsontree import at, merge_into, strings
 from gpukube.core.values import Change, TaintEffect, UpdateRow
 
 if TYPE_CHECKING:
@@ -105,13 +105,15 @@ def body(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[str, 
         if value is not None:
             for step in reversed(binding.wire):
                 value = [value] if isinstance(step, int) else {step: value}
-            found = merged(found, value) if isinstance(value, Mapping) else found
+            if isinstance(value, Mapping):
+                merge_into(found, value)
     return found
 
 
 def desired_fields(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[FieldPath, object]:
-    """Return the comparable fields of a declared pool."""
-    return _fields((b.path, b.get(draft)) for b in bindings if b.get)
+    """Return the comparable fields of a declared pool, in the order of the rows."""
+    fields = _fields((b.path, b.get(draft)) for b in bindings if b.get)
+    return {path: value for path, value in fields.items() if value is not None}
 
 
 def observed_fields(
@@ -124,18 +126,20 @@ def observed_fields(
         live: What `read` takes.
         native: The wire form that `wire` leads into.
     """
-    return _fields((b.path, b.read(live) if b.read else at(native, *b.wire)) for b in bindings if b.read or b.wire)
+    return known(
+        _fields((b.path, b.read(live) if b.read else at(native, *b.wire)) for b in bindings if b.read or b.wire)
+    )
 
 
 def _fields(found: Iterable[tuple[FieldPath, object]]) -> dict[FieldPath, object]:
     fields: dict[FieldPath, object] = {}
     for path, value in found:
-        if path.key == ANY:
+        if path[-1] == ANY:
             keyed = value if isinstance(value, Mapping) else {}
             fields |= {FieldPath(*path[:-1], str(key)): one for key, one in keyed.items()}
         else:
             fields[path] = value
-    return known(fields)
+    return fields
 
 
 def find_row(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.core.fields import KUBERNETES_VERSION
+from gpukube.core.fields import KUBERNETES_VERSION, text_of
 from gpukube.core.values import Change
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def diff_fields(
     closed = {path for path in observed if path[0] in CLOSED_GROUPS or path in written}
     return tuple(
         Change(path, observed.get(path), desired.get(path))
-        for path in sorted(desired.keys() | closed, key=str)
+        for path in sorted(desired.keys() | closed, key=text_of)
         if not _is_same(path, desired.get(path), observed.get(path))
     )
 

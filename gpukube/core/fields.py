@@ -35,7 +35,7 @@ class FieldPath(tuple[str, ...]):
 
     def __str__(self) -> str:
         """Render as disk.type or labels[team]."""
-        return _text(self)
+        return text_of(self)
 
     def __repr__(self) -> str:
         """Render the text, for failures of tests."""
@@ -58,7 +58,8 @@ class FieldPath(tuple[str, ...]):
 
 
 @lru_cache(maxsize=1024)  # fields are sorted by their texts in every pool, and most are those of the pool before
-def _text(path: tuple[str, ...]) -> str:
+def text_of(path: tuple[str, ...]) -> str:
+    """Return the text of a path: what `str()` gives, and a key to sort by that needs no call of Python's."""
     above = path[:-1]
     return f"{'.'.join(above)}[{path[-1]}]" if above in _MAPS else ".".join(path)
 
@@ -103,4 +104,4 @@ def tag(key: str) -> FieldPath:
 
 def known(fields: Mapping[FieldPath, object]) -> dict[FieldPath, object]:
     """Return the fields that have a value, in the order of their texts."""
-    return {path: fields[path] for path in sorted(fields, key=str) if fields[path] is not None}
+    return {path: fields[path] for path in sorted(fields, key=text_of) if fields[path] is not None}

@@ -105,10 +105,22 @@ def merged(old: Tree, new: Tree) -> dict[str, object]:
     return found
 
 
+def merge_into(found: dict[str, object], new: Tree) -> None:
+    """Merge a tree into one that is the caller's own, as `merged` does; what is below `new` stays as it is."""
+    for name, value in new.items():
+        old = found.get(name)
+        if isinstance(value, _OBJECT):
+            own = old if isinstance(old, dict) else {}
+            found[name] = own
+            merge_into(own, value)
+        else:
+            found[name] = _merged(old, value)
+
+
 def _merged(old: object, new: object) -> object:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
+    if isinstance(old, _OBJECT) and isinstance(new, _OBJECT):
         return merged(old, new)
-    if isinstance(old, list) and isinstance(new, list) and all(isinstance(item, Mapping) for item in (*old, *new)):
+    if isinstance(old, list) and isinstance(new, list) and all(isinstance(item, _OBJECT) for item in (*old, *new)):
         return [_merged(before, after) for before, after in zip(old, new, strict=False)]
     return new
 

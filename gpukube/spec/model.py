@@ -259,6 +259,10 @@ class DevicePlugin(SpecModel):
         description="More values for that chart, beside those that gpukube sets.",
     )
 
+    def __deepcopy__(self, memo: dict[int, object] | None = None) -> Self:
+        """Return itself, as models never change: pydantic copies a default that has a dict, here for every pool."""
+        return self
+
 
 class Silence(SpecModel):
     """A finding that is known here and accepted."""
@@ -361,6 +365,8 @@ def _with_native(common: type[SpecModel]) -> type[SpecModel]:
 
 
 if TYPE_CHECKING:
+    from typing import Self
+
     PoolSettings: TypeAlias = _CommonSettings
 else:
     PoolSettings = _with_native(_CommonSettings)

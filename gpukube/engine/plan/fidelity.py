@@ -54,6 +54,8 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
 )
 """Feature (see provider.FEATURES), field of the spec, whether a target uses it."""
 
+_FIELDS: Final = {feature: field for feature, field, _ in _USES}
+
 CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
 """What changes resource name, count, isolation or price: a cloud that lacks it cannot stand in."""
 
@@ -77,6 +79,8 @@ _OF_PLUGIN: Final = frozenset(name for name in _BY_OPERATOR if name.startswith("
 def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
     """Return the abilities of a pool's cloud; what the GPU Operator brings is done its way."""
     owners = (target.driver_owner, target.plugin_owner)
+    if "operator" not in owners:
+        return provider.abilities()
     found = {
         name: ability for name, ability in _BY_OPERATOR.items() if "operator" in owners[: 1 + (name in _OF_PLUGIN)]
     }
@@ -104,14 +108,13 @@ def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Abili
 
 def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Finding]:
     """Refuse what is missing and matters; warn of what is missing and does not."""
-    fields = {feature: field for feature, field, _ in _USES}
     return [
         Finding(
             "missing-feature",
-            target.locator.at(fields.get(feature, feature)),
+            target.locator.at(_FIELDS.get(feature, feature)),
             f"{target.where}: {target.cluster.provider} does not support {feature}",
             why=ability.reason,
-            fix=ability.substitute or f"remove {fields.get(feature, feature)} for this cluster",
+            fix=ability.substitute or f"remove {_FIELDS.get(feature, feature)} for this cluster",
             severity="error" if feature.startswith(CRITICAL) else "warning",
         )
         for feature, ability in inexact(target, abilities).items()

@@ -7,6 +7,7 @@ feature alone asks for (`capacity`, `facts.images`, `upgrades`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at
@@ -50,7 +51,12 @@ def check_combinations(target: Target) -> Iterator[Finding]:
 
 
 def _native(target: Target, path: str) -> object:
-    return at(target.native, *path.split("."))
+    return at(target.native, *_steps(path))
+
+
+@cache  # of a path in a row below; pools are judged by all of them
+def _steps(path: str) -> list[str]:
+    return path.split(".")
 
 
 def _is_on(path: str) -> Callable[[Target], bool]:
