@@ -30,32 +30,32 @@ class TemplateMismatch:
     """A template node that differs from the real one.
 
     Attributes:
-        foreseen: Devices that the autoscaler expects, per node.
+        expected: Devices that the autoscaler expects, per node.
         real: Devices that a node advertises.
     """
 
-    foreseen: Mapping[str, int]
+    expected: Mapping[str, int]
     real: Mapping[str, int]
 
     @property
     def wrong(self) -> dict[str, int]:
         """The devices whose expected number is wrong, with the real one."""
-        return {name: count for name, count in self.real.items() if self.foreseen.get(name) != count}
+        return {name: count for name, count in self.real.items() if self.expected.get(name) != count}
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """The devices that it does not know."""
-        return tuple(name for name in self.wrong if name not in self.foreseen)
+        return tuple(name for name in self.wrong if name not in self.expected)
 
     @property
     def never_scales(self) -> bool:
         """Whether pods that request some of the devices never make it start a node."""
-        return any(not self.foreseen.get(name) for name in self.wrong)
+        return any(not self.expected.get(name) for name in self.wrong)
 
 
-def compare(real: Mapping[str, int], foreseen: Mapping[str, int]) -> TemplateMismatch | None:
+def compare(real: Mapping[str, int], expected: Mapping[str, int]) -> TemplateMismatch | None:
     """Compare what a node advertises with what the autoscaler expects; None when that is right."""
-    mismatch = TemplateMismatch(foreseen, real)
+    mismatch = TemplateMismatch(expected, real)
     return mismatch if mismatch.wrong else None
 
 
@@ -71,13 +71,13 @@ def find_mismatch(desired: Desired, scaler: Autoscaler | None) -> TemplateMismat
     """
     if scaler is None or not desired.target.nodes.autoscaled or desired.target.nodes.minimum:
         return None
-    foreseen = scaler.foreseen(_as_live(desired))
-    return None if foreseen is None else compare(desired.promise.per_node, foreseen)
+    expected = scaler.expected(_as_live(desired))
+    return None if expected is None else compare(desired.promise.per_node, expected)
 
 
-def foreseen_devices(desired: Desired, scaler: Autoscaler | None) -> Mapping[str, int]:
+def expected_devices(desired: Desired, scaler: Autoscaler | None) -> Mapping[str, int]:
     """Return what the autoscaler expects of a node while the pool is empty; all is right where it knows them itself."""
-    return desired.promise.per_node if scaler is None else scaler.foreseen(_as_live(desired)) or {}
+    return desired.promise.per_node if scaler is None else scaler.expected(_as_live(desired)) or {}
 
 
 def check_template(desired: Desired, scaler: Autoscaler | None) -> list[Finding]:
@@ -101,7 +101,7 @@ def _misled(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
         "autoscaler-misled",
         desired.target.locator.at("nodes.autoscaling.min"),
         f"{desired.target.where}: a node has {devices_text(mismatch.real)}, but while the pool is empty the autoscaler "
-        f"expects {devices_text(mismatch.foreseen)}",
+        f"expects {devices_text(mismatch.expected)}",
         why="pods that request these devices start no node"
         if mismatch.never_scales
         else "it starts the wrong number of nodes until the first one is ready",

@@ -80,13 +80,13 @@ class Autoscaler:
     """An autoscaler that does not know what the nodes of an empty pool will advertise.
 
     Attributes:
-        foreseen: Devices that it expects of a node that does not exist yet; None for pools without GPUs.
+        expected: Devices that it expects of a node that does not exist yet; None for pools without GPUs.
         fix_command: The command that makes these devices known to it, or what helps where nothing can.
         accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
         judged_by_rules: Whether the provider's rules (Provider.check) report what it expects wrongly.
     """
 
-    foreseen: Callable[[Observed], Mapping[str, int] | None]
+    expected: Callable[[Observed], Mapping[str, int] | None]
     fix_command: Callable[[CloudView, Observed, Mapping[str, int]], str]
     accelerator_label: str
     judged_by_rules: bool = False

@@ -83,7 +83,7 @@ def import_pool(
     """
     draft = _Draft({"name": observed.name})
     for path, value in chosen.items():
-        if not _is_said_otherwise(path, value, facts, served=served):
+        if not _is_implied(path, value, facts, served=served):
             draft.put(_SPEC_PATHS.get(path, path), _amount(path, value))
     _write_taints(draft, observed)
     if not served:
@@ -97,7 +97,7 @@ def _amount(path: FieldPath, value: object) -> object:
     return int(str(value)) if is_number else value
 
 
-def _is_said_otherwise(path: FieldPath, value: object, facts: ClusterFacts, *, served: bool) -> bool:
+def _is_implied(path: FieldPath, value: object, facts: ClusterFacts, *, served: bool) -> bool:
     """Whether a field has no place of its own in the spec: marks, what follows from another field, the default."""
     if path == paths.KUBERNETES_VERSION:
         return _is_same_version(str(value), facts.kubernetes_version)

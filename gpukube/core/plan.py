@@ -139,18 +139,18 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     observed = matches[0]
     desired = form(observed.name)
     changes = _classified(provider, desired, observed)
-    asked = adopt or adopt_managed or bool(adopt_from)
+    requested = adopt or adopt_managed or bool(adopt_from)
     if has_lost_marks(desired, observed):
         if desired.copy_is_fixed:
             if not adopt:
                 return _marks_lost(desired, observed)
         else:  # an adoption that was cut off between the copy and the labels is ended by the same command
-            may_be_adopted = asked and not observed.owner and observed.state == "ready"
+            may_be_adopted = requested and not observed.owner and observed.state == "ready"
             if not (may_be_adopted and (adopt_managed or not provider.extras.managers(observed))):
                 return _lost(provider, desired, observed, changes)
     if (observed.owner, observed.pool) != (desired.target.owner, desired.target.pool):
         managers = provider.extras.managers(observed)
-        refusal = _refused_adoption(desired, observed, asked=asked, adopt_from=adopt_from)
+        refusal = _refused_adoption(desired, observed, requested=requested, adopt_from=adopt_from)
         if managers and (refusal is None or refusal.obstacle == "foreign") and not observed.owner and not adopt_managed:
             refusal = _managed_conflict(desired, observed, managers)
         return refusal or _with_managers(_adopted(provider, desired, observed, changes), managers)
@@ -259,7 +259,7 @@ def _marks_lost(desired: Desired, observed: Observed) -> PoolPlan:
     return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,), obstacle="marks-lost")
 
 
-def strange_pools(
+def duplicate_pools(
     cluster: ClusterRef, pool: str, live: Sequence[Observed], doubt: tuple[str, str], *, where: Where | None = None
 ) -> Finding:
     """Refuse live pools of one mark that are no unfinished replacement; `doubt` is as `doubt_among` gives it."""
@@ -372,13 +372,13 @@ def doubtful(cluster: ClusterRef, observed: Observed, live: Sequence[Observed]) 
     lost = next((o for o in live if not o.owner and o.copy and (o.copy.owner, o.copy.pool) == mark), None)
     if lost and observed.copy is None:
         why = f"{lost.name} has lost them: its tags name this pool"
-        return strange_pools(cluster, observed.pool, (observed, lost), (observed.name, why))
+        return duplicate_pools(cluster, observed.pool, (observed, lost), (observed.name, why))
     if len(group) <= 1:
         return None
     names = [one.name for one in group]
     declared = observed.pool if observed.pool in names else min(names, key=len)
     doubt = doubt_among(declared, group)
-    return strange_pools(cluster, observed.pool, group, doubt) if doubt else None
+    return duplicate_pools(cluster, observed.pool, group, doubt) if doubt else None
 
 
 def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
@@ -423,7 +423,7 @@ def plan_as_it_is(cluster: ClusterRef, pool: Observed) -> PoolPlan:
     )
 
 
-def keep_living(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
+def keep_failed_pool(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
     """Take back the plan to make a failed pool again: it has nodes, so it worked once, and its pods may still run.
 
     Where the cloud repairs a failed pool without deleting it, the plan stays.
@@ -551,7 +551,7 @@ def _protected(where: Where, what: str) -> Finding:
 
 
 def _refused_adoption(
-    desired: Desired, observed: Observed, *, asked: bool, adopt_from: Collection[str]
+    desired: Desired, observed: Observed, *, requested: bool, adopt_from: Collection[str]
 ) -> PoolPlan | None:
     """Leave a pool alone that is not ours and may not be adopted; None where it may."""
     if observed.owner and not observed.pool:
@@ -562,7 +562,7 @@ def _refused_adoption(
     if names_another(desired, observed):
         is_named = observed.copy is not None and observed.copy.owner in adopt_from
         return None if is_named else _copied_conflict(desired, observed)
-    return None if asked else _conflict(desired, observed)
+    return None if requested else _conflict(desired, observed)
 
 
 def _adopted(
@@ -712,7 +712,7 @@ def _two_pools(
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
     if doubt := _of_lost(desired, matches) or doubt_among(declared, matches, form, taken):
-        problem = strange_pools(target.cluster, target.pool, matches, doubt)
+        problem = duplicate_pools(target.cluster, target.pool, matches, doubt)
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
     def fits(live: Observed) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube.core.autoscaler_template import foreseen_devices
+from gpukube.core.autoscaler_template import expected_devices
 from gpukube.core.prices import UNPRICED
 from gpukube.gpu.cloud_machines import cloud_machines
 
@@ -96,7 +96,7 @@ def make_offers(desireds: Iterable[Desired], provider_of: Callable[[str], Provid
 def _offer(desired: Desired, provider: Provider) -> PoolOffer:
     target, facts = desired.target, provider.nodes
     diagnosis = provider.extras.diagnosis
-    foreseen = foreseen_devices(desired, diagnosis.autoscaler if diagnosis else None)
+    expected = expected_devices(desired, diagnosis.autoscaler if diagnosis else None)
     room = facts.room(target)
 
     def shape(devices: Mapping[str, int]) -> NodeShape:
@@ -112,7 +112,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
     return PoolOffer(
         desired=desired,
         real=shape(desired.promise.per_node),
-        expected=shape(foreseen),
+        expected=shape(expected),
         tolerates_resources=provider.extras.tolerates_resources,
         selector=facts.selector(desired),
         discovered=desired.ownership.advertiser in ("chart", "operator"),

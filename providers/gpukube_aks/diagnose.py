@@ -52,7 +52,7 @@ def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
     return error_of(read_problem(200, error), where)
 
 
-def _foreseen(pool: Observed) -> Mapping[str, int] | None:
+def _expected(pool: Observed) -> Mapping[str, int] | None:
     """The size's GPUs: AKS's autoscaler knows no shares and no instances (Azure/AKS#3427)."""
     machine = _machine(pool)
     return {_GPU: machine.devices} if machine else None
@@ -370,7 +370,7 @@ def _without(pool: Observed, keys: list[str]) -> str:
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
     problem_of=_problem_of,
-    autoscaler=Autoscaler(_foreseen, _fix_command, "kubernetes.azure.com/accelerator", judged_by_rules=True),
+    autoscaler=Autoscaler(_expected, _fix_command, "kubernetes.azure.com/accelerator", judged_by_rules=True),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,

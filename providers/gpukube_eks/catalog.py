@@ -45,10 +45,10 @@ def _fetch(inquiry: Inquiry) -> Findings:
     return fetch(inquiry)
 
 
-def _prices(wanted: PriceInquiry) -> LivePrices:
-    with importing_sdk("boto3", ("boto3", "botocore"), "eks", wanted.inquiry.where):
+def _prices(requested: PriceInquiry) -> LivePrices:
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", requested.inquiry.where):
         from gpukube_eks.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
-    return fetch_prices(wanted)
+    return fetch_prices(requested)
 
 
 CATALOG: Final = CloudCatalog(

@@ -47,7 +47,7 @@ def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
     return issue_error(issues, view.name_of(pool)) if issues or bad else None
 
 
-def _foreseen(pool: Observed) -> Mapping[str, int] | None:
+def _expected(pool: Observed) -> Mapping[str, int] | None:
     """GPUs of the first instance type, over which tags of the group go (cluster-autoscaler 1.28, aws_manager.go)."""
     machine = live_machine("eks", pool)
     if machine is None:
@@ -298,7 +298,7 @@ def _bounds(pool: Observed) -> str:
 DIAGNOSIS: Final = Diagnosis(
     checks=_CHECKS,
     problem_of=_problem_of,
-    autoscaler=Autoscaler(_foreseen, _fix_command, ACCELERATOR_LABEL),
+    autoscaler=Autoscaler(_expected, _fix_command, ACCELERATOR_LABEL),
     show=_show,
     remove=_remove,
     upgrade=_upgrade,

@@ -43,10 +43,10 @@ def _fetch(inquiry: Inquiry) -> Findings:
     return fetch(inquiry)
 
 
-def _prices(wanted: PriceInquiry) -> LivePrices:
-    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", wanted.inquiry.where):
+def _prices(requested: PriceInquiry) -> LivePrices:
+    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", requested.inquiry.where):
         from gpukube_gke.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
-    return fetch_prices(wanted)
+    return fetch_prices(requested)
 
 
 CATALOG: Final = CloudCatalog(

@@ -20,7 +20,7 @@ _PAUSE_S: Final = 1.0
 """Helm itself has waited for ten seconds before: a moment for an API server that restarts."""
 
 
-def ask_reached(
+def run_with_retries(
     ask: Callable[[], HelmAnswer], pause: Callable[[float], None], renew: Callable[[], object]
 ) -> HelmAnswer:
     """Ask Helm for a change; again where it gave up on reaching a cluster that only answers late, or its token ran out.
@@ -34,16 +34,16 @@ def ask_reached(
         HelmError: As Helm; ClusterError: the cluster is out of reach.
     """
     try:
-        return _ask_patiently(ask, pause)
+        return _retry_when_slow(ask, pause)
     except AccessError as error:
         if error.diagnostics[0].code != _REFUSED:
             raise
     # What Helm had begun it finds again, as after any end in the middle: as a change that is to be repaired first.
     renew()
-    return _ask_patiently(ask, pause)
+    return _retry_when_slow(ask, pause)
 
 
-def _ask_patiently(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
+def _retry_when_slow(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
     # Helm gives up on the first slow answer; nothing was changed then, so the same call is safe to repeat.
     for _ in range(_TRIES - 1):
         try:

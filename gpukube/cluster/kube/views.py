@@ -309,7 +309,7 @@ def pod_view(obj: Tree) -> PodView:
         name=text(obj, "metadata", "name"),
         namespace=text(obj, "metadata", "namespace"),
         labels=texts(obj, "metadata", "labels"),
-        node=placed or _meant_for(obj),
+        node=placed or _target_node(obj),
         scheduled=bool(placed),
         phase=text(obj, "status", "phase"),
         ready=text(conditions.get("Ready"), "status") == "True",
@@ -331,7 +331,7 @@ def is_drained(obj: Tree) -> bool:
     return not ended and "DaemonSet" not in owners and not text(obj, "metadata", "annotations", _MIRROR)
 
 
-def _meant_for(obj: Tree) -> str:
+def _target_node(obj: Tree) -> str:
     """Find the node a DaemonSet pod is bound for: its controller writes a matchFields term on metadata.name."""
     required = tree(obj, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     for term in items(required, "nodeSelectorTerms"):

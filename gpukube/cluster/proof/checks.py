@@ -48,7 +48,7 @@ def _conditions(node: NodeView) -> Iterator[Check]:
             yield Check(f"condition {name}", "False", node.conditions[name], holds=False)
 
 
-def said_of(node: NodeView, condition: str) -> str:
+def condition_details(node: NodeView, condition: str) -> str:
     """Render since when a condition of a node holds, and what is said of it; "" where the node does not tell."""
     said = node.said.get(condition)
     if said is None:

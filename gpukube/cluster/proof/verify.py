@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
-from gpukube.cluster.proof.checks import HINDERING, node_checks, said_of
+from gpukube.cluster.proof.checks import HINDERING, condition_details, node_checks
 from gpukube.cluster.proof.counts import count_findings
 from gpukube.cluster.proof.operator import (
     STATE_LABEL,
@@ -190,12 +190,12 @@ def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         seen_state = node.conditions.get("Ready", "not reported")
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
         means = "it reboots to apply MIG" if cutting else "it boots, or reboots to apply MIG"
-        said = f"the node's Ready condition is {seen_state}{said_of(node, 'Ready')}"
+        said = f"the node's Ready condition is {seen_state}{condition_details(node, 'Ready')}"
         fix = f"kubectl describe node {node.name}" if "Ready" in node.said else ""
         return [missing(node.name, "ready", "warning", said, means, fix)]
     hindered = [name for name in HINDERING if node.conditions.get(name) == "True"]
     if hindered:
-        said = " and ".join(f"{name}{said_of(node, name)}" for name in hindered)
+        said = " and ".join(f"{name}{condition_details(node, name)}" for name in hindered)
         means = "no new pod starts there"
         return [missing(node.name, "ready", "warning", f"it has {said}", means, f"kubectl describe node {node.name}")]
     if not desired.managed:

@@ -17,7 +17,7 @@ import yaml
 
 from gpukube.cluster.kube.releases import find_releases
 from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
-from gpukube.cluster.release.migration import Leaving, is_there
+from gpukube.cluster.release.migration import OutgoingRelease, is_there
 from gpukube.cluster.release.shared_values import put
 from gpukube.cluster.state.release_drift import manifest_objects
 from gpukube.cluster.state.scheduling import daemon_misfits
@@ -88,9 +88,9 @@ def _with_strategy(entry: str, strategy: str) -> str:
     return str(yaml.safe_dump({**config, "flags": flags}, sort_keys=False))
 
 
-def leaving_of(release: Release) -> Leaving:
+def outgoing_release(release: Release) -> OutgoingRelease:
     """Describe a release that is taken over as one that leaves."""
-    return Leaving(
+    return OutgoingRelease(
         name=release.name,
         namespace=release.namespace,
         title=f"your {release.chart} {release.chart_version}, whose values are adopted",
@@ -138,7 +138,7 @@ def refuse_adoption(
             f"the entries of release {first.namespace}/{first.name} are in ConfigMap {external}, outside the release"
         )
         return [_refusal(where, message, f"move them into its value config.map first; or remove it: {uninstall}")]
-    return [*_refuse_strays(first, served, seen, where), *_refuse_cut(first, served, seen, where)]
+    return [*_refuse_unserved(first, served, seen, where), *_refuse_cut(first, served, seen, where)]
 
 
 def _refuse_cut(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:
@@ -171,7 +171,7 @@ def _is_cut(node: NodeView) -> bool:
     return _CUT_PRODUCT in node.labels.get(_PRODUCT, "") or any(name.startswith(_MIG) for name in node.devices)
 
 
-def _refuse_strays(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:
+def _refuse_unserved(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:
     """Refuse when nodes that only their plugin serves would be left without one."""
     marks = {(pool.target.owner, pool.target.pool) for pool in served}
     names = sorted(node.name for node in seen.nodes if _is_served(node, release, seen) and not _is_ours(node, marks))
@@ -208,7 +208,9 @@ def _refusal(where: Where, message: str, fix: str) -> Finding:
     return Finding("foreign-advertiser", where, message, why=why, fix=fix)
 
 
-def still_foreign(found: Iterable[ForeignAdvertiser], leaves: Iterable[Leaving]) -> tuple[ForeignAdvertiser, ...]:
+def still_foreign(
+    found: Iterable[ForeignAdvertiser], leaves: Iterable[OutgoingRelease]
+) -> tuple[ForeignAdvertiser, ...]:
     """Leave out of the foreign advertisers what is taken over."""
     going = {(item.namespace, item.plugin) for item in leaves if item.kind is None}
     return tuple(item for item in found if (item.namespace, item.name) not in going)

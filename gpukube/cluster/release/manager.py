@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from gpukube.cluster.helm.chart import ChartSource, chart_digest, chart_types
 from gpukube.cluster.helm.choice import choose_engine
 from gpukube.cluster.helm.engine import DEADLINE_S, HelmAnswer, HelmJob
-from gpukube.cluster.helm.retry import ask_reached
+from gpukube.cluster.helm.retry import run_with_retries
 from gpukube.cluster.helm.runs import RunLog
 from gpukube.cluster.kube.releases import newest, release_history, secret_name
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS, RUN_LABEL
 from gpukube.cluster.release.charts import ChartCache
 from gpukube.cluster.release.crds import create_types, look_at_types, try_types
 from gpukube.cluster.release.grants import require_grants, try_objects
-from gpukube.cluster.release.migration import Leaving
+from gpukube.cluster.release.migration import OutgoingRelease
 from gpukube.cluster.release.reach import require_reach
 from gpukube.cluster.release.reclaim import reclaim_objects
 from gpukube.cluster.release.removal import await_pods_gone, forget_release, kubeconfig_file, uninstall_release
@@ -129,7 +129,7 @@ class Changes(Protocol):
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
         """Bring the release to the plan, once."""
 
-    def remove(self, leaving: Leaving) -> None:
+    def remove(self, outgoing: OutgoingRelease) -> None:
         """Take away what another release is to follow."""
 
 
@@ -162,10 +162,10 @@ def apply_release(
             raise Conflict.of(plan.diagnostics, plan.reason)
         if plan.action not in ("install", "upgrade"):
             return answer
-        if any(leaving.there for leaving in plan.leaves):
+        if any(outgoing.there for outgoing in plan.leaves):
             manager.rehearse(plan)
-        for leaving in plan.leaves:  # before ours comes: two plugins on a node leave it without devices
-            manager.remove(leaving)
+        for outgoing in plan.leaves:  # before ours comes: two plugins on a node leave it without devices
+            manager.remove(outgoing)
         try:
             answer = manager.install_or_upgrade(plan, plan.revision)
         except Conflict:
@@ -179,8 +179,8 @@ def apply_release(
         missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
         is_open = any(item.pending and item.revision == answer.revision for item in history)
         if not missed and not is_open:
-            for leaving in taken:
-                forget_release(kube, leaving)
+            for outgoing in taken:
+                forget_release(kube, outgoing)
             return answer
         if is_open and attempt == _ATTEMPTS - 1:
             raise HelmError(
@@ -328,8 +328,8 @@ class ReleaseManager:
 
     def uninstall(self, kind: ReleaseKind) -> bool:
         """Remove one of our releases; False when it was not there."""
-        leaving = Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
-        return uninstall_release(self._engine, self._cluster.access(), self._cluster.kube, leaving)
+        outgoing = OutgoingRelease(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
+        return uninstall_release(self._engine, self._cluster.access(), self._cluster.kube, outgoing)
 
     def take_away(self, kind: ReleaseKind) -> None:
         """Remove one of our releases that nothing follows, once no other run changes it; done again, it is fine.
@@ -338,9 +338,9 @@ class ReleaseManager:
             As remove.
         """
         live = self._repaired(self._live(kind), kind)
-        self.remove(Leaving(kind.name, NAMESPACE, kind.title, kind.plugin, kind, there=live is not None))
+        self.remove(OutgoingRelease(kind.name, NAMESPACE, kind.title, kind.plugin, kind, there=live is not None))
 
-    def remove(self, leaving: Leaving) -> None:
+    def remove(self, outgoing: OutgoingRelease) -> None:
         """Take away what another release is to follow, and wait until its plugin is gone from all nodes.
 
         Raises:
@@ -348,11 +348,11 @@ class ReleaseManager:
             HelmError, AccessError, ClusterError: As dry_run.
         """
         kube = self._cluster.kube
-        if leaving.there:
-            self._notify(f"uninstalling {leaving.address}")
+        if outgoing.there:
+            self._notify(f"uninstalling {outgoing.address}")
             with self._stoppable():
-                uninstall_release(self._engine, self._cluster.access(), kube, leaving)
-        await_pods_gone(kube, leaving, self._clock.pause, self._notify)
+                uninstall_release(self._engine, self._cluster.access(), kube, outgoing)
+        await_pods_gone(kube, outgoing, self._clock.pause, self._notify)
 
     def close(self) -> None:
         """Remove the fetched chart."""
@@ -379,7 +379,7 @@ class ReleaseManager:
             return self._run_once(plan, chart, installed=installed, dry_run=dry_run, offline=offline)
 
         # A client that is refused gets itself another token, which is Helm's from then on.
-        return ask_reached(ask, self._clock.pause, self._cluster.kube.version)
+        return run_with_retries(ask, self._clock.pause, self._cluster.kube.version)
 
     def _run_once(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool) -> HelmAnswer:
         with kubeconfig_file(self._cluster.access()) as path, self._stoppable():

@@ -34,7 +34,7 @@ _WHY_ONE: Final = "both would advertise GPUs, and a cluster has one release"
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class OutgoingRelease:
     """A release that has to be gone before another one comes.
 
     Attributes:
@@ -63,7 +63,7 @@ def is_there(release: Release | None) -> bool:
     return release is not None and release.status != _AWAY
 
 
-def find_leaving(kind: ReleaseKind, seen: Snapshot) -> tuple[Leaving, ...]:
+def find_outgoing(kind: ReleaseKind, seen: Snapshot) -> tuple[OutgoingRelease, ...]:
     """Find what is left of our other release where `kind` shall be the cluster's: the release, or its plugin's pods."""
     found = []
     for other in RELEASE_KINDS:
@@ -71,7 +71,7 @@ def find_leaving(kind: ReleaseKind, seen: Snapshot) -> tuple[Leaving, ...]:
         pods = any(pod.owner_kind == "DaemonSet" and pod.owner == other.plugin for pod in seen.pods)
         if other is not kind and (there or pods or seen.plugin_of(other) is not None):
             found.append(
-                Leaving(
+                OutgoingRelease(
                     name=other.name,
                     namespace=NAMESPACE,
                     title=other.title,
@@ -102,19 +102,19 @@ def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desire
 
 
 def refuse_stranding(
-    leaving: Sequence[Leaving], served: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed]
+    outgoing: Sequence[OutgoingRelease], served: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed]
 ) -> list[Finding]:
     """Refuse a migration that would leave pools or nodes of others without a plugin.
 
     Args:
-        leaving: What goes.
+        outgoing: What goes.
         served: Declared pools; their labels move with the migration.
         seen: The cluster.
         live_pools: All its pools.
     """
     declared = {(pool.target.owner, pool.target.pool) for pool in served}
     found = []
-    for item in leaving:
+    for item in outgoing:
         if item.kind is None:
             continue
         pools = [pool for pool in live_pools if pool.labels.get(ADVERTISER_LABEL) == item.kind.advertiser]
@@ -127,7 +127,7 @@ def refuse_stranding(
     return found
 
 
-def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Finding:
+def _stranding(item: OutgoingRelease, where: Where, names: Sequence[str]) -> Finding:
     return Finding(
         "release-migration",
         where,
@@ -137,10 +137,10 @@ def _stranding(item: Leaving, where: Where, names: Sequence[str]) -> Finding:
     )
 
 
-def describe_leaving(leaving: Sequence[Leaving], seen: Snapshot) -> str:
+def describe_outgoing(outgoing: Sequence[OutgoingRelease], seen: Snapshot) -> str:
     """Describe in one line what is removed, and what that means until the new release runs."""
-    gone = [f"{item.address} ({item.title}) is uninstalled" for item in leaving if item.there]
-    going = [f"the pods of {item.plugin} must end first" for item in leaving if not item.there]
+    gone = [f"{item.address} ({item.title}) is uninstalled" for item in outgoing if item.there]
+    going = [f"the pods of {item.plugin} must end first" for item in outgoing if not item.there]
     shared = any(node.labels.get(_SHARED_BY) == "mps" for node in seen.nodes)
     keep = "running pods keep theirs" + (", except those that share one by MPS" if shared else "")
     gap = f"until the nodes have the new plugin, new pods get no GPU; {keep}"

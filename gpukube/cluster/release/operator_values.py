@@ -269,7 +269,7 @@ def _with_reboot(context: ReleaseContext) -> list[object]:
     return [dict(REBOOT), *(others[name] for name in sorted(others))]
 
 
-def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()) -> list[Finding]:
+def check_unserved_nodes(seen: Snapshot, where: Where, served: Sequence[Desired] = ()) -> list[Finding]:
     """Refuse when the operator's operands would go to nodes that are not ours to serve.
 
     Args:
@@ -281,7 +281,7 @@ def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()
     strays = [
         node
         for node in seen.nodes
-        if _is_stray(node) and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in ours
+        if _is_unserved(node) and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in ours
     ]
     if not strays:
         return []
@@ -300,7 +300,7 @@ def operator_strays(seen: Snapshot, where: Where, served: Sequence[Desired] = ()
     ]
 
 
-def _is_stray(node: NodeView) -> bool:
+def _is_unserved(node: NodeView) -> bool:
     return (
         node.labels.get(ADVERTISER_LABEL) != GPU_OPERATOR.advertiser
         and any(node.labels.get(key) == "true" for key in _SEEN_BY_NFD)

@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.releases import DEPLOYED
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
-from gpukube.cluster.release.adoption import leaving_of, refuse_adoption, with_meaning
+from gpukube.cluster.release.adoption import outgoing_release, refuse_adoption, with_meaning
 from gpukube.cluster.release.chart_settings import check_own_values, requested_version
-from gpukube.cluster.release.migration import describe_leaving, find_leaving, is_there, refuse_change, refuse_stranding
+from gpukube.cluster.release.migration import (
+    describe_outgoing,
+    find_outgoing,
+    is_there,
+    refuse_change,
+    refuse_stranding,
+)
 from gpukube.cluster.release.operator_values import (
     check_declared_strategies,
     check_drivers,
     check_strategies,
-    operator_strays,
+    check_unserved_nodes,
     operator_values,
 )
 from gpukube.cluster.release.plugin_values import chart_values
@@ -40,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.kube.releases import Release
-    from gpukube.cluster.release.migration import Leaving
+    from gpukube.cluster.release.migration import OutgoingRelease
     from gpukube.cluster.state.release_drift import Drift
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed, Taint
@@ -92,7 +98,7 @@ class ReleasePlan:
     kind: ReleaseKind = DEVICE_PLUGIN
     diagnostics: tuple[Finding, ...] = ()
     drift: tuple[Drift, ...] = ()
-    leaves: tuple[Leaving, ...] = ()
+    leaves: tuple[OutgoingRelease, ...] = ()
     adopted: tuple[Release, ...] = ()
     digest: str = ""
     contested: bool = False
@@ -157,7 +163,7 @@ class _Case:
     seen: Snapshot
     live_pools: Sequence[Observed]
     context: ReleaseContext
-    leaves: tuple[Leaving, ...]
+    leaves: tuple[OutgoingRelease, ...]
     migrate: bool
     adopt: Sequence[Release]
 
@@ -175,7 +181,7 @@ _RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
     # Nor must a takeover of the user's release take nodes from anybody.
     lambda case: refuse_adoption(case.adopt, case.kind, case.served, case.seen),
     # The operator serves every node that nothing keeps it off, with one strategy and one driver for all.
-    lambda case: operator_strays(case.seen, case.where, case.served) if case.is_operator else (),
+    lambda case: check_unserved_nodes(case.seen, case.where, case.served) if case.is_operator else (),
     lambda case: check_strategies(case.served, case.context, case.where) if case.is_operator else (),
     lambda case: check_drivers(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
     # Values of the user's must not undo what the pools need.
@@ -228,7 +234,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
         return as_it_is(action="none", reason=reason)
 
-    leaves = find_leaving(kind, seen) if served else ()
+    leaves = find_outgoing(kind, seen) if served else ()
     kept = [with_meaning(item) for item in adopt]
     former = live or next(iter(kept), None)
     version = chart_version or requested_version(served)
@@ -280,14 +286,14 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     if adopt and not plan.old_values:  # a takeover is shown as what becomes of the user's values
         old = adopt[0].values
         plan = replace(plan, old_values=old, changes=value_changes(old, values))
-    leaves = (*leaves, *map(leaving_of, adopt))
+    leaves = (*leaves, *map(outgoing_release, adopt))
     if leaves:
         action: ReleaseAction = "install" if plan.action == "install" else "upgrade"
-        plan = replace(plan, action=action, reason=f"{plan.reason}; {describe_leaving(leaves, seen)}", leaves=leaves)
+        plan = replace(plan, action=action, reason=f"{plan.reason}; {describe_outgoing(leaves, seen)}", leaves=leaves)
     return replace(plan, adopted=tuple(adopt))
 
 
-def _entries_of(leaves: Sequence[Leaving], seen: Snapshot, kind: ReleaseKind) -> Iterator[Mapping[str, object]]:
+def _entries_of(leaves: Sequence[OutgoingRelease], seen: Snapshot, kind: ReleaseKind) -> Iterator[Mapping[str, object]]:
     """Return the entries of what leaves, where this chart wants them: nodes name them until their labels move."""
     for item in leaves:
         former = seen.release_of(item.kind) if item.kind else None

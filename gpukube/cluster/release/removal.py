@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.helm.engine import Engine
     from gpukube.cluster.kube.client import Kube
-    from gpukube.cluster.release.migration import Leaving
+    from gpukube.cluster.release.migration import OutgoingRelease
     from gpukube.core.values import KubeAccess
 
 _LOOKS: Final = 180
@@ -40,7 +40,7 @@ def kubeconfig_file(access: KubeAccess) -> Iterator[Path]:
         yield path
 
 
-def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: Leaving) -> bool:
+def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, outgoing: OutgoingRelease) -> bool:
     """Uninstall a release; False when it was not there. Of ours the records go too, of others the history stays.
 
     NFD's clean-up job runs after everything else is deleted. In a cluster without a node it never ends, and Helm keeps
@@ -52,74 +52,74 @@ def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, leaving: L
         HelmError: Helm failed before the objects were gone.
         AccessError, ClusterError: The cluster.
     """
-    if not is_there(newest(release_history(kube, leaving.name, leaving.namespace))):
+    if not is_there(newest(release_history(kube, outgoing.name, outgoing.namespace))):
         return False
     try:
         with kubeconfig_file(access) as path:
-            engine.uninstall(path, leaving.name, leaving.namespace, keep_history=leaving.kind is None)
+            engine.uninstall(path, outgoing.name, outgoing.namespace, keep_history=outgoing.kind is None)
     except HelmError as error:
-        if not _is_gone(kube, leaving):
-            waiting = _waiting_hook(kube, leaving)
+        if not _is_gone(kube, outgoing):
+            waiting = _waiting_hook(kube, outgoing)
             if not waiting:
                 raise
-            raise _waiting_error(waiting, leaving) from error
-        if leaving.kind:
-            _forget(kube, leaving)
+            raise _waiting_error(waiting, outgoing) from error
+        if outgoing.kind:
+            _forget(kube, outgoing)
     return True
 
 
-def _waiting_hook(kube: Kube, leaving: Leaving) -> str:
+def _waiting_hook(kube: Kube, outgoing: OutgoingRelease) -> str:
     """Name the job that has to end before the release may be deleted; "" when none is under way."""
-    for job in kube.objects(JOBS, leaving.namespace) or ():
+    for job in kube.objects(JOBS, outgoing.namespace) or ():
         labels, notes = texts(job, "metadata", "labels"), texts(job, "metadata", "annotations")
-        ours = labels.get("app.kubernetes.io/instance") == leaving.name
+        ours = labels.get("app.kubernetes.io/instance") == outgoing.name
         if ours and "pre-delete" in notes.get("helm.sh/hook", "") and not number(job, "status", "succeeded"):
             return text(job, "metadata", "name")
     return ""
 
 
-def _waiting_error(job: str, leaving: Leaving) -> HelmError:
+def _waiting_error(job: str, outgoing: OutgoingRelease) -> HelmError:
     return HelmTimeout(
-        f"{leaving.title} cannot be uninstalled: its clean-up job {job} has not finished",
-        where=leaving.address,
+        f"{outgoing.title} cannot be uninstalled: its clean-up job {job} has not finished",
+        where=outgoing.address,
         why="the chart runs it before anything is deleted; no node accepts its pod, or the image is "
         "still being pulled. The release is unchanged",
-        fix=f"kubectl describe pods --namespace {leaving.namespace} --selector job-name={job} shows why",
+        fix=f"kubectl describe pods --namespace {outgoing.namespace} --selector job-name={job} shows why",
     )
 
 
-def forget_release(kube: Kube, leaving: Leaving) -> None:
+def forget_release(kube: Kube, outgoing: OutgoingRelease) -> None:
     """Drop the records of a release that was uninstalled; doing it again is fine, and what stands stays.
 
     Raises:
         AccessError, ClusterError: The cluster.
     """
-    live = newest(release_history(kube, leaving.name, leaving.namespace))
-    if not is_there(live) or _is_gone(kube, leaving):
-        _forget(kube, leaving)
+    live = newest(release_history(kube, outgoing.name, outgoing.namespace))
+    if not is_there(live) or _is_gone(kube, outgoing):
+        _forget(kube, outgoing)
 
 
-def _is_gone(kube: Kube, leaving: Leaving) -> bool:
+def _is_gone(kube: Kube, outgoing: OutgoingRelease) -> bool:
     """Return whether the objects of a release are gone although Helm reports a failure."""
-    live = newest(release_history(kube, leaving.name, leaving.namespace))
-    left = any(item.name == leaving.plugin for item in kube.daemonsets(leaving.namespace))
-    kept = leaving.kind is not None and kube.config_map(leaving.namespace, leaving.kind.config_map) is not None
+    live = newest(release_history(kube, outgoing.name, outgoing.namespace))
+    left = any(item.name == outgoing.plugin for item in kube.daemonsets(outgoing.namespace))
+    kept = outgoing.kind is not None and kube.config_map(outgoing.namespace, outgoing.kind.config_map) is not None
     return live is None or (live.status == "uninstalling" and not left and not kept)
 
 
-def _forget(kube: Kube, leaving: Leaving) -> None:
-    for item in release_history(kube, leaving.name, leaving.namespace):
+def _forget(kube: Kube, outgoing: OutgoingRelease) -> None:
+    for item in release_history(kube, outgoing.name, outgoing.namespace):
         kube.delete_secret(item.namespace, secret_name(item.name, item.revision))
 
 
 def await_pods_gone(
-    kube: Kube, leaving: Leaving, pause: Callable[[float], None], notify: Callable[[str], None]
+    kube: Kube, outgoing: OutgoingRelease, pause: Callable[[float], None], notify: Callable[[str], None]
 ) -> None:
     """Wait until no pod of a plugin runs any more: two on one node would advertise the same GPUs.
 
     Args:
         kube: The cluster.
-        leaving: What was uninstalled.
+        outgoing: What was uninstalled.
         pause: Waits some seconds.
         notify: Told what is waited for.
 
@@ -130,20 +130,20 @@ def await_pods_gone(
     nodes: list[str] = []
     # Helm does not wait for pods, and a kubelet that is busy or gone keeps them: only a look shows that a node is free.
     for look in range(_LOOKS):
-        pods = kube.pods(leaving.namespace)
+        pods = kube.pods(outgoing.namespace)
         nodes = sorted(
-            {pod.node or pod.name for pod in pods if (pod.owner_kind, pod.owner) == ("DaemonSet", leaving.plugin)}
+            {pod.node or pod.name for pod in pods if (pod.owner_kind, pod.owner) == ("DaemonSet", outgoing.plugin)}
         )
         if not nodes:
             return
         if look % 15 == 0:
-            notify(f"waiting until {leaving.plugin} has left {', '.join(nodes[:3])}")
+            notify(f"waiting until {outgoing.plugin} has left {', '.join(nodes[:3])}")
         pause(_LOOK_AGAIN_S)
     raise Conflict(
-        f"pods of DaemonSet {leaving.namespace}/{leaving.plugin} stay on {', '.join(nodes)}",
-        where=leaving.address,
+        f"pods of DaemonSet {outgoing.namespace}/{outgoing.plugin} stay on {', '.join(nodes)}",
+        where=outgoing.address,
         why="the next plugin is installed once no node has the former one",
-        fix=f"kubectl delete daemonset {leaving.plugin} --namespace {leaving.namespace}, and check these nodes "
+        fix=f"kubectl delete daemonset {outgoing.plugin} --namespace {outgoing.namespace}, and check these nodes "
         "(kubectl describe node); then run again",
         code="release-migration",
     )

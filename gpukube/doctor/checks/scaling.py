@@ -66,14 +66,14 @@ def _misled(evidence: Evidence) -> Iterator[Fault]:
         scaler = diagnosis.autoscaler
         if scaler is None or pool.fields.get(LEAST) != 0:
             continue
-        foreseen = scaler.foreseen(pool)
-        mismatch = None if foreseen is None else compare(_real_devices(evidence, pool), foreseen)
+        expected = scaler.expected(pool)
+        mismatch = None if expected is None else compare(_real_devices(evidence, pool), expected)
         if mismatch is None:
             continue
         text = f"its nodes advertise {devices_text(mismatch.real)}; while it is empty, the autoscaler expects "
         yield fault(
             where=view.name_of(pool),
-            seen=text + devices_text(mismatch.foreseen),
+            seen=text + devices_text(mismatch.expected),
             fix=scaler.fix_command(view, pool, mismatch.wrong),
             evidence=tuple(f"the autoscaler does not know {name}" for name in mismatch.unknown),
             severity="error" if mismatch.never_scales else "warning",

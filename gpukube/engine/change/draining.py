@@ -249,7 +249,9 @@ class _Drain:
                 return self._drained(len(nodes), occupants, short)
             if since is None and (not short or before - begun > _REPLACED_S):
                 since, seen = self._time(wait), set(self.cordoned)
-            self._tell_once("nothing is left to evict" if since else f"waiting for {listed(short)} to make pods again")
+            self._notify_once(
+                "nothing is left to evict" if since else f"waiting for {listed(short)} to make pods again"
+            )
             rest = wait.poll_s if since is None else since + _QUIET_S + 1 - before
             self._pause(wait, min(wait.poll_s, max(0.0, rest)))
 
@@ -378,9 +380,9 @@ class _Drain:
             for why in sorted(why for where, why in current if where == node):
                 minutes = int(now - self.waiting_since[node, why]) // 60
                 line += f"; waiting for {why}" + (f" (since {minutes} min)" if minutes else "")
-            self._tell_once(line, node)
+            self._notify_once(line, node)
 
-    def _tell_once(self, line: str, about: str = "") -> None:
+    def _notify_once(self, line: str, about: str = "") -> None:
         if self.reported.get(about) != line:
             self.reported[about] = line
             self._notify(line)
@@ -433,7 +435,7 @@ class _Drain:
                 self.session.renew(kube)
                 renewed = True
             except ClusterError as error:
-                bad.note(self.run.clock.now(), so=True)
+                bad.note(self.run.clock.now(), holds=True)
                 if bad.seconds >= self.run.pace.settle_s:
                     raise
                 self._notify(f"waiting: {error}")

@@ -71,10 +71,10 @@ def attempt(plan: PoolPlan, session: Session, run: Run, work: Work) -> PoolRepor
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
     if run.clock.stopped:  # pools that queue: a call made now would not be waited for
         return _cut_short(plan, run)
-    return _guarded(plan, run, partial(_read_rightly, plan, session, partial(work, plan, session, run)))
+    return _guarded(plan, run, partial(_run_step, plan, session, partial(work, plan, session, run)))
 
 
-def _read_rightly(plan: PoolPlan, session: Session, step: Callable[[], PoolReport | Proof]) -> PoolReport | Proof:
+def _run_step(plan: PoolPlan, session: Session, step: Callable[[], PoolReport | Proof]) -> PoolReport | Proof:
     with answers_of(session.provider.spec.title, str(plan.where), f"{plan.action} of the pool"):
         return step()
 

@@ -201,7 +201,7 @@ def _follow(task: _Task, job: str) -> Attempt:
                 return last  # somebody, or the Job's own deadline, took the pod away
             last = seen
         is_stuck = not isinstance(seen, GpukubeError) and seen.stuck
-        stuck.note(now, so=is_stuck)
+        stuck.note(now, holds=is_stuck)
         if isinstance(seen, GpukubeError):
             if now >= end:
                 raise seen

@@ -175,7 +175,7 @@ def _wait_for_proof(
         proof = None if isinstance(seen, GpukubeError) else prove_pool(desired, seen)
         now = run.clock.now()
         is_bad = proof is None or proof.status == "broken"
-        bad.note(now, so=is_bad)
+        bad.note(now, holds=is_bad)
         over = now >= end or (is_bad and bad.seconds >= run.pace.settle_s)
         if isinstance(seen, GpukubeError) and over:
             raise seen

@@ -21,7 +21,7 @@ from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.state.scaling import scaler_warnings
 from gpukube.cluster.state.snapshot import look
-from gpukube.core.plan import keep_living
+from gpukube.core.plan import keep_failed_pool
 from gpukube.engine.plan.blocked import with_blockers
 from gpukube.engine.plan.drain_forecast import with_drain_forecasts
 from gpukube.engine.plan.losses import with_costs
@@ -90,7 +90,7 @@ def _by_nodes(pool: PoolPlan, provider: Provider, facts: ClusterFacts | None, se
     """Plan a pool by the nodes that it has: one that failed may still run pods, and be half upgraded."""
     nodes = nodes_of_pool(seen, pool.observed) if pool.observed else ()
     if nodes:
-        kept = keep_living(provider, pool)
+        kept = keep_failed_pool(provider, pool)
         pool = kept if kept is pool else replace(kept, upgrade=pool.upgrade)
     return with_unfinished(pool, provider.extras.upgrades, facts, nodes) if provider.extras.upgrades and facts else pool
 

@@ -1,7 +1,7 @@
-"""How long a state has been seen to last: what counts is time in which somebody looked. Pure: the caller has the clock.
+"""How long a state has lasted, counting only time in which it was observed. Pure: the caller has the clock.
 
-A machine that slept, or stood still, between two looks finds the state of before when it wakes: the others stood still
-too, or have just mended themselves. Such a gap says nothing about how long the state lasts.
+A machine that slept between two looks finds the old state when it wakes: the other machines slept too, or have just
+recovered. Such a gap does not show how long the state lasts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ class Lasting:
 
     Attributes:
         poll_s: Seconds between two looks when nothing comes between.
-        seconds: For how long the state has lasted at the last look; 0 when it was not so.
+        seconds: For how long the state has lasted at the last look; 0 when it did not hold.
     """
 
     poll_s: float
     seconds: float = 0.0
     _since: float | None = None
 
-    def note(self, now: float, *, so: bool) -> None:
+    def note(self, now: float, *, holds: bool) -> None:
         """Take in one look."""
         gap = 0.0 if self._since is None else now - self._since
-        self.seconds = self.seconds + min(gap, _GAP_POLLS * self.poll_s) if so else 0.0
-        self._since = now if so else None
+        self.seconds = self.seconds + min(gap, _GAP_POLLS * self.poll_s) if holds else 0.0
+        self._since = now if holds else None

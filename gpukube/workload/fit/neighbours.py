@@ -47,10 +47,10 @@ class Neighbours:
         self._unwanted: dict[tuple[str, str], str] = {}
         for node in nodes:
             for other in node.pods:
-                if pod.near and all(self._means(term, other) for term in pod.near):
+                if pod.near and all(self._applies_to(term, other) for term in pod.near):
                     self._beside.update(_domains(pod.near, node))
-                self._away.update(_domains((term for term in pod.apart if self._means(term, other)), node))
-                forbidding = (term for term in other.apart if self._means(term, pod))
+                self._away.update(_domains((term for term in pod.apart if self._applies_to(term, other)), node))
+                forbidding = (term for term in other.apart if self._applies_to(term, pod))
                 self._unwanted.update(dict.fromkeys(_domains(forbidding, node), other.name))
 
     def obstacles(self, node: Node) -> Iterator[Obstacle]:
@@ -116,9 +116,9 @@ class Neighbours:
         if all(domain in self._beside for domain in _domains(pod.near, node)):
             return True
         # The first of several pods that want to be together may go anywhere.
-        return not self._beside and all(self._means(term, pod) for term in pod.near)
+        return not self._beside and all(self._applies_to(term, pod) for term in pod.near)
 
-    def _means(self, term: Company, other: Pod) -> bool:
+    def _applies_to(self, term: Company, other: Pod) -> bool:
         """Return whether a term is about a pod."""
         key = (id(term), other)
         if key not in self._known:

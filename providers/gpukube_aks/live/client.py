@@ -129,7 +129,7 @@ class _NoCredential:
     """Stands where the client wants a credential that its policy never asks."""
 
 
-class _StillWanted(SansIOHTTPPolicy[object, object]):
+class _StopWhenCancelled(SansIOHTTPPolicy[object, object]):
     """Sends nothing more for a call that was given up, also after a long Retry-After."""
 
     def on_request(self, request: object) -> None:
@@ -183,7 +183,7 @@ def _session(settings: Settings, renew: Callable[[str], None]) -> _Session:
         "retry_total": _RETRIES,
         "retry_backoff_max": _RETRY_MOST_S,
         "permit_redirects": False,
-        "per_retry_policies": [_StillWanted(), _Renewed(renew)],
+        "per_retry_policies": [_StopWhenCancelled(), _Renewed(renew)],
         "user_agent": f"gpukube/{__version__}",
     }
 

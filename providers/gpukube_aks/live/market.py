@@ -57,14 +57,14 @@ def fetch(inquiry: Inquiry) -> Findings:
     base = endpoint.url or PUBLIC_URL
     try:
         if not is_public:
-            return ask(arm, None, inquiry, (base, ""))
+            return read_offers(arm, None, inquiry, (base, ""))
         with _price_client(inquiry, endpoint) as prices:
-            return ask(arm, prices, inquiry, (base, endpoint.url if endpoint.is_emulated else _PRICES_URL))
+            return read_offers(arm, prices, inquiry, (base, endpoint.url if endpoint.is_emulated else _PRICES_URL))
     finally:
         arm.close()
 
 
-def ask(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
+def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
     """Ask over given clients.
 
     Args:
@@ -95,33 +95,33 @@ def ask(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, 
     return Findings(priced(offers, found), priced=True, notes=tuple(notes))
 
 
-def fetch_prices(wanted: PriceInquiry) -> LivePrices:
+def fetch_prices(requested: PriceInquiry) -> LivePrices:
     """Ask Azure's price list for some sizes; no credentials are needed.
 
     Raises:
         SpecError: The endpoint is not one to ask.
     """
-    inquiry = wanted.inquiry
+    inquiry = requested.inquiry
     endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
     if not endpoint.is_emulated and not is_same_origin(endpoint.url or PUBLIC_URL, PUBLIC_URL):
         return LivePrices(notes=("Azure's price list covers the public cloud only",))
     with _price_client(inquiry, endpoint) as client:
-        return ask_prices(client, wanted, endpoint.url if endpoint.is_emulated else _PRICES_URL)
+        return read_prices(client, requested, endpoint.url if endpoint.is_emulated else _PRICES_URL)
 
 
-def ask_prices(client: Sender, wanted: PriceInquiry, base: str) -> LivePrices:
+def read_prices(client: Sender, requested: PriceInquiry, base: str) -> LivePrices:
     """Ask over a given client, size by size; what cannot be read is a note.
 
     Args:
         client: Of the price list.
-        wanted: What is asked.
+        requested: Machines to read the prices of.
         base: URL of the price list.
     """
-    sizes = sorted({machine.name for machine in (*wanted.on_demand, *wanted.spot)})
+    sizes = sorted({machine.name for machine in (*requested.on_demand, *requested.spot)})
     lowest: dict[tuple[str, bool], float] = {}
     try:
         for size in sizes:
-            for price in _prices(client, wanted.inquiry, base, size):
+            for price in _prices(client, requested.inquiry, base, size):
                 key = size, price.is_spot
                 lowest[key] = min(price.usd, lowest.get(key, price.usd))
     except GpukubeError as error:

@@ -46,16 +46,16 @@ def fetch(inquiry: Inquiry) -> Findings:
         AccessError: No credentials, or not allowed to describe instance types.
         CloudError: Any other failure of that.
     """
-    return ask(*_clients(inquiry), inquiry)
+    return read_offers(*_clients(inquiry), inquiry)
 
 
-def fetch_prices(wanted: PriceInquiry) -> LivePrices:
+def fetch_prices(requested: PriceInquiry) -> LivePrices:
     """Ask AWS for the prices of some types: one question per type on demand, one for all of spot.
 
     Raises:
         AccessError: No credentials.
     """
-    return ask_prices(*_clients(wanted.inquiry), wanted)
+    return read_prices(*_clients(requested.inquiry), requested)
 
 
 def _clients(inquiry: Inquiry) -> tuple[Ec2Types, PricingSdk | None]:
@@ -67,26 +67,28 @@ def _clients(inquiry: Inquiry) -> tuple[Ec2Types, PricingSdk | None]:
     return ec2, connect_region(_PRICES_AT, endpoint, inquiry.settings).pricing
 
 
-def ask_prices(ec2: Ec2Types, pricing: PricingSdk | None, wanted: PriceInquiry) -> LivePrices:
+def read_prices(ec2: Ec2Types, pricing: PricingSdk | None, requested: PriceInquiry) -> LivePrices:
     """Ask over given clients; what cannot be read is a note.
 
     Args:
         ec2: Of the region.
         pricing: The price list; None where it does not know the region.
-        wanted: What is asked.
+        requested: Machines to read the prices of.
     """
     notes: list[str] = []
     found: list[LivePrice] = []
-    if wanted.on_demand and pricing is None:
+    if requested.on_demand and pricing is None:
         notes.append("AWS's price list does not cover this region or endpoint")
     try:
-        for machine in wanted.on_demand:
-            usd = _price_of(pricing, machine.name, wanted.inquiry).get(machine.name) if pricing else None
+        for machine in requested.on_demand:
+            usd = _price_of(pricing, machine.name, requested.inquiry).get(machine.name) if pricing else None
             found += [LivePrice(machine.name, usd)] if usd else []
     except GpukubeError as error:
         notes.append(f"prices could not be read: {error}")
     try:
-        history = _history(ec2, [machine.name for machine in wanted.spot], wanted.inquiry) if wanted.spot else []
+        history = (
+            _history(ec2, [machine.name for machine in requested.spot], requested.inquiry) if requested.spot else []
+        )
         found += [LivePrice(name, usd, spot=True, zone=zone) for (name, zone), usd in read_spot_zones(history).items()]
     except GpukubeError as error:
         notes.append(f"spot prices could not be read: {error}")
@@ -98,7 +100,7 @@ def _price_of(pricing: PricingSdk, name: str, inquiry: Inquiry) -> dict[str, flo
     return _listed_prices(pricing, [*price_filters(inquiry.region, bare_metal=".metal" in name), only], inquiry)
 
 
-def ask(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings:
+def read_offers(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings:
     """Ask over given clients.
 
     Args:

@@ -53,7 +53,7 @@ def _image(target: Target) -> Iterator[Finding]:
     where, image, machine = target.locator.at("image"), target.image, target.machine
     if image and image not in SYSTEMS:
         message = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
-        yield Finding("eks-image", where, message, fix=_meant(image), why=_why_not(image))
+        yield Finding("eks-image", where, message, fix=_suggest_image(image), why=_why_not(image))
     elif family_of(machine.name) in _DRIVER_595:
         yield Finding(
             "eks-image-machine",
@@ -78,7 +78,7 @@ def _why_not(image: str) -> str:
     return _GONE.get("al2" if image.lower().startswith("al2_") else image.lower(), "")
 
 
-def _meant(image: str) -> str:
+def _suggest_image(image: str) -> str:
     """Name the family of an image that is written as the API or eksctl call it."""
     if found := system_of(image):
         return f"write {found}"

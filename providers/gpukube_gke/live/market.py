@@ -67,14 +67,14 @@ def fetch(inquiry: Inquiry) -> Findings:
     project = _require_project(inquiry.account.project or usual or "")
     with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
         _repeat(session)
-        return ask(session, project, inquiry, (_COMPUTE_URL, _BILLING_URL))
+        return read_offers(session, project, inquiry, (_COMPUTE_URL, _BILLING_URL))
 
 
 def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
     """Ask an emulated cloud."""
     project = _require_project(inquiry.account.project or _EMULATED_PROJECT)
     with _emulated_session(inquiry, endpoint) as session:
-        return ask(session, project, inquiry, (endpoint.url, endpoint.url))
+        return read_offers(session, project, inquiry, (endpoint.url, endpoint.url))
 
 
 @contextmanager
@@ -90,37 +90,37 @@ def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests
         yield session
 
 
-def fetch_prices(wanted: PriceInquiry) -> LivePrices:
+def fetch_prices(requested: PriceInquiry) -> LivePrices:
     """Ask the Cloud Billing Catalog for the parts of some machines.
 
     Raises:
         AccessError: No credentials.
         CloudError: Any other failure of signing in.
     """
-    inquiry = wanted.inquiry
+    inquiry = requested.inquiry
     endpoint = choose_endpoint(inquiry.settings, inquiry.where)
     if endpoint.is_emulated:
         with _emulated_session(inquiry, endpoint) as session:
-            return ask_prices(session, wanted, endpoint.url)
+            return read_prices(session, requested, endpoint.url)
     with explained(inquiry.where):
         credentials, _ = google.auth.default(scopes=[SCOPE])
     with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
         _repeat(session)
-        return ask_prices(session, wanted, _BILLING_URL)
+        return read_prices(session, requested, _BILLING_URL)
 
 
-def ask_prices(session: Session, wanted: PriceInquiry, base: str) -> LivePrices:
+def read_prices(session: Session, requested: PriceInquiry, base: str) -> LivePrices:
     """Ask over a session that is signed in; what cannot be read is a note.
 
     The list cannot be filtered: it is read until all parts of the machines have been found.
 
     Args:
         session: Sends the token along.
-        wanted: What is asked.
+        requested: Machines to read the prices of.
         base: URL of the Cloud Billing Catalog.
     """
-    inquiry = wanted.inquiry
-    asked = [*((machine, False) for machine in wanted.on_demand), *((machine, True) for machine in wanted.spot)]
+    inquiry = requested.inquiry
+    asked = [*((machine, False) for machine in requested.on_demand), *((machine, True) for machine in requested.spot)]
     known, notes = UnitPrices(), []
     try:
         with explained(inquiry.where):
@@ -141,7 +141,7 @@ def _sku_pages(session: Session, base: str, inquiry: Inquiry) -> Iterator[Mappin
     return _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
 
 
-def ask(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
+def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
     """Ask over a session that is signed in.
 
     Args:

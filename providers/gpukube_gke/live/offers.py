@@ -48,12 +48,12 @@ def offered_zones(identity: GoogleIdentity, project: str, accelerator: str, time
     """
     try:
         with named(AuthorizedSession(identity.credentials())) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
-            return ask_zones(session, project, accelerator, timeout_s)
+            return read_zones(session, project, accelerator, timeout_s)
     except (*PASSING, ValueError):
         return frozenset()
 
 
-def ask_zones(session: Session, project: str, accelerator: str, timeout_s: float) -> frozenset[str]:
+def read_zones(session: Session, project: str, accelerator: str, timeout_s: float) -> frozenset[str]:
     """Ask over a session that is signed in; ValueError when the answer is no JSON."""
     params = {"filter": f"name = {accelerator}", "returnPartialSuccess": "true"}
     answer = session.get(_URL.format(project=project), params=params, timeout=timeout_s)

@@ -242,7 +242,7 @@ def _live_driver(live: Live) -> str:
     return "none" if word == NO_DRIVER else "cloud" if word in _DRIVERS else word
 
 
-def strange_strategy(live: Live) -> str | None:
+def unknown_strategy(live: Live) -> str | None:
     """Return how GPUs are shared where no field is for that word: a difference without a row, so never changed."""
     word = text(live.accelerator, "gpuSharingConfig", "gpuSharingStrategy")
     return None if word in ("", "GPU_SHARING_STRATEGY_UNSPECIFIED", *_STRATEGIES.values()) else word

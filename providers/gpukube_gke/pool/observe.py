@@ -16,7 +16,7 @@ from gpukube.core.binding import observed_fields
 from gpukube.core.fields import FieldPath, known, tag
 from gpukube.core.jsontree import at, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL, Observed
-from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, strange_strategy, total_of
+from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, total_of, unknown_strategy
 from gpukube_gke.pool.marks import FORM, place_of
 from gpukube_gke.pool.native import flatten_native
 
@@ -57,7 +57,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
     condition = condition_of(native)
     code, text = str(condition.get("code") or ""), str(condition.get("message") or native.get("statusMessage") or "")
     live = Live(native)
-    shared = {FieldPath("sharing", "strategy"): strange_strategy(live)}
+    shared = {FieldPath("sharing", "strategy"): unknown_strategy(live)}
     return Observed(
         name=str(native.get("name", "")),
         owner=owner,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
-    from gpukube.cluster.release.migration import Leaving
+    from gpukube.cluster.release.migration import OutgoingRelease
     from gpukube.cluster.release.plan import ReleasePlan
 
 CUT, SHARED = desire(sharing=SINGLE), desire(sharing=SLICED, pool="shared")
@@ -70,10 +70,10 @@ class FakeCluster:
         assert not self.removed
         self.rehearsed.append(plan.name)
 
-    def remove(self, leaving: Leaving) -> None:
+    def remove(self, outgoing: OutgoingRelease) -> None:
         assert not self.written
-        assert self.rehearsed or not leaving.there
-        self.removed.append(leaving.name)
+        assert self.rehearsed or not outgoing.there
+        self.removed.append(outgoing.name)
 
     # as Kube
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpukube.cluster.helm.engine import HelmAnswer
 from gpukube.cluster.helm.failures import explain_helm, words_of
-from gpukube.cluster.helm.retry import ask_reached
+from gpukube.cluster.helm.retry import run_with_retries
 from gpukube.errors import AccessError, GpukubeError, Where
 
 GET = 'kubernetes cluster unreachable: Get "https://127.0.0.1:1/version": '
@@ -32,7 +32,7 @@ class FakeEngine:
         return DONE
 
     def run(self) -> HelmAnswer:
-        return ask_reached(self.upgrade, self.pauses.append, lambda: self.pauses.append(0))
+        return run_with_retries(self.upgrade, self.pauses.append, lambda: self.pauses.append(0))
 
 
 @pytest.mark.parametrize("often", [0, 1, 2])

@@ -15,8 +15,8 @@ from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.cluster.release.operator_values import (
     check_drivers,
     check_strategies,
+    check_unserved_nodes,
     mig_strategies,
-    operator_strays,
     operator_values,
 )
 from gpukube.cluster.release.plugin_values import chart_values
@@ -259,13 +259,13 @@ KEPT = {
 
 @pytest.mark.parametrize("case", KEPT)
 def test_strays_when_the_operator_keeps_off_then_none(case: str) -> None:
-    assert operator_strays(Snapshot(nodes=(KEPT[case],)), HERE) == []
+    assert check_unserved_nodes(Snapshot(nodes=(KEPT[case],)), HERE) == []
 
 
 @pytest.mark.parametrize("key", ["pci-10de", "pci-0302_10de", "pci-0300_10de"])
 def test_strays_when_nfd_has_seen_a_gpu_elsewhere_then_refused_with_the_label_that_keeps_it_off(key: str) -> None:
     node = replace(FOREIGN, labels={f"feature.node.kubernetes.io/{key}.present": "true"})
-    (found,) = operator_strays(Snapshot(nodes=(node, operated_node(CUT))), HERE)
+    (found,) = check_unserved_nodes(Snapshot(nodes=(node, operated_node(CUT))), HERE)
     assert (found.code, found.severity, found.where) == ("operator-strays", "error", HERE)
     assert "other" in found.seen
     assert "kubectl label node other nvidia.com/gpu.deploy.operands=false" in found.fix
@@ -273,7 +273,7 @@ def test_strays_when_nfd_has_seen_a_gpu_elsewhere_then_refused_with_the_label_th
 
 def test_strays_when_there_are_many_then_three_are_named_and_all_are_in_the_fix() -> None:
     nodes = tuple(replace(FOREIGN, name=f"n{place}") for place in range(5))
-    (found,) = operator_strays(Snapshot(nodes=nodes), HERE)
+    (found,) = check_unserved_nodes(Snapshot(nodes=nodes), HERE)
     assert "n0, n1, n2 and 2 more" in found.seen
     assert "n0 n1 n2 n3 n4 " in found.fix
 

@@ -11,7 +11,7 @@ import yaml
 from gpukube.cluster.kube.releases import Release
 from gpukube.cluster.kube.views import Toleration, placement_of
 from gpukube.cluster.names import DEVICE_PLUGIN
-from gpukube.cluster.release.adoption import adoptable_releases, leaving_of, still_foreign
+from gpukube.cluster.release.adoption import adoptable_releases, outgoing_release, still_foreign
 from gpukube.cluster.release.plan import ReleasePlan, plan_release
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.snapshot import Snapshot
@@ -65,9 +65,14 @@ def take_over(seen: Snapshot = SEEN, *releases: Release) -> ReleasePlan:
 
 def test_plan_when_a_release_is_taken_over_then_it_leaves_and_its_values_are_in_ours() -> None:
     plan = take_over()
-    (leaving,) = plan.leaves
+    (outgoing,) = plan.leaves
     assert (plan.action, plan.name, plan.adopted) == ("install", DEVICE_PLUGIN.name, (RELEASE,))
-    assert (leaving.address, leaving.plugin, leaving.kind, leaving.there) == ("nvidia/nvdp", PLUGIN.name, None, True)
+    assert (outgoing.address, outgoing.plugin, outgoing.kind, outgoing.there) == (
+        "nvidia/nvdp",
+        PLUGIN.name,
+        None,
+        True,
+    )
     assert {"vision", CUT.ownership.config_key} < set(plan.keys)
     assert {"key": "team", "operator": "Exists"} in list(plan.values["tolerations"])  # type: ignore[call-overload]
     assert plan.values["resources"] == THEIRS["resources"]
@@ -171,7 +176,7 @@ def test_plan_when_no_node_depends_on_theirs_alone_then_taken_over(node: object)
 def test_advertisers_when_one_is_taken_over_then_only_the_others_are_foreign() -> None:
     static = daemonset("static", pod_labels={"name": "nvidia-device-plugin-ds"})
     found = find_advertisers(replace(SEEN, daemonsets=(PLUGIN, static)), [CUT])
-    assert [item.name for item in still_foreign(found, [leaving_of(RELEASE)])] == ["static"]
+    assert [item.name for item in still_foreign(found, [outgoing_release(RELEASE)])] == ["static"]
 
 
 class Secrets:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
-from gpukube.cluster.release.migration import find_leaving
+from gpukube.cluster.release.migration import find_outgoing
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -119,7 +119,7 @@ def test_plan_when_both_are_there_then_the_other_leaves_and_ours_is_brought_to_t
 
 @pytest.mark.parametrize("kind", [DEVICE_PLUGIN, GPU_OPERATOR], ids=["chart", "operator"])
 def test_leaving_when_nothing_else_is_there_then_empty(kind: ReleaseKind) -> None:
-    assert find_leaving(kind, Snapshot()) == ()
+    assert find_outgoing(kind, Snapshot()) == ()
 
 
 def test_apply_when_something_leaves_then_it_goes_before_anything_is_written() -> None:

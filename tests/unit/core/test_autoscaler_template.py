@@ -75,13 +75,13 @@ BELIEFS: dict[str, tuple[Sharing, Nodes, dict[str, int] | None, bool]] = {
 @pytest.mark.parametrize("case", BELIEFS)
 def test_believed_when_a_pool_may_be_empty_then_what_is_wrong_and_whether_it_ever_starts(case: str) -> None:
     sharing, nodes, wrong, blind = BELIEFS[case]
-    belief = find_mismatch(pool(sharing, nodes), SCALER)
-    assert (belief.wrong if belief else None) == wrong
-    assert (belief is not None and belief.never_scales) is blind
-    if belief:
-        assert belief.foreseen == {"nvidia.com/gpu": 8}
-        assert belief.real == pool(sharing).promise.per_node
-        assert set(belief.unknown) == {name for name in belief.real if name != "nvidia.com/gpu"}
+    mismatch = find_mismatch(pool(sharing, nodes), SCALER)
+    assert (mismatch.wrong if mismatch else None) == wrong
+    assert (mismatch is not None and mismatch.never_scales) is blind
+    if mismatch:
+        assert mismatch.expected == {"nvidia.com/gpu": 8}
+        assert mismatch.real == pool(sharing).promise.per_node
+        assert set(mismatch.unknown) == {name for name in mismatch.real if name != "nvidia.com/gpu"}
 
 
 def test_believed_when_nobody_needs_teaching_or_nothing_is_known_then_nothing() -> None:
@@ -91,9 +91,9 @@ def test_believed_when_nobody_needs_teaching_or_nothing_is_known_then_nothing() 
 
 def test_compare_when_more_is_expected_than_shown_then_only_what_is_shown_counts() -> None:
     assert compare({"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 8, "nvidia.com/mig-1g.5gb": 1}) is None
-    belief = compare({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 0})
-    assert belief is not None
-    assert (belief.never_scales, belief.unknown) == (True, ())
+    mismatch = compare({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 0})
+    assert mismatch is not None
+    assert (mismatch.never_scales, mismatch.unknown) == (True, ())
 
 
 UNREADY_FIX = {

@@ -14,7 +14,7 @@ from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.machines import machines
 from gpukube_aks.catalog import CATALOG
 from gpukube_aks.facts.listings import Price, price_query, priced, read_price, read_sku, sku_filter
-from gpukube_aks.live.market import ask, fetch
+from gpukube_aks.live.market import fetch, read_offers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,7 +159,7 @@ class FakeSender:
 
 
 def asked(arm: FakeSender, prices: FakeSender | None) -> object:
-    return ask(arm, prices, INQUIRY, ("https://arm.test", "https://prices.test"))  # type: ignore[arg-type]  # as much of an answer as is read
+    return read_offers(arm, prices, INQUIRY, ("https://arm.test", "https://prices.test"))  # type: ignore[arg-type]  # as much of an answer as is read
 
 
 def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
@@ -171,7 +171,7 @@ def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
         FakeResponse({"Items": [], "NextPageLink": "https://prices.test/next"}),
         FakeResponse({"Items": [price()], "NextPageLink": None}),
     )
-    found = ask(arm, prices, INQUIRY, ("https://arm.test", "https://prices.test"))  # type: ignore[arg-type]  # as above
+    found = read_offers(arm, prices, INQUIRY, ("https://arm.test", "https://prices.test"))  # type: ignore[arg-type]  # as above
     assert [(o.name, o.price_usd_h) for o in found.offers] == [(T4, 0.526), ("Standard_NC9_B900_v9", None)]
     assert found.priced
     assert found.notes == ("sizes with GPUs that the catalog does not know: Standard_NC9_B900_v9",)
@@ -189,13 +189,14 @@ def test_ask_when_the_next_page_is_elsewhere_then_not_followed() -> None:
 
 def test_ask_when_prices_fail_then_sizes_and_a_note() -> None:
     prices = FakeSender(FakeResponse({"error": {"message": "busy"}}, 503))
-    found = ask(FakeSender(FakeResponse({"value": [sku()]})), prices, INQUIRY, ("https://a.test", "https://p.test"))  # type: ignore[arg-type]  # as above
+    arm, bases = FakeSender(FakeResponse({"value": [sku()]})), ("https://a.test", "https://p.test")
+    found = read_offers(arm, prices, INQUIRY, bases)  # type: ignore[arg-type]  # as above
     assert ([o.name for o in found.offers], found.priced, len(found.notes)) == ([T4], False, 1)
     assert found.notes[0].startswith("prices could not be read and are unchanged: ")
 
 
 def test_ask_when_the_cloud_has_no_public_prices_then_said() -> None:
-    found = ask(FakeSender(FakeResponse({"value": [sku()]})), None, INQUIRY, ("https://arm.test", ""))  # type: ignore[arg-type]  # as above
+    found = read_offers(FakeSender(FakeResponse({"value": [sku()]})), None, INQUIRY, ("https://arm.test", ""))  # type: ignore[arg-type]  # as above
     assert (found.priced, found.notes) == (
         False, ("Azure's price list covers the public cloud only; prices are unchanged",)
     )  # fmt: skip

@@ -20,7 +20,7 @@ from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
 from gpukube_eks.catalog import CATALOG
 from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_spot_zones, read_type
-from gpukube_eks.live.market import ask, fetch
+from gpukube_eks.live.market import fetch, read_offers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -195,7 +195,7 @@ def fake(products: list[object], spot: list[object] = SPOT, types: list[object] 
 
 def test_ask_when_all_answers_come_in_pages_then_all_are_read() -> None:
     aws = fake([{"PriceList": [product()]}, {"PriceList": [product("g6.2xlarge", "1.1"), product("m5.large", "0.1")]}])
-    found = ask(aws, aws, INQUIRY)
+    found = read_offers(aws, aws, INQUIRY)
     assert [(o.name, o.price_usd_h, o.spot_usd_h) for o in found.offers] == [
         ("g6.xlarge", 0.8048, 0.3), ("g6.2xlarge", 1.1, None),
     ]  # fmt: skip
@@ -207,7 +207,7 @@ def test_ask_when_all_answers_come_in_pages_then_all_are_read() -> None:
 
 def test_ask_when_prices_are_denied_then_types_and_a_note() -> None:
     aws = fake([DENIED])
-    found = ask(aws, aws, INQUIRY)
+    found = read_offers(aws, aws, INQUIRY)
     assert ([o.name for o in found.offers], found.priced) == (["g6.xlarge", "g6.2xlarge"], False)
     (note,) = found.notes
     assert note.startswith("prices could not be read and are unchanged: ")
@@ -215,14 +215,14 @@ def test_ask_when_prices_are_denied_then_types_and_a_note() -> None:
 
 def test_ask_when_spot_prices_are_denied_then_a_note_and_the_others_count() -> None:
     aws = fake([{"PriceList": [product()]}], spot=[DENIED])
-    found = ask(aws, aws, INQUIRY)
+    found = read_offers(aws, aws, INQUIRY)
     assert found.priced
     assert [note.partition(":")[0] for note in found.notes] == ["spot prices could not be read and are unchanged"]
 
 
 def test_ask_when_the_region_has_no_price_list_then_said() -> None:
     aws = fake([])
-    found = ask(aws, None, INQUIRY)
+    found = read_offers(aws, None, INQUIRY)
     assert (found.priced, len(found.notes)) == (False, 1)
     assert "get_products" not in [name for name, _ in aws.asked]
 
@@ -230,14 +230,14 @@ def test_ask_when_the_region_has_no_price_list_then_said() -> None:
 def test_ask_when_types_are_refused_then_no_answer_at_all() -> None:
     aws = fake([], types=[REFUSED])
     with pytest.raises(AccessError):
-        ask(aws, aws, INQUIRY)
+        read_offers(aws, aws, INQUIRY)
 
 
 def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpukube_eks.live.market._MOST_PAGES", 1)
     aws = fake([])
     with pytest.raises(CloudError, match="more than 1 pages"):
-        ask(aws, aws, INQUIRY)
+        read_offers(aws, aws, INQUIRY)
 
 
 def test_facts_when_no_image_fits_then_said() -> None:

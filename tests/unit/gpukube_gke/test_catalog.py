@@ -15,7 +15,7 @@ from gpukube.gpu.models import parse_model
 from gpukube.gpu.refreshed import Offer
 from gpukube_gke.facts.listings import bundled_ssds, in_region, read_accelerators, read_machines
 from gpukube_gke.facts.prices import price_machine, price_offers, read_skus
-from gpukube_gke.live.market import ask, fetch
+from gpukube_gke.live.market import fetch, read_offers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -243,7 +243,7 @@ BASES = ("https://compute.test", "https://billing.test")
 
 def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
     session = FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS, skus=[{"skus": SKUS[:6]}, {"skus": SKUS[6:]}])
-    found = ask(session, "ml-prod", INQUIRY, BASES)
+    found = read_offers(session, "ml-prod", INQUIRY, BASES)
     assert [(o.name, o.price_usd_h) for o in found.offers] == [
         ("a2-highgpu-1g", pytest.approx(3.7)), ("a4-highgpu-8g", None), ("n1-*", 0.35),
     ]  # fmt: skip
@@ -254,20 +254,22 @@ def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
 
 
 def test_ask_when_prices_are_refused_then_machines_and_a_note() -> None:
-    found = ask(FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS, skus=[403]), "ml-prod", INQUIRY, BASES)
+    found = read_offers(
+        FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS, skus=[403]), "ml-prod", INQUIRY, BASES
+    )
     assert (len(found.offers), found.priced) == (3, False)
     assert found.notes[0].startswith("prices could not be read and are unchanged: ")
 
 
 def test_ask_when_machines_are_refused_then_no_answer_at_all() -> None:
     with pytest.raises(AccessError):
-        ask(FakeSession(machineTypes=[403]), "ml-prod", INQUIRY, BASES)
+        read_offers(FakeSession(machineTypes=[403]), "ml-prod", INQUIRY, BASES)
 
 
 def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpukube_gke.live.market._MOST_PAGES", 1)
     with pytest.raises(CloudError, match="more than 1 pages"):
-        ask(FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS), "ml-prod", INQUIRY, BASES)
+        read_offers(FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS), "ml-prod", INQUIRY, BASES)
 
 
 @pytest.mark.parametrize("project", ["Not A Project", "../x", "ab"])

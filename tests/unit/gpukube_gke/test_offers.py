@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube_gke.live.access import GoogleIdentity
-from gpukube_gke.live.offers import ask_zones, offered_zones
+from gpukube_gke.live.offers import offered_zones, read_zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ FOUND = {
 def test_zones_when_asked_for_are_those_with_the_type(answer: FakeAnswer, zones: set[str]) -> None:
     session = FakeSession(answer)
 
-    assert ask_zones(session, "ml-prod", "nvidia-l4", 5) == zones
+    assert read_zones(session, "ml-prod", "nvidia-l4", 5) == zones
     ((url, params),) = session.asked
     assert url.endswith("/projects/ml-prod/aggregated/acceleratorTypes")
     assert params["filter"] == "name = nvidia-l4"

@@ -122,9 +122,9 @@ def test_takeover_when_the_server_refuses_what_is_to_come_then_theirs_stands(
 def test_takeover_when_killed_after_theirs_left_then_the_next_run_finds_its_values(
     keeper: ReleaseManager, kube: LightKube
 ) -> None:
-    (leaving,) = plan(kube).leaves
-    keeper.remove(leaving)
-    keeper.remove(leaving)  # a repetition is fine
+    (outgoing,) = plan(kube).leaves
+    keeper.remove(outgoing)
+    keeper.remove(outgoing)  # a repetition is fine
     again = plan(kube)
     assert [item.there for item in again.leaves] == [False]
     apply_release(keeper, kube, again, lambda _missed: plan(kube))

@@ -102,9 +102,9 @@ def test_migrate_when_killed_after_the_other_left_then_the_next_run_does_the_res
 ) -> None:
     former, wanted = WAYS[case]
     start(keeper, kube, live, former)
-    (leaving,) = plan_release([wanted], look(kube), migrate=True).leaves
-    keeper.remove(leaving)
-    keeper.remove(leaving)  # a repetition is fine
+    (outgoing,) = plan_release([wanted], look(kube), migrate=True).leaves
+    keeper.remove(outgoing)
+    keeper.remove(outgoing)  # a repetition is fine
     plan = plan_release([wanted], look(kube))
     assert (plan.action, plan.leaves) == ("install", ())
     carry_on(keeper, kube, plan, wanted)

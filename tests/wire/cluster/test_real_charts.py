@@ -21,7 +21,7 @@ from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.release.adoption import adoptable_releases
 from gpukube.cluster.release.crds import CRDS
 from gpukube.cluster.release.manager import Clock, Cluster, ReleaseManager, apply_release
-from gpukube.cluster.release.migration import Leaving
+from gpukube.cluster.release.migration import OutgoingRelease
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.removal import kubeconfig_file
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
@@ -237,8 +237,8 @@ def test_release_made_by_hand_when_it_goes_either_way_then_the_nodes_have_what_t
 
     if way == "uninstall":
         assert check_advertisers(find_advertisers(look(stage.kube), [pool]), [pool])
-        leaving = Leaving("nvdp", THEIRS, "theirs", "nvdp-nvidia-device-plugin", None)
-        stage.keeper.remove(leaving)
+        outgoing = OutgoingRelease("nvdp", THEIRS, "theirs", "nvdp-nvidia-device-plugin", None)
+        stage.keeper.remove(outgoing)
     plan = planned()
     assert [item.there for item in plan.leaves] == ([True] if way == "adopt" else [])
     stage.keeper.dry_run(plan, [pool])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
-from gpukube.cluster.release.migration import Leaving
+from gpukube.cluster.release.migration import OutgoingRelease
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.removal import uninstall_release
 from gpukube.cluster.state.snapshot import Snapshot, look
@@ -55,9 +55,9 @@ def test_uninstall_when_the_operators_clean_up_job_does_not_end_then_it_is_named
     keeper.install_or_upgrade(plan_release([operated()], Snapshot()), 0)
     leave_hook(live)
     engine: Engine = Overdue()  # type: ignore[assignment]  # the one verb that is asked for
-    leaving = Leaving(GPU_OPERATOR.name, NAMESPACE, GPU_OPERATOR.title, GPU_OPERATOR.plugin, GPU_OPERATOR)
+    outgoing = OutgoingRelease(GPU_OPERATOR.name, NAMESPACE, GPU_OPERATOR.title, GPU_OPERATOR.plugin, GPU_OPERATOR)
     with pytest.raises(HelmError) as caught:
-        uninstall_release(engine, live.access(), kube, leaving)
+        uninstall_release(engine, live.access(), kube, outgoing)
     assert JOB in str(caught.value)
     assert f"job-name={JOB}" in caught.value.render()
     assert look(kube).release_of(GPU_OPERATOR) is not None
