@@ -59,7 +59,7 @@ MIG_SOURCES: Final = (
     "aws/sagemaker-hyperpod-cli 011ca92: training constants",
 )
 
-# What the table remarks, and what a user of the machine is told; remarks not listed are research notes.
+# What the table remarks, and the note for a user of the machine; remarks not listed are research notes.
 NOTES: Final[tuple[tuple[str, str], ...]] = (
     (r"shows as one nvidia\.com/gpu", "a share of one GPU; the node shows one nvidia.com/gpu"),
     (r"fractional vGPU", "a share of one GPU; the node shows one nvidia.com/gpu"),

@@ -72,17 +72,17 @@ pools.yaml:9:18: error[GPK201 gpu-model]: "A100" matches 2 GPU models of differe
     fix: write A100-40GB or A100-80GB
 ```
 
-A message has the position, the severity, the number and name of the rule, what is wrong with the value, `why:` where
-that is not plain, and `fix:`. Numbers and names never change; wording may. Errors of a live run have a name and no
+A message has the position, the severity, the number and name of the rule, the problem, `why:` if
+it is not obvious, and `fix:`. Numbers and names never change; wording may. Errors of a live run have a name and no
 number: [codes.md](../codes.md).
 
 - An **error** cannot work. The exit code is 4.
 - A **warning** probably fails, or does something else than intended. `--strict` makes it an error (`validate`,
   `pool plan`, `pool plan diff`).
-- A **hint** works, and costs more than it has to. Shown by `validate`, `pool plan`, `plan diff`, `create` and `apply`.
+- A **hint** works but costs more than necessary. `validate`, `pool plan`, `plan diff`, `create` and `apply` show it.
 
-To accept a warning or hint of a spec, silence it in its pool or under `defaults`, with a reason. An error cannot be
-silenced. Findings of manifests are accepted in the manifests: [workloads.md](../workloads.md#lint).
+To accept a warning or hint of a spec, silence it in its pool or under `defaults`, with a reason. You cannot silence an
+error. To accept a finding of a manifest, add a comment there: [workloads.md](../workloads.md#ignoring-a-finding).
 
 ```yaml
 pools:
@@ -90,8 +90,8 @@ pools:
     silence: [{rule: GPK502, reason: never replaced}]   # or the name: aks-name-length
 ```
 
-`-o json` has every finding with its number, position and field, and what was silenced. `-o github` writes annotations
-beside the lines of the spec, as many as GitHub shows per step, and the rest into the log. `-o sarif` writes SARIF 2.1.0
+`-o json` has every finding with its number, position and field, and the silenced ones. `-o github` annotates the lines
+of the spec, as many as GitHub shows per step, and writes the rest to the log. `-o sarif` writes SARIF 2.1.0
 for code scanning. All formats: [formats](../formats.md). In a workflow:
 
 ```yaml

@@ -33,7 +33,7 @@ FAMILIES: Final[Mapping[str, Sequence[Check]]] = {
 
 
 def doctor_page(written: str) -> str:
-    """Return the page with its tables made anew.
+    """Return the page with its tables generated again.
 
     Args:
         written: The page as it is; what stands outside the marks stays.

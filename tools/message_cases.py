@@ -1,4 +1,4 @@
-"""The cases of tests/messages and tests/workloads: what is wrong, what is said of it, what is right, on a page each.
+"""The cases of tests/messages and tests/workloads: what is wrong, the message, what is right, on a page each.
 
 A page is named by the code that it shows, or `code.case` for one more way to get there. Its blocks are files:
 
@@ -6,7 +6,7 @@ A page is named by the code that it shows, or `code.case` for one more way to ge
     ```
 
 with the encoding behind the name where it is not UTF-8. `bad.yaml` and `good.yaml` are the specs, in tests/workloads
-the manifests, with `pools.yaml` as the spec where there is one; others stand beside them. Blocks that are no files:
+the manifests, with `pools.yaml` as the spec where there is one; others are next to them. Blocks that are no files:
 `said`, the exact text; `bad.json` and `good.json`, what the command line adds. Words between the blocks are for whoever
 reads the page.
 """

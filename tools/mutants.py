@@ -1,7 +1,7 @@
 """Mutate the rules or the GPU knowledge, and count how many mutants the tests kill.
 
 Needs mutmut 3, in a virtual environment that also sees the project's dependencies (docs/testing.md). Works on a copy of
-the committed tree, in which the packages of the providers stand beside `gpukube`: mutmut names mutants by path.
+the committed tree, in which the packages of the providers are next to `gpukube`: mutmut names mutants by path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write the tables of docs/permissions.md: `python -m tools.permissions_docs`.
 
-What stands above the marker is written by hand. A test compares.
+The text above the marker is written by hand. A test compares.
 """
 
 from __future__ import annotations

@@ -27,25 +27,27 @@ HEAD = """# The spec, field by field
 
 <!-- Written by tools/spec_docs.py from the models; edit their descriptions, not this page. -->
 
-One file, several files, a directory (`*.yaml`, `*.yml`), a quoted pattern (`'pools/**/*.yaml'`) or `-` for stdin;
-several documents in a file are several specs. YAML 1.2: `no` is a string, anchors are allowed, tags and merge keys
-are not. `${NAME}` in a value is taken from the environment, `${NAME:-text}` is the text where that is not set, `$${`
-is a literal `${`. `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) overrides. Where a field is a
-string, the text is kept as written (`--set pools[0].kubernetesVersion=1.30`), elsewhere it is read as YAML; a key
-with dots is written in brackets (`--set 'pools.a100mig.labels["example.com/team"]=ml'`). `defaults` is merged under
-every pool: maps are merged, lists replaced, and a pool with an alternative (autoscaling instead of count, another
-kind of sharing) drops the default one.
+`-f` takes a file, several files, a directory (`*.yaml`, `*.yml`), a quoted pattern (`'pools/**/*.yaml'`) or `-` for
+stdin; several documents in a file are several specs. Files are YAML 1.2: `no` is a string, anchors are allowed, tags
+and merge keys are not.
 
-A file may have 5 MiB, 64 levels and 1,000 documents, and a mapping 20,000 keys (`yaml-limit`). A named pipe is refused,
-as nobody may ever write to it; `-` and `<(COMMAND)` are read.
+- **Variables.** `${NAME}` in a value comes from the environment, `${NAME:-text}` defaults to the text, and `$${` is a
+  literal `${`.
+- **Overrides.** `--set pools[0].nodes.count=2` (or `pools.a100mig.nodes.count=2`) sets a field. A string field keeps
+  the text as written (`--set pools[0].kubernetesVersion=1.30`); other fields read it as YAML. Put a key with dots in
+  brackets (`--set 'pools.a100mig.labels["example.com/team"]=ml'`).
+- **Defaults.** gpukube merges `defaults` into every pool: it merges maps and replaces lists. A pool with an
+  alternative (autoscaling instead of count, another kind of sharing) drops the default one.
+- **Limits.** A file may have 5 MiB, 64 levels and 1,000 documents, and a mapping 20,000 keys (`yaml-limit`). gpukube
+  refuses a named pipe, which may never get a writer, but reads `-` and `<(COMMAND)`.
 
 An unknown key is an error that suggests the nearest known one; [diagnostics](diagnostics/README.md) has every error,
-warning and hint. Native fields under `eks`, `aks` and `gke` are merged into the request last; a field whose change
-gpukube cannot classify is refused.
+warning and hint. gpukube merges native fields under `eks`, `aks` and `gke` into the request last, and refuses a field
+whose change it cannot classify.
 
 ## Start with a template
 
-`gpukube init` writes a commented spec. On a terminal it prompts for what its flags leave open and checks every answer
+`gpukube init` writes a commented spec. On a terminal it prompts for missing flags and checks every answer
 with the rules of `validate`; Ctrl-C leaves no file. Without a terminal the flags must be complete:
 
 ```sh
@@ -54,14 +56,14 @@ gpukube init --provider aks --name train --resource-group ml \\
 gpukube init --provider eks --account 111122223333 --region us-east-1 --name train --gpu T4 --out -
 ```
 
-`--provider` may be repeated: one pool, on one cluster of each cloud. `--replicas` shares GPUs by time-slicing,
-`--spot` buys Spot machines. An existing file is kept unless `--force` is given. `gpukube --sandbox init` prompts for
-nothing: what is not given is an example that the emulated clouds take.
+Repeat `--provider` for one pool on one cluster of each cloud. `--replicas` shares GPUs by time-slicing,
+`--spot` buys Spot machines. `init` keeps an existing file unless you pass `--force`. `gpukube --sandbox init` does not
+prompt: it fills missing flags with examples for the emulated clouds.
 
 ## Look up a field
 
-`gpukube explain FIELD` shows the type of a field, its values and default, how each cloud does it, and what a change
-does to a live pool: in place, in place but disturbing pods, or a new pool. It needs no cloud and no spec.
+`gpukube explain FIELD` shows the type of a field, its values and default, how each cloud implements it, and what a
+change does to a live pool: in place, in place with disrupted pods, or a new pool. It needs no cloud and no spec.
 
 ```sh
 gpukube explain pools.sharing.mig.profile   # or sharing.mig.profile, or mig.profile
@@ -70,26 +72,26 @@ gpukube explain defaults.taints -o json
 gpukube explain nodes.count -v              # with sources
 ```
 
-`gpukube explain owner POOL -f FILE` is about one pool: see [device-plugin.md](device-plugin.md).
+`gpukube explain owner POOL -f FILE` explains who runs driver and device plugin of a pool:
+[device-plugin.md](device-plugin.md).
 
 ## In an editor
 
-[gpukube.schema.json](gpukube.schema.json) is the JSON Schema (draft 2020-12) of a spec; `gpukube schema` prints that
-of the installed version. With yaml-language-server (in VS Code, Neovim, Emacs, Helix, ...) the first line of a spec
-turns on completion, descriptions and checks:
+[gpukube.schema.json](gpukube.schema.json) is the JSON Schema (draft 2020-12) of a spec; `gpukube schema` prints the
+installed version's. With yaml-language-server (in VS Code, Neovim, Emacs, Helix, ...) the first line of a spec
+enables completion, descriptions and checks:
 
 ```yaml
 # yaml-language-server: $schema=gpukube.schema.json
 ```
 
 `$schema=` takes a path relative to the spec, or a URL. The editor completes keys, choices, GPU models, instance types
-by cloud and MIG profiles; an unknown model or type is no error there. A cluster has the fields of its `provider`.
-`${NAME}` is allowed in any text. Rules across several fields, and those of each cloud, are checked by `gpukube
-validate`.
+by cloud and MIG profiles; it accepts unknown models and types. A cluster has the fields of its `provider`.
+`${NAME}` is allowed in any text. `gpukube validate` also checks rules across fields and those of each cloud.
 
-Tried with yaml-language-server 1.25: completion at every place named here, hover over keys, and one message per
-mistake in a bad file (`GPUKUBE_TEST_YAML_LS=/path/to/yaml-language-server pytest tests/docs/test_editor.py` does it
-again). Other tools can use the schema as well: `check-jsonschema --schemafile gpukube.schema.json pools.yaml`."""
+Tested with yaml-language-server 1.25: completion, hover over keys, and one message per
+mistake in a bad file (`GPUKUBE_TEST_YAML_LS=/path/to/yaml-language-server pytest tests/docs/test_editor.py`).
+Other tools can use the schema too: `check-jsonschema --schemafile gpukube.schema.json pools.yaml`."""
 
 
 def schema_file() -> str:
@@ -122,7 +124,7 @@ def _of_cluster(provider: str) -> Iterator[str]:
 
 
 def _of_pool() -> Iterator[FieldPage]:
-    """List the fields of a pool, all levels; those that only repeat a provider's name are said with their mapping."""
+    """List the fields of a pool, all levels; those that only repeat a provider's name are listed with their mapping."""
     pools = explain_field("pools")
     return (field for field in pools.below() if field is not pools and field.description[:3] != "On ")
 

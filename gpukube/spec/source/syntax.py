@@ -98,6 +98,6 @@ def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Finding:
     said = f"{error.context or ''} | {error.problem or ''}{' <tab>' if character == chr(9) else ''}"
     message, fix = next(((m, f) for pattern, m, f in _ROWS if re.search(pattern, said)), _FALLBACK)
     if lines[line][max(column - 1, 0) : column + 1] == "${":
-        message, fix = "in braces and brackets ${{...}} must stand in quotes", 'write "${{NAME}}", with the quotes'
+        message, fix = "in braces and brackets ${{...}} must be in quotes", 'write "${{NAME}}", with the quotes'
     words = {"c": character or "the end", "at": f"{began.line + 1}:{began.column + 1}"}
     return Finding("yaml-syntax", Where(source, line + 1, column + 1), message.format(**words), fix=fix.format(**words))

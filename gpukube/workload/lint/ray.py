@@ -193,7 +193,7 @@ def _gpu_count(cluster: RayCluster, _: World) -> Iterator[Hit]:
     "ray-gpu-names",
     severity="warning",
     why="KubeRay takes the first name in alphabetical order and leaves the others out of --num-gpus",
-    fix="set num-gpus in rayStartParams to what Ray shall count",
+    fix="set num-gpus in rayStartParams to the number that Ray should count",
     source=_POD,
 )
 def _gpu_names(cluster: RayCluster, _: World) -> Iterator[Hit]:
@@ -278,7 +278,7 @@ def _bounds(cluster: RayCluster, _: World) -> Iterator[Hit]:
             yield Hit(
                 where=group.at("replicas"),
                 seen=f"{group} has replicas {count}, outside minReplicas {least or 0} and maxReplicas {most}",
-                why="KubeRay takes the nearest bound without a word",
+                why="KubeRay silently takes the nearest bound",
                 fix="write a number between the bounds",
                 severity="warning",
             )
@@ -354,7 +354,7 @@ def _keeps_gpus(cluster: RayCluster, _: World) -> Iterator[Hit]:
 
 @CLUSTERS.rule(
     "ray-autoscaler-version",
-    why="KubeRay refuses it unless version 2 of the autoscaler is set, also where Ray would take that by itself",
+    why="KubeRay refuses it unless version 2 of the autoscaler is set, even if Ray would use it by default",
     fix="write autoscalerOptions: {version: v2} in the spec of the cluster",
     source=f"{_UTILS}/validation.go",
 )

@@ -146,7 +146,7 @@ def _unqualified(pod: Pod | Loose, _: World) -> Iterator[Hit]:
 
 @PODS.rule(
     "gpu-misplaced",
-    why="kubectl refuses the unknown field; other clients drop it without a word, and the container gets none of it",
+    why="kubectl refuses the unknown field; other clients silently drop it, and the container gets none of it",
     fix="write it under resources.limits",
     source="https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
 )
@@ -186,7 +186,7 @@ def _again(key: Where, seen: str, value: object, counted: object, place: str) ->
     if value == counted:
         why = f"kubectl refuses the unknown field; {place} counts, and says the same"
         return Hit(where=key, seen=seen, why=why, fix=f"remove it: {place} has it", edits=(Drop(key),))
-    why = f"kubectl refuses the unknown field; other clients drop it without a word, and only {place} counts"
+    why = f"kubectl refuses the unknown field; other clients silently drop it, and only {place} counts"
     return Hit(where=key, seen=seen, why=why, fix=f"write what is meant in {place}, and remove it here")
 
 

@@ -146,7 +146,7 @@ def _bounds(fitted: Fitted) -> tuple[int, int, int]:
             "--replicas",
             f"--replicas is {replicas}, but the group has {least} to {most} workers",
             f"write a number from {least} to {most}",
-            "KubeRay moves it into the bounds without a word",
+            "KubeRay silently moves it into the bounds",
         )
     return replicas, least, most
 

@@ -252,7 +252,7 @@ def _reboot(target: Target) -> Iterator[Finding]:
             target.locator.at("sharing.mig"),
             f"the MIG manager reboots every new {target.machine.name} once before it advertises MIG instances",
             fix="wait for the instances" + (", or write image: bottlerocket, which needs no reboot" * boots_cut),
-            why="a virtual machine cannot reset an A100 by itself (NVIDIA/gpu-operator#1606)",
+            why="a virtual machine cannot reset its A100 (NVIDIA/gpu-operator#1606)",
             severity="hint",
         )
 
