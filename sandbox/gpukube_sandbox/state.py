@@ -157,9 +157,9 @@ def load_info(state_dir: Path) -> SandboxInfo | None:
     if not is_running(state_dir):
         return None
     try:
-        told = json.loads((state_dir / _FILE).read_text())
+        saved = json.loads((state_dir / _FILE).read_text())
         # A newer version may have written more.
-        return SandboxInfo(**{item.name: told[item.name] for item in fields(SandboxInfo) if item.name in told})
+        return SandboxInfo(**{item.name: saved[item.name] for item in fields(SandboxInfo) if item.name in saved})
     except (OSError, ValueError, TypeError):
         return None  # starting, or just gone
 

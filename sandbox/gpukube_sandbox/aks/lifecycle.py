@@ -112,7 +112,7 @@ async def run_change(job: Job) -> None:
         # Another image or version replaces every machine; any PUT replaces what an earlier upgrade left.
         if job.before is not None and is_rolled(job.before, job.pool.properties):
             job.pool.outdated = set(job.pool.nodes)
-        await _shrink(job, _wanted(job.pool))
+        await _shrink(job, _target_size(job.pool))
         await (_roll(job) if job.pool.outdated else _grow(job))
         await job.clock.sleep(job.pace.settle_s)
     except _Failed as failed:
@@ -152,7 +152,7 @@ async def run_abort(job: Job, victim: Operation) -> None:
     job.operation.end("Succeeded", job.clock.now())
 
 
-def _wanted(pool: Pool) -> int:
+def _target_size(pool: Pool) -> int:
     if pool.is_stopped:
         return 0
     count = int(str(pool.properties["count"]))
@@ -193,7 +193,7 @@ async def forget(cluster: Cluster, pool: Pool, name: str) -> None:
 
 
 async def _grow(job: Job) -> None:
-    wanted, made = _wanted(job.pool), 0
+    wanted, made = _target_size(job.pool), 0
     fails = job.failure is not None and job.failure.error is not None
     if len(job.pool.nodes) < wanted:
         await job.clock.sleep(job.pace.allocate_s)
@@ -262,7 +262,7 @@ async def _wait_for_boot(job: Job) -> None:
 
 async def seed_pool(cluster: Cluster, pool: Pool) -> None:
     """Give a pool that has always been there its machines, booted already."""
-    while len(pool.nodes) < _wanted(pool):
+    while len(pool.nodes) < _target_size(pool):
         await _add_machine(cluster, pool, 0.0)
 
 

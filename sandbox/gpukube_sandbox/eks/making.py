@@ -16,7 +16,7 @@ from gpukube_sandbox.eks.addons import SYSTEM, apply_static_plugin
 from gpukube_sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube_sandbox.eks.lifecycle import Job, seed
 from gpukube_sandbox.eks.reservations import read_reservations
-from gpukube_sandbox.eks.rules import check_group, template_asked
+from gpukube_sandbox.eks.rules import check_group, requested_template
 from gpukube_sandbox.eks.schema import CREATE, check_shape
 from gpukube_sandbox.eks.service import EksService, eks_key, make_group
 from gpukube_sandbox.eks.things import CONTROL_PLANE, Role
@@ -117,7 +117,7 @@ async def _seed_group(service: EksService, cluster: EksCluster, body: Json) -> N
         "scalingConfig": dict(_SYSTEM_SCALING),
     }
     sent = check_shape({**defaults, **body}, CREATE)
-    identity, name, version = template_asked(sent)
+    identity, name, version = requested_template(sent)
     template = service.find_template(cluster, identity, name, version)
     check_group(sent, template[1].data if template else None, cluster)
     group = make_group(cluster, sent, template, service.clock.now())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpukube_sandbox.eks.instances import TYPES, ZONES
-from gpukube_sandbox.eks.reservations import is_block, reservation_asked
+from gpukube_sandbox.eks.reservations import is_block, requested_reservation
 from gpukube_sandbox.eks.things import NODES
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, strings_in
 
@@ -126,7 +126,7 @@ def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -
 
 def _reservations_of(group: Json, template: Json, zones: Sequence[str]) -> list[Json]:
     """The reservation that a template targets, of the type and in the zone that are asked for, as large as needed."""
-    identity, arn = reservation_asked(template)
+    identity, arn = requested_reservation(template)
     types = [*_strings_at(template, ("InstanceType",)), *strings_in(group.get("instanceTypes"))]
     if not (identity or arn) or not types or types[0] not in TYPES:
         return []

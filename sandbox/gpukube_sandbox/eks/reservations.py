@@ -79,7 +79,7 @@ def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None
     Raises:
         Refusal: 400 (docs: eks/capacity-blocks-mng: only the subnet in the Availability Zone of the reservation).
     """
-    (identity, _) = reservation_asked(data)
+    (identity, _) = requested_reservation(data)
     found = cluster.known.reservations.get(identity)
     if found is None:
         raise Refusal("InvalidRequestException", f"The capacity reservation {identity} does not exist.")
@@ -98,7 +98,7 @@ def refused_launch(cluster: EksCluster, group: NodeGroup, wanted: int) -> Failur
         group: Whose template may name a reservation, or a resource group of some.
         wanted: Machines that shall come.
     """
-    identity, arn = reservation_asked(group.data or {})
+    identity, arn = requested_reservation(group.data or {})
     if not identity and not arn:
         return None
     zones = {cluster.zone(name) for name in strings_in(group.members.get("subnets"))}
@@ -128,10 +128,10 @@ def _used(known: Known, found: Reservation) -> int:
     """Machines of all clusters that are in a reservation."""
     names = {found.id, *found.groups}
     groups = [group for cluster in known.clusters for group in cluster.groups.values()]
-    return sum(len(group.nodes) for group in groups if names & {*reservation_asked(group.data or {})})
+    return sum(len(group.nodes) for group in groups if names & {*requested_reservation(group.data or {})})
 
 
-def reservation_asked(data: Json) -> tuple[str, str]:
+def requested_reservation(data: Json) -> tuple[str, str]:
     """Id and resource group that a template targets; "" for none."""
     specification = data.get("CapacityReservationSpecification")
     target = specification.get("CapacityReservationTarget") if isinstance(specification, dict) else None

@@ -16,7 +16,7 @@ from gpukube_sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube_sandbox.eks.instances import TYPES
 from gpukube_sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
 from gpukube_sandbox.eks.references import check_references
-from gpukube_sandbox.eks.reservations import check_block, is_block, reservation_asked
+from gpukube_sandbox.eks.reservations import check_block, is_block, requested_reservation
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _FORBIDDEN_IN_TEMPLATE = {
 }
 
 
-def template_asked(body: Json) -> tuple[str, str, str]:
+def requested_template(body: Json) -> tuple[str, str, str]:
     """Id, name and version that a request names; ("", "", "") for none.
 
     Raises:
@@ -227,7 +227,7 @@ def _check_capacity(body: Json, data: Json | None, cluster: EksCluster) -> None:
     inside = data or {}
     if not is_block(inside):
         raise bad_parameter("CAPACITY_BLOCK needs a launch template with market type capacity-block.")
-    if not reservation_asked(inside)[0]:
+    if not requested_reservation(inside)[0]:
         raise bad_parameter("CAPACITY_BLOCK needs a launch template with a capacity reservation id.")
     if not inside.get("InstanceType") or body.get("instanceTypes"):
         raise bad_parameter("CAPACITY_BLOCK needs exactly one instance type, in the launch template.")

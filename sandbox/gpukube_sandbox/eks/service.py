@@ -30,7 +30,7 @@ from gpukube_sandbox.eks.rules import (
     check_scaling,
     check_settings,
     check_settings_update,
-    template_asked,
+    requested_template,
 )
 from gpukube_sandbox.eks.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSION, check_shape
 from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
@@ -174,7 +174,7 @@ class EksService:
         return {"nodegroup": group.wire()}
 
     def _new_group(self, cluster: EksCluster, sent: Json) -> NodeGroup:
-        template = self.find_template(cluster, *template_asked(sent))
+        template = self.find_template(cluster, *requested_template(sent))
         data = template[1].data if template else None
         check_group(sent, data, cluster)
         most = cluster.options.group_quota
@@ -252,7 +252,7 @@ class EksService:
         members, data = copy.deepcopy(group.members), group.data
         params: list[tuple[str, str]] = []
         before = group.members.get("launchTemplate")
-        template = self.find_template(cluster, *template_asked(sent))
+        template = self.find_template(cluster, *requested_template(sent))
         if template is not None:
             data = _checked_template(before, template, group)
             check_references({"template": data}, cluster)

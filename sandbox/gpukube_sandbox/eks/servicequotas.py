@@ -29,7 +29,7 @@ _SERVICES = {
 }
 
 
-def _asked(body: Json) -> Quota:
+def _requested_quota(body: Json) -> Quota:
     found = QUOTAS.get(str(body.get("QuotaCode")))
     if found is None or found.service != body.get("ServiceCode"):
         raise _missing()
@@ -51,7 +51,7 @@ def _applied(known: Known, quota: Quota) -> float | None:
 
 
 def _quota(service: EksService, caller: Caller, body: Json) -> Json:
-    quota = _asked(body)
+    quota = _requested_quota(body)
     value = _applied(service.known(caller.account, caller.region), quota)
     if value is None:
         raise _missing()
@@ -60,7 +60,7 @@ def _quota(service: EksService, caller: Caller, body: Json) -> Json:
 
 def _default(service: EksService, caller: Caller, body: Json) -> Json:
     del service
-    quota = _asked(body)
+    quota = _requested_quota(body)
     return {"Quota": _shown(caller, quota, quota.default)}
 
 

@@ -160,13 +160,13 @@ async def run_cancel(job: Job) -> None:
     job.operation.end(job.clock.now())
 
 
-def _wanted(pool: Pool) -> dict[str, int]:
+def _target_sizes(pool: Pool) -> dict[str, int]:
     """Describe how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
-    told = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
+    declared = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     scaling = pool.wire.autoscaling
     if not pool.made:
-        return told
-    sizes = {zone: len(pool.nodes.get(zone, ())) for zone in pool.wire.locations} if pool.moved else told
+        return declared
+    sizes = {zone: len(pool.nodes.get(zone, ())) for zone in pool.wire.locations} if pool.moved else declared
     if not scaling.enabled:
         return sizes
     if not scaling.total_max_node_count:
@@ -187,7 +187,7 @@ async def _retouch(job: Job) -> None:
 
 
 async def _shrink(job: Job) -> None:
-    wanted = _wanted(job.pool)
+    wanted = _target_sizes(job.pool)
     for zone in list(job.pool.nodes):
         while len(job.pool.nodes[zone]) > wanted.get(zone, 0):
             await _remove(job, zone, job.pool.nodes[zone][-1])
@@ -201,7 +201,7 @@ async def _remove(job: Job, zone: str, name: str) -> None:
 
 
 async def _grow(job: Job) -> None:
-    missing = [zone for zone, count in _wanted(job.pool).items() for _ in range(count - len(_of(job.pool, zone)))]
+    missing = [zone for zone, count in _target_sizes(job.pool).items() for _ in range(count - len(_of(job.pool, zone)))]
     if missing:
         await job.clock.sleep(job.pace.allocate_s)
     for made, zone in enumerate(missing):
@@ -260,7 +260,7 @@ def _of(pool: Pool, zone: str) -> list[str]:
 
 async def seed_pool(cluster: Cluster, pool: Pool, place: Place) -> None:
     """Give a pool that has always been there its machines, booted already."""
-    for zone, count in _wanted(pool).items():
+    for zone, count in _target_sizes(pool).items():
         while len(_of(pool, zone)) < count:
             await add_machine(cluster, pool, place, zone, 0.0)
 

@@ -234,8 +234,8 @@ class KubeCluster:
         await self.clock.sleep(up_at - self.clock.now())
         node = await nodes.register(self.api, self.clock, shape, f"v{shape.kubelet or self.kubernetes_version}")
         registered = f"Node {shape.name} event: Registered Node {shape.name} in Controller"
-        await self._kubelets.events.tell("nodes", node, "Starting", "Starting kubelet.")
-        await self._kubelets.events.tell("nodes", node, "RegisteredNode", registered)
+        await self._kubelets.events.record("nodes", node, "Starting", "Starting kubelet.")
+        await self._kubelets.events.record("nodes", node, "RegisteredNode", registered)
         await self.clock.sleep(REGISTERS_S)
         if shape.gpu and shape.gpu.mig_reboot:
             await nodes.become_silent(self.api, self.clock, shape.name)
@@ -244,7 +244,7 @@ class KubeCluster:
         machine.start()
         await nodes.become_ready(self.api, self.clock, shape.name)
         ready = f"Node {shape.name} status is now: NodeReady"
-        await self._kubelets.events.tell("nodes", node, "NodeReady", ready)
+        await self._kubelets.events.record("nodes", node, "NodeReady", ready)
         self._ring("Kubelets")
 
     def _report(self, failure: Exception) -> None:

@@ -149,8 +149,8 @@ class ControlPlane:
     async def _read_version(self) -> str:
         command = [str(self._assets / "kube-apiserver"), "--version"]
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        told, _ = await process.communicate()
-        found = re.search(rb"v(\d+\.\d+\.\d+)", told)
+        output, _ = await process.communicate()
+        found = re.search(rb"v(\d+\.\d+\.\d+)", output)
         return found[1].decode() if found else ""
 
     async def _spawn(self, program: str, *flags: str) -> None:

@@ -41,7 +41,7 @@ class Recorder:
         self._last = 0
         self._residue = crc32(component.encode()) % 1000  # two components tell of one object at the same moment
 
-    async def tell(self, plural: str, obj: JsonObject, reason: str, message: str, *, warning: bool = False) -> None:
+    async def record(self, plural: str, obj: JsonObject, reason: str, message: str, *, warning: bool = False) -> None:
         """Write an event about an object, or count one more of the same.
 
         Args:

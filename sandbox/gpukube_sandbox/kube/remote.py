@@ -160,8 +160,8 @@ class RemoteApi:
         answer = await self._client.post(self._place("pods", pod, "eviction"), json=body)
         if answer.is_success or answer.status_code == httpx.codes.NOT_FOUND:
             return ""
-        told = answer.json()
-        return refusal_words(str(told.get("message", "")), told.get("details"))
+        body = answer.json()
+        return refusal_words(str(body.get("message", "")), body.get("details"))
 
     @contextmanager
     def watching(self, *plurals: str) -> Iterator[_Ring]:

@@ -505,7 +505,7 @@ def test_gke_pool_when_the_autoscaler_has_sized_it_then_updates_leave_that_withi
         pool = gke_pool(world, **scaling)
         pool.made, pool.moved = 3, True
         pool.nodes = {"us-central1-a": ["x", "y"], "us-central1-b": ["z"]}
-        found = lifecycle._wanted(pool)
+        found = lifecycle._target_sizes(pool)
         await world.reset()
         return found
 

@@ -77,7 +77,7 @@ class Autoscaler:
         self._seen: dict[str, JsonObject] = {}
         self._blocked: dict[str, tuple[float, float]] = {}
         self._idle: dict[str, float] = {}
-        self._told: dict[str, str] = {}
+        self._explained: dict[str, str] = {}
 
     async def reconcile(self) -> float | None:
         """Look once every ten seconds, while there is something to look at; gives the time of the next look."""
@@ -110,7 +110,9 @@ class Autoscaler:
         self, groups: dict[str, Group], ready: dict[str, JsonObject], unready: set[str], pods: list[JsonObject]
     ) -> list[float]:
         waiting = [pod for pod in pods if _is_stuck(pod)]
-        self._told = {uid: text for uid, text in self._told.items() if uid in {meta(pod)["uid"] for pod in waiting}}
+        self._explained = {
+            uid: text for uid, text in self._explained.items() if uid in {meta(pod)["uid"] for pod in waiting}
+        }
         if not waiting:
             return []
         daemonsets = await self._api.list("daemonsets")
@@ -171,12 +173,12 @@ class Autoscaler:
             free = [one for one in alike if one.size + shares[one.name] < one.high and not self._is_blocked(one)]
             if free:
                 shares[min(free, key=lambda one: (one.size + shares[one.name], one.name)).name] += 1
-        told = " ".join(
+        summary = " ".join(
             f"{{{name} {groups[name].size}->{groups[name].size + count} (max: {groups[name].high})}}"
             for name, count in sorted(shares.items())
         )
         for pod in offer.pods:
-            await self._events.tell("pods", pod, "TriggeredScaleUp", f"pod triggered scale-up: [{told}]")
+            await self._events.record("pods", pod, "TriggeredScaleUp", f"pod triggered scale-up: [{summary}]")
         self._added = self._clock.now()
         for name, count in shares.items():
             self._begin(f"boot/{name} {next(self._growths)}", self._grow(groups[name], count, offer.pods))
@@ -193,9 +195,9 @@ class Autoscaler:
         _, pause = self._blocked.get(group.name, (0.0, _BACK_OFF_S / 2))
         pause = min(pause * 2, _LONGEST_BACK_OFF_S)
         self._blocked[group.name] = self._clock.now() + pause, pause
-        await self._tell_failure(group, failure, pods)
+        await self._record_failure(group, failure, pods)
 
-    async def _tell_failure(self, group: Group, failure: str, pods: list[JsonObject]) -> None:
+    async def _record_failure(self, group: Group, failure: str, pods: list[JsonObject]) -> None:
         profile = await self._groups.profile()
         if profile and profile.tells_pods:
             message = (
@@ -203,11 +205,11 @@ class Autoscaler:
                 "Pod is at risk of not being scheduled."
             )
             for pod in pods:
-                await self._events.tell("pods", pod, "FailedScaleUp", message, warning=True)
+                await self._events.record("pods", pod, "FailedScaleUp", message, warning=True)
         else:
             about = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}
             message = f"Scale-up failed for group {group.name}: {failure}"
-            await self._events.tell("configmaps", about, "FailedToScaleUpGroup", message, warning=True)
+            await self._events.record("configmaps", about, "FailedToScaleUpGroup", message, warning=True)
 
     async def _explain(self, pod: JsonObject, groups: dict[str, Group], estimator: Estimator) -> None:
         counted: Counter[str] = Counter()
@@ -216,11 +218,11 @@ class Autoscaler:
             if not reasons:
                 reasons = (_BACKS_OFF,) if self._is_blocked(group) else (_AT_MOST,)
             counted.update(reasons)
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counted.items()))
-        message = f"pod didn't trigger scale-up: {told}"
-        if self._told.get(meta(pod)["uid"]) != message:
-            self._told[meta(pod)["uid"]] = message
-            await self._events.tell("pods", pod, "NotTriggerScaleUp", message)
+        summary = ", ".join(f"{count} {reason}" for reason, count in sorted(counted.items()))
+        message = f"pod didn't trigger scale-up: {summary}"
+        if self._explained.get(meta(pod)["uid"]) != message:
+            self._explained[meta(pod)["uid"]] = message
+            await self._events.record("pods", pod, "NotTriggerScaleUp", message)
 
     # down
 
@@ -276,12 +278,12 @@ class Autoscaler:
         node = view.node
         taint = {"key": _DELETED, "value": str(int(self._clock.now())), "effect": "NoSchedule"}
         await self._api.patch("nodes", node, {"spec": {"taints": [*(spec(node).get("taints") or ()), taint]}})
-        await self._events.tell("nodes", node, "ScaleDown", "marked the node as toBeDeleted/unschedulable")
+        await self._events.record("nodes", node, "ScaleDown", "marked the node as toBeDeleted/unschedulable")
         for pod in view.pods:
             if not _is_daemon(pod):
-                await self._events.tell("pods", pod, "ScaleDown", "deleting pod for node scale down")
+                await self._events.record("pods", pod, "ScaleDown", "deleting pod for node scale down")
                 await self._api.delete("pods", pod)
-        await self._events.tell("nodes", node, "ScaleDown", "node removed by cluster autoscaler")
+        await self._events.record("nodes", node, "ScaleDown", "node removed by cluster autoscaler")
         await self._groups.shrink(group.name, name_of(node))
 
 
@@ -301,9 +303,9 @@ def _created(node: JsonObject) -> float:
 
 def _is_stuck(pod: JsonObject) -> bool:
     conditions: Iterable[JsonObject] = status(pod).get("conditions") or ()
-    told = next((item for item in conditions if item["type"] == "PodScheduled"), {})
+    condition = next((item for item in conditions if item["type"] == "PodScheduled"), {})
     is_new = not spec(pod).get("nodeName") and not meta(pod).get("deletionTimestamp")
-    return is_new and told.get("reason") == "Unschedulable" and not status(pod).get("nominatedNodeName")
+    return is_new and condition.get("reason") == "Unschedulable" and not status(pod).get("nominatedNodeName")
 
 
 def _is_daemon(pod: JsonObject) -> bool:

@@ -53,7 +53,7 @@ class VolumeClaims:
         if named == "" or (named and not found):  # an empty name asks for no class at all
             if named and status(claim).get("phase") != "Pending":
                 message = f'storageclass.storage.k8s.io "{named}" not found'
-                await self._events.tell("persistentvolumeclaims", claim, "ProvisioningFailed", message, warning=True)
+                await self._events.record("persistentvolumeclaims", claim, "ProvisioningFailed", message, warning=True)
             if status(claim).get("phase") != "Pending":
                 await self._api.patch_status("persistentvolumeclaims", claim, {"phase": "Pending"})
             return

@@ -96,7 +96,7 @@ class _Roll:
     def condition(self, name: str) -> JsonObject:
         return next((item for item in self.conditions if item["type"] == name), {})
 
-    def told(self, key: str) -> int:
+    def total(self, key: str) -> int:
         """Add up a number of the status of all sets."""
         return sum(int(status(item).get(key) or 0) for item in self.sets)
 
@@ -202,7 +202,7 @@ class Deployments:
             if down > 0:
                 await self._scale(roll, item, roll.size(item) - down)
                 gone += down
-        spare = roll.told("availableReplicas") - least
+        spare = roll.total("availableReplicas") - least
         for item in roll.older:
             down = min(spare, roll.size(item))
             if down > 0:
@@ -236,14 +236,14 @@ class Deployments:
         refusals: list[str] = []
         made = await self._api.create("replicasets", _replica_set(roll, size), refusals)
         for message in refusals if made is None else ():
-            told = f"Failed to create new replica set: {message}"
-            self._set(roll, "Progressing", "False", "ReplicaSetCreateError", told)
-            await self._events.tell("deployments", deployment, "ReplicaSetCreateError", told, warning=True)
+            text = f"Failed to create new replica set: {message}"
+            self._set(roll, "Progressing", "False", "ReplicaSetCreateError", text)
+            await self._events.record("deployments", deployment, "ReplicaSetCreateError", text, warning=True)
         if made is None:
             return None
         roll.current, roll.sizes[meta(made)["uid"]] = made, size
         if size:
-            await self._tell_scaled(roll, made, 0, size)
+            await self._record_scaled(roll, made, 0, size)
         await self._mark(deployment, annotations_of(made)[_REVISION])
         self._set(roll, "Progressing", "True", "NewReplicaSetCreated", f'Created new replica set "{name_of(made)}"')
         return made
@@ -282,13 +282,13 @@ class Deployments:
         await self._api.patch("replicasets", of, {"metadata": {"annotations": noted}, "spec": {"replicas": size}})
         roll.sizes[meta(of)["uid"]] = size
         if before != size:
-            await self._tell_scaled(roll, of, before, size)
+            await self._record_scaled(roll, of, before, size)
         return before != size
 
-    async def _tell_scaled(self, roll: _Roll, of: JsonObject, before: int, after: int) -> None:
+    async def _record_scaled(self, roll: _Roll, of: JsonObject, before: int, after: int) -> None:
         direction = "up" if after > before else "down"
         message = f"Scaled {direction} replica set {name_of(of)} from {before} to {after}"
-        await self._events.tell("deployments", roll.deployment, "ScalingReplicaSet", message)
+        await self._events.record("deployments", roll.deployment, "ScalingReplicaSet", message)
 
     async def _forget(self, roll: _Roll) -> None:
         """Delete the oldest sets beyond the history that is to be kept, once the roll is complete."""
@@ -313,12 +313,12 @@ class Deployments:
 
     async def _report(self, roll: _Roll, *, judges: bool) -> list[float]:
         """Write the status; gives when the roll will have taken too long."""
-        available, current = roll.told("availableReplicas"), roll.current or {}
+        available, current = roll.total("availableReplicas"), roll.current or {}
         found: JsonObject = {
             "observedGeneration": meta(roll.deployment).get("generation", 1),
-            "replicas": roll.told("replicas"),
+            "replicas": roll.total("replicas"),
             "updatedReplicas": int(status(current).get("replicas") or 0),
-            "readyReplicas": roll.told("readyReplicas"),
+            "readyReplicas": roll.total("readyReplicas"),
             "availableReplicas": available,
             "unavailableReplicas": max(0, sum(roll.sizes.values()) - available),
         }
@@ -360,10 +360,10 @@ class Deployments:
             return []
         return [ends + 1]
 
-    def _set(self, roll: _Roll, name: str, *told: str, renews: bool = False) -> None:
+    def _set(self, roll: _Roll, name: str, *values: str, renews: bool = False) -> None:
         """Set a condition: status, reason and message. One that holds for the same reason stays, unless renewed."""
         known = roll.condition(name)
-        holds, reason, message = told
+        holds, reason, message = values
         if (known.get("status"), known.get("reason")) == (holds, reason) and not renews:
             return
         now = timestamp(self._clock.now())
@@ -388,14 +388,14 @@ def _content(template: JsonObject) -> object:
     """Return what pods have of a template: clients write other metadata too, such as a generation of 0."""
     details = meta(template)
     marks = {key: value for key, value in (details.get("labels") or {}).items() if key != _POD_HASH}
-    return _meant([marks, details.get("annotations") or {}, spec(template)])
+    return _without_empty([marks, details.get("annotations") or {}, spec(template)])
 
 
-def _meant(tree: object) -> object:
+def _without_empty(tree: object) -> object:
     """Give a tree without what is empty or null."""
     if isinstance(tree, dict):
-        return {key: found for key, value in tree.items() if (found := _meant(value)) not in ({}, [], None)}
-    return [_meant(item) for item in tree] if isinstance(tree, list) else tree
+        return {key: found for key, value in tree.items() if (found := _without_empty(value)) not in ({}, [], None)}
+    return [_without_empty(item) for item in tree] if isinstance(tree, list) else tree
 
 
 def _is_complete(roll: _Roll, found: JsonObject) -> bool:

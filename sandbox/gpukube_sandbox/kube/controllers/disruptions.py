@@ -58,8 +58,8 @@ class Disruptions:
         for quota in quotas:
             hard: dict[str, str] = spec(quota).get("hard") or {}
             used = usage([pod for pod in pods if namespace_of(pod) == namespace_of(quota)], hard)
-            told = {name: written(str(amount)) for name, amount in used.items()}
-            await self._write("resourcequotas", quota, {"hard": hard, "used": told})
+            counted = {name: written(str(amount)) for name, amount in used.items()}
+            await self._write("resourcequotas", quota, {"hard": hard, "used": counted})
         return min(waits, default=None)
 
     async def _count(
@@ -68,8 +68,8 @@ class Disruptions:
         try:
             expected, needed = _expected(spec(budget), pods, keepers)
         except _SyncFailed as failed:
-            told = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": str(failed)}
-            await self._write("poddisruptionbudgets", budget, {"disruptionsAllowed": 0, "conditions": [told]})
+            condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": str(failed)}
+            await self._write("poddisruptionbudgets", budget, {"disruptionsAllowed": 0, "conditions": [condition]})
             return None
         now, noted = self._clock.now(), status(budget).get("disruptedPods") or {}
         alive = {name_of(pod) for pod in pods if not meta(pod).get("deletionTimestamp")}
@@ -84,9 +84,9 @@ class Disruptions:
             "expectedPods": expected,
             "observedGeneration": meta(budget).get("generation", 1),
         }
-        told = {"type": "DisruptionAllowed", "status": "True" if allowed else "False", "message": ""}
-        told |= {"reason": "SufficientPods" if allowed else "InsufficientPods"}
-        numbers["conditions"] = [told]
+        condition = {"type": "DisruptionAllowed", "status": "True" if allowed else "False", "message": ""}
+        condition |= {"reason": "SufficientPods" if allowed else "InsufficientPods"}
+        numbers["conditions"] = [condition]
         if gone := [name for name in noted if name not in left]:
             numbers["disruptedPods"] = dict.fromkeys(gone)  # a merge patch takes them away
         await self._write("poddisruptionbudgets", budget, numbers)
@@ -95,10 +95,10 @@ class Disruptions:
     async def _write(self, plural: str, obj: JsonObject, numbers: JsonObject) -> None:
         """Write what differs; a condition keeps the time at which it became so."""
         known = status(obj)
-        for told in numbers.get("conditions") or ():
+        for condition in numbers.get("conditions") or ():
             before: JsonObject = next(iter(known.get("conditions") or ()), {})
-            same = before.get("status") == told["status"]
-            told["lastTransitionTime"] = before["lastTransitionTime"] if same else timestamp(self._clock.now())
+            same = before.get("status") == condition["status"]
+            condition["lastTransitionTime"] = before["lastTransitionTime"] if same else timestamp(self._clock.now())
         if any(known.get(key) != value for key, value in numbers.items()):
             await self._api.patch_status(plural, obj, numbers)
 

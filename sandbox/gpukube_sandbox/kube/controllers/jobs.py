@@ -109,16 +109,16 @@ class Jobs:
 
     async def _finish(self, job: JsonObject, active: list[JsonObject], reason: str, numbers: JsonObject) -> None:
         now, well = timestamp(self._clock.now()), reason == "CompletionsReached"
-        told = {"reason": reason, "message": _MESSAGES[reason], "lastProbeTime": now, "lastTransitionTime": now}
+        common = {"reason": reason, "message": _MESSAGES[reason], "lastProbeTime": now, "lastTransitionTime": now}
         kinds = ("SuccessCriteriaMet", "Complete") if well else ("FailureTarget", "Failed")
-        numbers["conditions"] = [{"type": kind, "status": "True", **told} for kind in kinds]
+        numbers["conditions"] = [{"type": kind, "status": "True", **common} for kind in kinds]
         numbers |= {"completionTime": now} if well else {}
         for pod in active:
             await self._api.delete("pods", pod)
         if well:
-            await self._events.tell("jobs", job, "Completed", "Job completed")
+            await self._events.record("jobs", job, "Completed", "Job completed")
         else:
-            await self._events.tell("jobs", job, reason, _MESSAGES[reason], warning=True)
+            await self._events.record("jobs", job, reason, _MESSAGES[reason], warning=True)
 
 
 def _is_indexed(job: JsonObject) -> bool:

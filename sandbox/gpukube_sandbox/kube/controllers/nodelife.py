@@ -75,6 +75,6 @@ class NodeLife:
         if min(ends) > now:
             return [min(ends)]
         message = f"Marking for deletion Pod {namespace_of(pod)}/{name_of(pod)}"
-        await self._events.tell("pods", pod, "TaintManagerEviction", message)
+        await self._events.record("pods", pod, "TaintManagerEviction", message)
         await self._api.delete("pods", pod)
         return []

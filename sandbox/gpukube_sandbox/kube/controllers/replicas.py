@@ -87,9 +87,9 @@ async def make_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObjec
     refusals: list[str] = []
     made = await api.create("pods", pod, refusals)
     if made:
-        await events.tell(*owner, "SuccessfulCreate", f"Created pod: {name_of(made)}")
+        await events.record(*owner, "SuccessfulCreate", f"Created pod: {name_of(made)}")
     for message in refusals:
-        await events.tell(*owner, "FailedCreate", f"Error creating: {message}", warning=True)
+        await events.record(*owner, "FailedCreate", f"Error creating: {message}", warning=True)
 
 
 def is_available(pod: JsonObject) -> bool:
@@ -148,7 +148,7 @@ class ReplicaSets:
                 await make_pod(self._api, self._events, (plural, owner), new_pod(self.kind, owner, {}))
             for pod in sorted(living, key=_worth)[: max(0, -missing)]:
                 await self._api.delete("pods", pod)
-                await self._events.tell(plural, owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
+                await self._events.record(plural, owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
             ready = sum(map(is_ready, living))
             since = [_ready_since(pod) + int(spec(owner).get("minReadySeconds", 0)) for pod in living if is_ready(pod)]
             due += [moment for moment in since if moment > now]

@@ -58,13 +58,13 @@ class Scheduler:
 
     async def _place(self, pod: JsonObject, snapshot: Snapshot, judged: dict[str, Placing]) -> None:
         if spec(pod).get("schedulingGates"):
-            await self._tell(pod, "SchedulingGated", GATED)
+            await self._report(pod, "SchedulingGated", GATED)
             return
         if await lacks_claim(self._api, pod):
             return
         if refusal := await self._held(pod, len(snapshot.nodes)):
-            if await self._tell(pod, "Unschedulable", refusal):
-                await self._events.tell("pods", pod, "FailedScheduling", refusal, warning=True)
+            if await self._report(pod, "Unschedulable", refusal):
+                await self._events.record("pods", pod, "FailedScheduling", refusal, warning=True)
             return
         alike = json.dumps([namespace_of(pod), labels(pod), spec(pod)], sort_keys=True)
         found = judged.get(alike) or place(pod, snapshot, self._version)
@@ -76,10 +76,10 @@ class Scheduler:
             snapshot.nodes[chosen].take(pod)
             await self._api.bind(pod, chosen)
             place_of = f"{namespace_of(pod)}/{name_of(pod)}"
-            await self._events.tell("pods", pod, "Scheduled", f"Successfully assigned {place_of} to {chosen}")
+            await self._events.record("pods", pod, "Scheduled", f"Successfully assigned {place_of} to {chosen}")
             return
-        if await self._tell(pod, "Unschedulable", found.message):
-            await self._events.tell("pods", pod, "FailedScheduling", found.message, warning=True)
+        if await self._report(pod, "Unschedulable", found.message):
+            await self._events.record("pods", pod, "FailedScheduling", found.message, warning=True)
         for victim in found.victims:
             if not meta(victim).get("deletionTimestamp"):
                 await self._preempt(victim, pod, found.makes_room)
@@ -100,16 +100,16 @@ class Scheduler:
 
     async def _preempt(self, victim: JsonObject, pod: JsonObject, node: str) -> None:
         message = f"Preempted by pod {meta(pod)['uid']} on node {node}"
-        await self._events.tell("pods", victim, "Preempted", message)
+        await self._events.record("pods", victim, "Preempted", message)
         await self._api.patch_status("pods", pod, {"nominatedNodeName": node})
         await self._api.delete("pods", victim)
 
-    async def _tell(self, pod: JsonObject, reason: str, message: str) -> bool:
+    async def _report(self, pod: JsonObject, reason: str, message: str) -> bool:
         """Write the condition; gives whether it is news."""
-        told: JsonObject = next(
+        condition: JsonObject = next(
             (item for item in status(pod).get("conditions") or () if item["type"] == "PodScheduled"), {}
         )
-        if told.get("message") == message:
+        if condition.get("message") == message:
             return False
         now = timestamp(self._clock.now())
         condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}

@@ -72,7 +72,7 @@ class StatefulSets:
         if not meta(pod).get("deletionTimestamp"):
             await self._api.delete("pods", pod)
             message = f"delete Pod {name_of(pod)} in StatefulSet {name_of(owner)} successful"
-            await self._events.tell("statefulsets", owner, "SuccessfulDelete", message)
+            await self._events.record("statefulsets", owner, "SuccessfulDelete", message)
 
     async def _roll(self, owner: JsonObject, pods: list[JsonObject], revision: str) -> None:
         """Replace one pod of an older template, the last first; those below the partition stay."""

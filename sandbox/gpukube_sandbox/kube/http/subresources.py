@@ -62,12 +62,12 @@ def review(
     else:
         if kind.kind == "SubjectAccessReview":
             user = user_named(asked.get("user", ""), asked.get("groups") or ())
-        allowed = may(user, _asked_access(asked))
+        allowed = may(user, _requested_access(asked))
         answer["status"] = {"allowed": allowed} | ({} if allowed else {"reason": "no RBAC policy matched"})
     return answer
 
 
-def _asked_access(asked: JsonObject) -> Access:
+def _requested_access(asked: JsonObject) -> Access:
     path = asked.get("nonResourceAttributes")
     if path:
         return Access(path.get("verb", ""), path=path.get("path", ""))

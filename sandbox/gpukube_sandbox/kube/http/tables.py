@@ -86,11 +86,6 @@ def _number(*path: str) -> _Read:
     return _at(*path, absent=0)
 
 
-def _truth(*path: str, absent: str = "<unset>") -> _Read:
-    read = _at(*path)
-    return lambda obj: {True: "true", False: "false"}.get(read(obj), absent)  # type: ignore[call-overload]
-
-
 def _pairs(found: object) -> str:
     return (
         ",".join(f"{key}={value}" for key, value in sorted(found.items()))

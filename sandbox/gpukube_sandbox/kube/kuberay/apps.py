@@ -95,20 +95,20 @@ class RayJobs:
             return await self._shut_down(job, clusters)
         if wrong := _job_fault(job):
             place = f"{namespace_of(job)}/{name_of(job)}"
-            await self._events.tell("rayjobs", job, "InvalidRayJobSpec", f"{place}: {wrong}", warning=True)
-            told = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": wrong}
-            await self._api.patch_status("rayjobs", job, told)
+            await self._events.record("rayjobs", job, "InvalidRayJobSpec", f"{place}: {wrong}", warning=True)
+            update = {"jobDeploymentStatus": "ValidationFailed", "reason": "ValidationFailed", "message": wrong}
+            await self._api.patch_status("rayjobs", job, update)
             return None
         if not stage:
             suffix = _suffix(meta(job)["uid"])
-            told = {
+            update = {
                 "jobDeploymentStatus": "Initializing",
                 "jobId": spec(job).get("jobId") or f"{name_of(job)}-{suffix}",
                 "rayClusterName": f"{name_of(job)}-{suffix}",
                 "startTime": timestamp(now),
                 "observedGeneration": meta(job).get("generation", 1),
             }
-            await self._api.patch_status("rayjobs", job, told)
+            await self._api.patch_status("rayjobs", job, update)
             return now
         cluster = next((item for item in clusters if name_of(item) == old.get("rayClusterName")), None)
         if stage == "Initializing":
@@ -122,31 +122,31 @@ class RayJobs:
             made = _cluster(job, status(job)["rayClusterName"], spec(job)["rayClusterSpec"], {})
             if await self._api.create("rayclusters", made):
                 text = f"Created RayCluster {namespace_of(job)}/{name_of(made)}"
-                await self._events.tell("rayjobs", job, "CreatedRayCluster", text)
+                await self._events.record("rayjobs", job, "CreatedRayCluster", text)
             return
-        told: JsonObject = {"rayClusterStatus": status(cluster)}
+        update: JsonObject = {"rayClusterStatus": status(cluster)}
         if status(cluster).get("state") == "ready":
-            told["dashboardURL"] = f"{head_service_name(cluster)}.{namespace_of(job)}.svc.cluster.local:8265"
-            told["jobDeploymentStatus"] = "Waiting"
+            update["dashboardURL"] = f"{head_service_name(cluster)}.{namespace_of(job)}.svc.cluster.local:8265"
+            update["jobDeploymentStatus"] = "Waiting"
             if spec(job).get("submissionMode") != "InteractiveMode":
-                told["jobDeploymentStatus"] = "Running"
-                await self._api.create("jobs", _submitter(job, cluster, told["dashboardURL"]))
+                update["jobDeploymentStatus"] = "Running"
+                await self._api.create("jobs", _submitter(job, cluster, update["dashboardURL"]))
                 text = f"Created submitter Kubernetes Job {namespace_of(job)}/{name_of(job)}"
-                await self._events.tell("rayjobs", job, "CreatedRayJobSubmitter", text)
-        if merge_patch(status(job), told) != status(job):
-            await self._api.patch_status("rayjobs", job, told)
+                await self._events.record("rayjobs", job, "CreatedRayJobSubmitter", text)
+        if merge_patch(status(job), update) != status(job):
+            await self._api.patch_status("rayjobs", job, update)
 
     async def _follow(self, job: JsonObject, cluster: JsonObject | None) -> None:
         submitter, now = await self._api.get("jobs", name_of(job), namespace_of(job)), timestamp(self._clock.now())
         kinds = {one["type"] for one in status(submitter or {}).get("conditions") or () if one["status"] == "True"}
-        told: JsonObject = {"rayClusterStatus": status(cluster) if cluster else {}, "jobStatus": "RUNNING"}
+        update: JsonObject = {"rayClusterStatus": status(cluster) if cluster else {}, "jobStatus": "RUNNING"}
         if "Complete" in kinds:
-            told |= {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete", "endTime": now, "succeeded": 1}
+            update |= {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete", "endTime": now, "succeeded": 1}
         elif "Failed" in kinds:
-            told |= {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "endTime": now, "failed": 1}
-            told["reason"] = "SubmissionFailed"
-        if merge_patch(status(job), told) != status(job):
-            await self._api.patch_status("rayjobs", job, told)
+            update |= {"jobStatus": "FAILED", "jobDeploymentStatus": "Failed", "endTime": now, "failed": 1}
+            update["reason"] = "SubmissionFailed"
+        if merge_patch(status(job), update) != status(job):
+            await self._api.patch_status("rayjobs", job, update)
 
     async def _shut_down(self, job: JsonObject, clusters: list[JsonObject]) -> float | None:
         if not spec(job).get("shutdownAfterJobFinishes") or "endTime" not in status(job):
@@ -158,7 +158,7 @@ class RayJobs:
             if not meta(cluster).get("deletionTimestamp"):
                 await self._api.delete("rayclusters", cluster)
                 text = f"Deleted cluster {namespace_of(job)}/{name_of(cluster)}"
-                await self._events.tell("rayjobs", job, "DeletedRayCluster", text)
+                await self._events.record("rayjobs", job, "DeletedRayCluster", text)
         return None
 
 
@@ -208,7 +208,7 @@ class RayServices:
         wrong = next(spec_faults(spec(service)["rayClusterConfig"]), "")
         if wrong:
             text = f"The RayService spec is invalid {namespace_of(service)}/{name_of(service)}: {wrong}"
-            await self._events.tell("rayservices", service, "InvalidRayServiceSpec", text, warning=True)
+            await self._events.record("rayservices", service, "InvalidRayServiceSpec", text, warning=True)
             return None
         mine = [item for item in owned_by(service, clusters) if not meta(item).get("deletionTimestamp")]
         active = _named(mine, status(service).get("activeServiceStatus"))
@@ -220,7 +220,7 @@ class RayServices:
             made = _cluster(service, name, spec(service)["rayClusterConfig"], {_HASH: wanted})
             if await self._api.create("rayclusters", made):
                 text = f"Created RayCluster {namespace_of(service)}/{name}"
-                await self._events.tell("rayservices", service, "CreatedRayCluster", text)
+                await self._events.record("rayservices", service, "CreatedRayCluster", text)
             return None
         pending = None if fitting is active else fitting
         # The applications of a cluster run as soon as its head does.
@@ -240,9 +240,9 @@ class RayServices:
                 change = {"metadata": {"labels": labels(made)}, "spec": {"selector": spec(made)["selector"]}}
                 await self._api.patch("services", live, change)
         for pod in _heads(active, pods):
-            told = "false" if spec(service).get("excludeHeadPodFromServeSvc") or not is_ready(pod) else "true"
-            if labels(pod).get(SERVES) != told:
-                await self._api.patch("pods", pod, {"metadata": {"labels": {SERVES: told}}})
+            serves = "false" if spec(service).get("excludeHeadPodFromServeSvc") or not is_ready(pod) else "true"
+            if labels(pod).get(SERVES) != serves:
+                await self._api.patch("pods", pod, {"metadata": {"labels": {SERVES: serves}}})
 
     async def _report(
         self, service: JsonObject, active: JsonObject | None, pending: JsonObject | None, pods: list[JsonObject]
@@ -262,7 +262,7 @@ class RayServices:
         one = ("NoPendingCluster", "Active Ray cluster exists and no pending Ray cluster")
         ready = many if ends else none_left if started or active is not None else beginning
         upgrade = beginning if active is None else both if pending is not None else one
-        told: JsonObject = {
+        update: JsonObject = {
             "serviceStatus": "Running" if ends else "",
             "numServeEndpoints": ends,
             "observedGeneration": meta(service).get("generation", 1),
@@ -274,12 +274,12 @@ class RayServices:
                 now,
             ),
         }
-        if merge_patch(old, told) != old:
+        if merge_patch(old, update) != old:
             gone = {
-                key: None for key in old.get("pendingServiceStatus") or {} if key not in told["pendingServiceStatus"]
+                key: None for key in old.get("pendingServiceStatus") or {} if key not in update["pendingServiceStatus"]
             }
-            told["pendingServiceStatus"] |= gone
-            await self._api.patch_status("rayservices", service, {**told, "lastUpdateTime": now})
+            update["pendingServiceStatus"] |= gone
+            await self._api.patch_status("rayservices", service, {**update, "lastUpdateTime": now})
 
     async def _clean_up(self, service: JsonObject, others: list[JsonObject]) -> float | None:
         """Delete clusters that serve no more, a while after the last change of what serves."""
@@ -295,7 +295,7 @@ class RayServices:
         for cluster in others:
             await self._api.delete("rayclusters", cluster)
             text = f"Deleted RayCluster {namespace_of(service)}/{name_of(cluster)}"
-            await self._events.tell("rayservices", service, "DeletedRayCluster", text)
+            await self._events.record("rayservices", service, "DeletedRayCluster", text)
         return None
 
 
@@ -320,9 +320,9 @@ def _digest(body: JsonObject) -> str:
 def _part(service: JsonObject, cluster: JsonObject | None, *, running: bool) -> JsonObject:
     if cluster is None:
         return {}
-    told = "RUNNING" if running else "DEPLOYING"
+    state = "RUNNING" if running else "DEPLOYING"
     found: JsonObject = {"rayClusterName": name_of(cluster), "rayClusterStatus": status(cluster)}
-    return found | {"applicationStatuses": {name: {"status": told} for name in _applications(service)}}
+    return found | {"applicationStatuses": {name: {"status": state} for name in _applications(service)}}
 
 
 def _applications(service: JsonObject) -> list[str]:

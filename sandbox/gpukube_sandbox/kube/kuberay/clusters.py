@@ -118,7 +118,7 @@ class RayClusters:
             part = "metadata" if wrong[0].endswith("Metadata") else "spec"
             place = f"{namespace_of(cluster)}/{name_of(cluster)}"
             text = f"The RayCluster {part} is invalid {place}: {wrong[1]}"
-            await self._events.tell("rayclusters", cluster, wrong[0], text, warning=True)
+            await self._events.record("rayclusters", cluster, wrong[0], text, warning=True)
             return
         mine = owned_by(cluster, pods)
         living = [pod for pod in mine if not meta(pod).get("deletionTimestamp")]
@@ -168,15 +168,15 @@ class RayClusters:
         place = namespace_of(cluster)
         if made:
             text = f"Created {kind.lower()} Pod {place}/{name_of(made)}"
-            await self._events.tell("rayclusters", cluster, f"Created{kind}Pod", text)
+            await self._events.record("rayclusters", cluster, f"Created{kind}Pod", text)
         for message in refusals:
             text = f"Failed to create {kind.lower()} Pod {place}/{meta(pod).get('name', '')}, {message}"
-            await self._events.tell("rayclusters", cluster, f"FailedToCreate{kind}Pod", text, warning=True)
+            await self._events.record("rayclusters", cluster, f"FailedToCreate{kind}Pod", text, warning=True)
 
     async def _delete(self, cluster: JsonObject, pod: JsonObject, reason: str, why: str = "") -> None:
         await self._api.delete("pods", pod)
         text = f"Deleted Pod {namespace_of(pod)}/{name_of(pod)}{why and ' '}{why}"
-        await self._events.tell("rayclusters", cluster, reason, text)
+        await self._events.record("rayclusters", cluster, reason, text)
 
     async def _report(self, cluster: JsonObject, pods: list[JsonObject], *, gone: bool) -> None:
         now, old = timestamp(self._clock.now()), status(cluster)
@@ -257,7 +257,7 @@ def conditions(old: list[JsonObject], wanted: dict[str, tuple[bool, str, str]], 
     known = {item["type"]: item for item in old}
     made = []
     for kind, (is_true, reason, message) in wanted.items():
-        before, told = known.get(kind) or {}, "True" if is_true else "False"
-        since = before.get("lastTransitionTime", now) if before.get("status") == told else now
-        made.append({"type": kind, "status": told, "reason": reason, "message": message, "lastTransitionTime": since})
+        before, value = known.get(kind) or {}, "True" if is_true else "False"
+        since = before.get("lastTransitionTime", now) if before.get("status") == value else now
+        made.append({"type": kind, "status": value, "reason": reason, "message": message, "lastTransitionTime": since})
     return made

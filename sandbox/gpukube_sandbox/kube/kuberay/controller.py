@@ -80,6 +80,6 @@ class KubeRay:
         body = next((running[meta(pod)["uid"]] for pod in pods if meta(pod)["uid"] in running), None)
         if body is None:
             return None
-        told = arguments_of(body)
-        named = told[told.index(_NAMESPACES) + 1] if _NAMESPACES in told[:-1] else ""
+        arguments = arguments_of(body)
+        named = arguments[arguments.index(_NAMESPACES) + 1] if _NAMESPACES in arguments[:-1] else ""
         return frozenset(filter(None, named.split(",")))

@@ -19,7 +19,7 @@ from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 from gpukube_sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
 from gpukube_sandbox.kube.nodes.processes import Process
 from gpukube_sandbox.kube.nodes.programs import NotFound, config_label, start
-from gpukube_sandbox.kube.nodes.tales import no_runtime, no_volume, tell_of
+from gpukube_sandbox.kube.nodes.tales import no_runtime, no_volume, report_changes
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ class Kubelets:
             allocate(machine, machine.pods[uid])
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
-            await tell_of(self.events, run, pod, None)
+            await report_changes(self.events, run, pod, None)
             return await self._end(machine, run, pod)
         if not is_terminal(pod) and not run.refusal:
             await self._advance(machine, node, pod, run)
         held_up = None if run.started or now < run.born + PULL_S else await self._held_up(machine, pod)
-        await tell_of(self.events, run, pod, held_up)
+        await report_changes(self.events, run, pod, held_up)
         await self._show(machine, run, pod)
         return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
 

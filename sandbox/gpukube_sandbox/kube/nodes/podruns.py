@@ -96,7 +96,7 @@ class PodRun:
         advertised: Extended resources it has registered.
         held: Extended resource -> the devices it was given; one that is shared may be there twice.
         refusal: Why the kubelet did not admit it; `refusal_reason` is that in one word.
-        told: Events that were written about it: reason and message.
+        reported: Events that were written about it: reason and message.
         end_at: Sandbox time at which a deleted pod is gone; 0 while it lives.
     """
 
@@ -112,7 +112,7 @@ class PodRun:
     held: dict[str, list[Device]] = field(default_factory=dict)
     refusal: str = ""
     refusal_reason: str = "UnexpectedAdmissionError"
-    told: set[tuple[str, str]] = field(default_factory=set)
+    reported: set[tuple[str, str]] = field(default_factory=set)
     end_at: float = 0.0
 
     @property
@@ -150,7 +150,7 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
     phase = _phase(run)
     became = timestamp(max(item.since for item in run.mains)) if ready else started
     waiting = "" if ready else "ContainersNotReady"
-    told = {
+    conditions = {
         "Initialized": (run.initialised, "" if run.initialised else "ContainersNotInitialized"),
         "Ready": (ready, "PodCompleted" if phase == "Succeeded" else waiting),
         "ContainersReady": (ready, "PodCompleted" if phase == "Succeeded" else waiting),
@@ -163,7 +163,7 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
         "conditions": [
             {"type": name, "status": str(holds), "lastTransitionTime": became if "Ready" in name else started}
             | ({"reason": reason} if reason else {})
-            for name, (holds, reason) in told.items()
+            for name, (holds, reason) in conditions.items()
         ],
         "containerStatuses": [_container_status(item, shown=run.initialised) for item in run.mains],
     }

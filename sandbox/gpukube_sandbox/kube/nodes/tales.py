@@ -22,7 +22,7 @@ Tale = tuple[str, str, bool]
 """Reason, message, and whether it is a warning."""
 
 
-async def tell_of(events: Recorder, run: PodRun, pod: JsonObject, held_up: Tale | None) -> None:
+async def report_changes(events: Recorder, run: PodRun, pod: JsonObject, held_up: Tale | None) -> None:
     """Describe what is new about a pod.
 
     Args:
@@ -33,9 +33,9 @@ async def tell_of(events: Recorder, run: PodRun, pod: JsonObject, held_up: Tale 
     """
     tales = [*([held_up] if held_up and not run.started else []), *_tales(run, pod)]
     for reason, message, warning in tales:
-        if (reason, message) not in run.told:
-            run.told.add((reason, message))
-            await events.tell("pods", pod, reason, message, warning=warning)
+        if (reason, message) not in run.reported:
+            run.reported.add((reason, message))
+            await events.record("pods", pod, reason, message, warning=warning)
 
 
 def _tales(run: PodRun, pod: JsonObject) -> Iterator[Tale]:

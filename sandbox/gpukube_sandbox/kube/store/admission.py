@@ -68,12 +68,12 @@ def _settle_priority(store: Holding, pod: JsonObject) -> None:
         if found:
             wanted["priorityClassName"] = name_of(found)
     priority, preempts = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
-    told = "must not be provided in pod spec; priority admission controller computed"
+    rule = "must not be provided in pod spec; priority admission controller computed"
     if wanted.get("priority", priority) != priority:
-        words = f"the integer value of priority ({wanted['priority']}) {told} {priority}"
+        words = f"the integer value of priority ({wanted['priority']}) {rule} {priority}"
         raise _refused(pod, f"{words} from the given PriorityClass name")
     if wanted.get("preemptionPolicy", preempts) != preempts:
-        words = f"the string value of PreemptionPolicy ({wanted['preemptionPolicy']}) {told} {preempts}"
+        words = f"the string value of PreemptionPolicy ({wanted['preemptionPolicy']}) {rule} {preempts}"
         raise _refused(pod, f"{words} from the given PriorityClass name")
     wanted |= {"priority": priority, "preemptionPolicy": preempts}
 
@@ -180,8 +180,8 @@ def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
         raise _refused(pod, f"failed quota: {name_of(quota)}: must specify {','.join(missing)} for: {first}")
     over = [name for name in sorted(hard) if asked[name] and used[name] + asked[name] > parse_quantity(hard[name])]
     if over:
-        told = [",".join(f"{name}={written(str(item[name]))}" for name in over) for item in (asked, used, hard)]
-        limits = f"requested: {told[0]}, used: {told[1]}, limited: {told[2]}"
+        totals = [",".join(f"{name}={written(str(item[name]))}" for name in over) for item in (asked, used, hard)]
+        limits = f"requested: {totals[0]}, used: {totals[1]}, limited: {totals[2]}"
         raise _refused(pod, f"exceeded quota: {name_of(quota)}, {limits}")
 
 

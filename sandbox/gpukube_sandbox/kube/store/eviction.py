@@ -53,10 +53,12 @@ def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
     if uid and uid != meta(pod)["uid"]:  # the budget has lost one by then, as upstream
         raise another_pod(name, uid, meta(pod)["uid"])
     if not dry_run:
-        told = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-        told |= {"message": "Eviction API: evicting", "lastTransitionTime": store.now()}
-        others = [item for item in status(pod).get("conditions") or () if item["type"] != told["type"]]
-        store.update(CORE["pods"], {**pod, "status": {**status(pod), "conditions": [*others, told]}}, part="status")
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        condition |= {"message": "Eviction API: evicting", "lastTransitionTime": store.now()}
+        others = [item for item in status(pod).get("conditions") or () if item["type"] != condition["type"]]
+        store.update(
+            CORE["pods"], {**pod, "status": {**status(pod), "conditions": [*others, condition]}}, part="status"
+        )
     store.delete(CORE["pods"], namespace, name, grace_s=grace_s, dry_run=dry_run)
 
 

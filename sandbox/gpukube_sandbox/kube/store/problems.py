@@ -140,15 +140,15 @@ def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
     for cause in listed:
         by_manager.setdefault(cause["message"], []).append(cause["field"])
     if len(listed) == 1:
-        told = f"{listed[0]['message']}: {listed[0]['field']}"
+        summary = f"{listed[0]['message']}: {listed[0]['field']}"
     else:
         parts = [
             message.replace("conflict with", "conflicts with", 1) + ":\n" + "\n".join(f"- {field}" for field in fields)
             for message, fields in by_manager.items()
         ]
-        told = "\n".join(parts)
+        summary = "\n".join(parts)
     noun = "conflict" if len(listed) == 1 else "conflicts"
-    return ApiProblem(409, "Conflict", f"Apply failed with {len(listed)} {noun}: {told}", {"causes": listed})
+    return ApiProblem(409, "Conflict", f"Apply failed with {len(listed)} {noun}: {summary}", {"causes": listed})
 
 
 def forbidden(user: str, access: Access) -> ApiProblem:

@@ -133,14 +133,14 @@ def check_applied(group: str, kind: str, obj: JsonObject) -> None:
         return
     meta = obj.get("metadata") or {}
     version = obj.get("apiVersion", "")
-    told = "; ".join(
+    details = "; ".join(
         f"{path}: field not declared in schema"
         if fault == "unknown"
         else f"{path}: expected {fault}, got {_got(obj, path)}"
         for path, fault in found[:3]
     )
     name = f"{meta.get('namespace', '')}/{meta.get('name', '')}"
-    message = f"failed to create typed patch object ({name}; {version}, Kind={kind}): {told}"
+    message = f"failed to create typed patch object ({name}; {version}, Kind={kind}): {details}"
     raise ApiProblem(500, "", message)
 
 

@@ -445,13 +445,13 @@ class Store:
             custom=True,
         )
         self.kinds[kind.key] = kind
-        told = [
+        conditions = [
             {"type": name, "status": "True", "reason": reason, "message": "", "lastTransitionTime": self.now()}
             for name, reason in (("NamesAccepted", "NoConflicts"), ("Established", "InitialNamesAccepted"))
         ]
         established = {
             **definition,
-            "status": {"acceptedNames": names, "conditions": told, "storedVersions": [version["name"]]},
+            "status": {"acceptedNames": names, "conditions": conditions, "storedVersions": [version["name"]]},
         }
         self.update(kinds.CORE["customresourcedefinitions"], established, part="status")
 

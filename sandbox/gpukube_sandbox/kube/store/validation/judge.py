@@ -92,8 +92,8 @@ def judge(kind: Kind, new: JsonObject, old: JsonObject | None = None, definition
     causes = list(dict.fromkeys(found))
     if not causes:
         return
-    told = [f"{cause.field}: {cause.text}" for cause in causes]
-    message = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    texts = [f"{cause.field}: {cause.text}" for cause in causes]
+    message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     name = str((new.get("metadata") or {}).get("name", ""))
     details: JsonObject = {"name": name, **({"group": kind.group} if kind.group else {}), "kind": kind.kind}
     details["causes"] = [{"reason": one.reason, "message": one.text, "field": one.field} for one in causes]
