@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parent.parent
 FOLDER: Final = ROOT / "docs" / "diagnostics"
 LONGEST: Final = 160
-SHORT: Final = 10
+SHORT: Final = 7
 """Lines of a difference that is shown whole."""
 LONG: Final = 12
 """Lines that are shown of a part of one."""
@@ -164,7 +164,7 @@ def _first_message(said: list[str], code: str) -> list[str]:
 
 
 def _change(case: Case, head: str) -> list[str]:
-    """What to write instead: a short difference is shown whole, of a long one the part nearest to the message."""
+    """What to write instead: a short difference whole, else the line of the message or the part next to it."""
     if not {"bad.yaml", "good.yaml"} <= case.files.keys():
         return [f"- {_command(case.arguments('bad'))}", f"+ {_command(case.arguments('good'))}"]
     before, after = case.text("bad.yaml"), case.text("good.yaml")
@@ -174,8 +174,14 @@ def _change(case: Case, head: str) -> list[str]:
         return [line for part in parts for line in ("...", *part)][1:]
     place = re.match(r"bad\.yaml:(\d+)", head)
     line = int(place[1]) - 1 if place else 0
-    distances = [max(group[0][1] - line, line - group[-1][2] + 1, 0) for group in groups]
-    return parts[distances.index(min(distances))][:LONG]
+    group = min(groups, key=lambda group: max(group[0][1] - line, line - group[-1][2] + 1, 0))
+    for tag, first, last, new_first, new_last in group:
+        if tag == "replace" and first <= line < last:
+            key = before[line].partition(":")[0]
+            better = [text for text in after[new_first:new_last] if text.partition(":")[0] == key]
+            if better:
+                return [f" {before[line - 1]}", f"-{before[line]}", f"+{better[0]}"]
+    return [*_lines(group, before, after)][:LONG]
 
 
 def _lines(group: list[tuple[str, int, int, int, int]], before: list[str], after: list[str]) -> Iterator[str]:

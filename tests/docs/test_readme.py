@@ -108,6 +108,14 @@ def test_links_when_followed_then_files_and_anchors_exist() -> None:
             assert not anchor or anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
 
 
+def test_index_when_compared_with_the_folder_then_lists_every_page_once() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    listed = [target for target in re.findall(r"\]\(([^)#]+)\)", index) if not target.startswith("..")]
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    families = {page for page in pages if page.startswith("diagnostics/")} - {"diagnostics/README.md"}
+    assert sorted(listed) == sorted(pages - families - {"README.md"})
+
+
 @cache
 def anchors(page: Path) -> set[str]:
     """List the anchors of a page: its own, and those that GitHub makes of headings."""
