@@ -110,7 +110,9 @@ def pack(views: Sequence[ClusterView], demands: Sequence[Demand], *, roll_outs: 
             _try_roll_out(own, placed)
     for demand, found in placed.items():
         if demand.daemon:
-            _count_daemons(demand.pod, found)
+            for node in found.cluster.nodes:
+                if demand.pod in node.pods:
+                    found.nodes[node] += 1
     return Packing(clusters, {demand: placed[demand] for demand in demands})
 
 
@@ -198,13 +200,6 @@ def _try_roll_out(own: Sequence[Demand], placed: Mapping[Demand, Placed]) -> Non
             trial = Placed(cluster)
             found.surge = demand.surge - _fill(trial, demand, demand.surge)
     cluster.undo(mark)
-
-
-def _count_daemons(pod: Pod, found: Placed) -> None:
-    """Count the nodes that have a pod of a DaemonSet, and those that have no room for it."""
-    for node in found.cluster.nodes:
-        if pod in node.pods:
-            found.nodes[node] += 1
 
 
 def _circumstances(views: Sequence[ClusterView], demands: Sequence[Demand]) -> Circumstances:

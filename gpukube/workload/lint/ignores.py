@@ -122,11 +122,12 @@ def apply_ignores(
 def _judge(ignore: Ignore, used: Collection[Ignore]) -> Iterator[Finding]:
     code = code_of(ignore.rule)
     if code is None:
+        near = nearest(ignore.rule, WORKLOADS)
         yield Finding(
             "ignore-rule",
             ignore.where,
             f"{quoted(ignore.rule)} is not a rule",
-            fix=_suggest_rule(ignore.rule),
+            fix=f"write {rule_label(near)}" if near else "gpukube workload lint --list-rules lists them",
             severity="warning",
         )
     elif ignore not in used:
@@ -145,11 +146,6 @@ def _judge(ignore: Ignore, used: Collection[Ignore]) -> Iterator[Finding]:
             fix="write why: gpukube: ignore RULE - reason",
             severity="hint",
         )
-
-
-def _suggest_rule(rule: str) -> str:
-    near = nearest(rule, WORKLOADS)
-    return f"write {rule_label(near)}" if near else "gpukube workload lint --list-rules lists them"
 
 
 def _entries(entry: str) -> Iterator[tuple[str, str]]:
