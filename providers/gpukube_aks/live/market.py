@@ -83,7 +83,8 @@ def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tup
     with explained(inquiry.where):
         items = listed(arm, first, arm_base, ("value", "nextLink"))
         offers = [offer for item in items if (offer := read_sku(item))]
-    notes = _unknown(sorted(offer.name for offer in offers if not offer.model))
+    unknown = sorted(offer.name for offer in offers if not offer.model)
+    notes = [f"sizes with GPUs that the catalog does not know: {', '.join(unknown)}"] if unknown else []
     if prices is None:
         notes.append("Azure's price list covers the public cloud only; prices are unchanged")
         return Findings(tuple(offers), priced=False, notes=tuple(notes))
@@ -177,7 +178,3 @@ def _require_subscription(inquiry: Inquiry) -> str:
             code="subscription",
         )
     return subscription
-
-
-def _unknown(names: list[str]) -> list[str]:
-    return [f"sizes with GPUs that the catalog does not know: {', '.join(names)}"] if names else []

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import Desired, Target
-    from gpukube.gpu.machines import Machine
 
 _KERNEL: Final = 0.075
 """Karpenter takes this much of an instance's memory for lost until a node has shown how much it is
@@ -67,11 +66,8 @@ def _room(target: Target) -> Room | None:
         kernel=_KERNEL,
         pods=_SYSTEM_PODS,
     )
-    return room_left(machine, min(target.max_pods or by_addresses, _allowed(machine)), reserved)
-
-
-def _allowed(machine: Machine) -> int:
-    return _FEW_PODS if (machine.vcpus or 0) < _MANY_VCPUS else _MANY_PODS
+    most = _FEW_PODS if (machine.vcpus or 0) < _MANY_VCPUS else _MANY_PODS
+    return room_left(machine, min(target.max_pods or by_addresses, most), reserved)
 
 
 def _labels(desired: Desired) -> Mapping[str, str]:
