@@ -146,7 +146,8 @@ def _reply(status: int, body: object, headers: dict[str, str]) -> Response:
 def _dispatch(service: AksService, call: Call) -> Answer:
     names = [part.lower() for part in call.parts]
     if names[:1] not in _ROOTS:
-        raise _no_such_path(call)
+        message = f"No HTTP resource was found that matches the request URI '/{'/'.join(call.parts)}'."
+        raise front_door(404, "InvalidResourceType", message)
     match names:
         case ["subscriptions"]:
             _require_any_version(call)
@@ -316,11 +317,6 @@ def _group(subscription: str, name: str) -> Json:
         "location": _LOCATION,
         "properties": {"provisioningState": "Succeeded"},
     }
-
-
-def _no_such_path(call: Call) -> Refusal:
-    message = f"No HTTP resource was found that matches the request URI '/{'/'.join(call.parts)}'."
-    return front_door(404, "InvalidResourceType", message)
 
 
 def _not_emulated(call: Call) -> Refusal:

@@ -376,7 +376,10 @@ class GkeService:
         require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
         failure = self._plan(cluster, place, kind, wanted)
         if rolls:
-            surge = min(_surge(wanted), len(pool.all_nodes()))
+            settings = wanted.upgrade_settings
+            # A blue-green upgrade adds as many machines as there are.
+            added = sum(count_per_zone(wanted)) if settings.strategy == _BLUE_GREEN else settings.max_surge
+            surge = min(added, len(pool.all_nodes()))
             failure = failure or self.quotas.late(place, wanted, surge)
         before, pool.wire = pool.wire, wanted
         wanted.status = PoolStatus.RECONCILING
@@ -413,12 +416,6 @@ class GkeService:
         operation.task = asyncio.create_task(work(job))
         operation.task.add_done_callback(functools.partial(_end_if_broken, job))
         return operation.message(BASE)
-
-
-def _surge(pool: wire.NodePool) -> int:
-    """Machines that an upgrade makes beside the others: all of them in a blue-green one."""
-    settings = pool.upgrade_settings
-    return sum(count_per_zone(pool)) if settings.strategy == _BLUE_GREEN else settings.max_surge
 
 
 def cluster_key(project: str, location: str, name: str) -> str:

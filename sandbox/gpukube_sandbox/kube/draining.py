@@ -56,7 +56,9 @@ async def drain(api: ObjectApi, clock: Clock, nodes: Sequence[str], limit_s: flo
     while True:
         left: list[Blocked] = []
         for node in nodes:
-            for pod in await _leaving(api, node):
+            for pod in await api.list("pods", fields=f"spec.nodeName={node}"):
+                if _stays(pod):
+                    continue
                 reason = "" if meta(pod).get("deletionTimestamp") else await api.evict(pod)
                 left.append(Blocked(node, f"{namespace_of(pod)}/{name_of(pod)}", reason))
         if not left:
@@ -75,11 +77,6 @@ async def cordon(api: ObjectApi, nodes: Iterable[str], *, unschedulable: bool) -
         node = await api.get("nodes", name)
         if node is not None and bool(spec(node).get("unschedulable")) != unschedulable:
             await api.patch("nodes", node, {"spec": {"unschedulable": True if unschedulable else None}})
-
-
-async def _leaving(api: ObjectApi, node: str) -> list[JsonObject]:
-    pods = await api.list("pods", fields=f"spec.nodeName={node}")
-    return [pod for pod in pods if not _stays(pod)]
 
 
 def _stays(pod: JsonObject) -> bool:

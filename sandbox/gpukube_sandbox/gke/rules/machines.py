@@ -140,7 +140,9 @@ def _check_accelerators(config: wire.NodeConfig, machine: Machine, facts: Cluste
     if accelerator.accelerator_type not in ACCELERATORS:
         raise bad(f"Accelerator type {accelerator.accelerator_type!r} is not supported.")
     _check_pairing(machine, accelerator)
-    _check_floor(accelerator.accelerator_type, facts.version)
+    kind = accelerator.accelerator_type
+    if kind == "nvidia-rtx-pro-6000" and not is_at_least(facts.version, kind):
+        raise bad(f"Accelerator type {kind} requires GKE version 1.34.0-gke.1662000 or later.")
     _check_partition(machine, accelerator)
     _check_sharing(machine, accelerator, facts)
     driver = accelerator.gpu_driver_installation_config.gpu_driver_version
@@ -171,11 +173,6 @@ def _check_pairing(machine: Machine, accelerator: wire.AcceleratorConfig) -> Non
             f"Invalid value for field 'resource.guestAccelerators[0].acceleratorCount': '{count}'. At most "
             f"{attached[count]} vCPUs can be used along with {count} accelerator cards in an instance."
         )
-
-
-def _check_floor(kind: str, version: str) -> None:
-    if kind == "nvidia-rtx-pro-6000" and not is_at_least(version, kind):
-        raise bad(f"Accelerator type {kind} requires GKE version 1.34.0-gke.1662000 or later.")
 
 
 def _check_partition(machine: Machine, accelerator: wire.AcceleratorConfig) -> None:

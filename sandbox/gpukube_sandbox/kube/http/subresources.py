@@ -93,7 +93,10 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
     if target.part == "eviction":
         return JSONResponse(await _evict(cluster, request, target), 201)
     if target.part == "binding":
-        return JSONResponse(await _bind(cluster, request, target), 201)
+        body = await read_body(request)
+        cluster.store.bind(target.namespace, target.name, body["target"]["name"])
+        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+        return JSONResponse(done, 201)
     if target.part == "token":
         return JSONResponse(accounttokens.issue(cluster, target, await read_body(request)), 201)
     if target.part == "scale":
@@ -179,10 +182,4 @@ async def _evict(cluster: KubeCluster, request: Request, target: Target) -> Json
     dry_run = read_options(request).dry_run or "All" in (asked.get("dryRun") or ())
     grace_s, uid = asked.get("gracePeriodSeconds"), (asked.get("preconditions") or {}).get("uid", "")
     evict(cluster.store, target.namespace, target.name, uid=uid, grace_s=grace_s, dry_run=dry_run)
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-async def _bind(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
-    body = await read_body(request)
-    cluster.store.bind(target.namespace, target.name, body["target"]["name"])
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
