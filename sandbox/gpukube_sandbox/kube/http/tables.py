@@ -424,6 +424,17 @@ _COLUMNS: dict[str, tuple[_Column, ...]] = {
         _Column("AllowVolumeExpansion", lambda obj: str(bool(obj.get("allowVolumeExpansion"))).lower()),
         _AGE,
     ),
+    **{
+        kind: tuple(_AGE if head == "Age" else _Column(head, _at()) for head in heads.split())
+        for kind, heads in (
+            ("CertificateSigningRequest", "Age SignerName Requestor RequestedDuration Condition"),
+            ("ComponentStatus", "Status Message Error"),
+            ("EndpointSlice", "AddressType Ports Endpoints Age"),
+            ("HorizontalPodAutoscaler", "Reference Targets MinPods MaxPods Replicas Age"),
+            ("MutatingWebhookConfiguration", "Webhooks Age"),
+            ("ValidatingWebhookConfiguration", "Webhooks Age"),
+        )
+    },  # none of these is ever there
 }
 """Kind -> its columns after the name; a kind without has its age."""
 _NAMELESS = frozenset({"Event"})

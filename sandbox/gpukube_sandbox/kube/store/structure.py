@@ -35,6 +35,7 @@ _WITH_CONDITIONS = (
 )
 
 PATCHES: dict[tuple[str, str], tuple[str, str]] = {
+    ("ComponentStatus", "conditions"): ("merge", "type"),
     ("Container", "env"): ("merge", "name"),
     ("Container", "ports"): ("merge", "containerPort"),
     ("Container", "volumeDevices"): ("merge", "devicePath"),
