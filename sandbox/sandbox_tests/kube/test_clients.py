@@ -377,6 +377,12 @@ def request(served: Served, method: str, path: str, body: object = None, *, toke
         ("POST", "/api/v1/namespaces", {"kind": "Pod"}, (400, "BadRequest")),
         ("GET", "/api/v1/pods?labelSelector=a%20in%20b", None, (400, "BadRequest")),
         ("GET", "/openapi/v4", None, (404, "NotFound")),
+        ("POST", "/api/v1/namespaces", None, (400, "BadRequest")),
+        ("POST", "/api/v1/namespaces", {"apiVersion": "v2", "metadata": {"name": "a"}}, (400, "BadRequest")),
+        ("PUT", "/api/v1/namespaces/default/pods/a/binding", {}, (405, "MethodNotAllowed")),
+        ("DELETE", "/api/v1/namespaces/default/pods/a?gracePeriodSeconds=soon", None, (400, "BadRequest")),
+        ("GET", "/api/v1/pods?resourceVersion=1&resourceVersionMatch=About", None, (422, "Invalid")),
+        ("GET", "/api/v1/pods?timeoutSeconds=soon", None, (400, "BadRequest")),
     ],
 )
 def test_request_when_refused_then_status_object(
@@ -386,6 +392,29 @@ def test_request_when_refused_then_status_object(
 
     assert (answer.status_code, answer.json()["reason"]) == expected
     assert answer.json()["kind"] == "Status"
+
+
+@pytest.mark.parametrize(
+    ("patch", "code"),
+    [
+        ({"metadata": {"name": "other"}}, 400),
+        ({"metadata": {"namespace": "other"}}, 400),
+        ({"metadata": {"uid": "other"}}, 422),
+        ({"metadata": {"labels": {"a": 5}}}, 422),
+        ({"data": {"a": "b"}}, 200),
+    ],
+)
+def test_patch_when_it_makes_another_object_or_none_then_refused(
+    served: Served, patch: dict[str, object], code: int
+) -> None:
+    trusted, headers = ssl.create_default_context(cadata=served.ca_pem), {"authorization": f"Bearer {TOKEN}"}
+    request(served, "POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
+    headers["content-type"] = "application/merge-patch+json"
+    with httpx.Client(verify=trusted, trust_env=False, timeout=60, headers=headers) as client:
+        place = f"{served.url}/api/v1/namespaces/default/configmaps/a"
+        assert client.patch(place, json=patch).status_code == code
+        assert client.get(place, headers={"accept": "application/foo"}).status_code == 406
+        assert client.head(place).status_code == 405
 
 
 def test_request_when_token_is_wrong_then_401(served: Served) -> None:

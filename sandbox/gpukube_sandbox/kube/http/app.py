@@ -21,7 +21,10 @@ from gpukube_sandbox.kube.http.moments import Lead, moved_back
 from gpukube_sandbox.kube.http.pages import read_page
 from gpukube_sandbox.kube.http.requests import (
     Target,
+    check_accept,
     check_dry_run,
+    check_identity,
+    decoding,
     parse_target,
     read_body,
     read_options,
@@ -142,6 +145,7 @@ class _Api:
         if subresources.is_review(target.kind):
             reviewed = subresources.review(self._cluster, target.kind, await read_body(request), user, self._may)
             return _answer(reviewed, 201)
+        check_accept(request.headers.get("accept", ""))
         return await self._objects(verb, request, target, user)
 
     def _about(self, parts: list[str], accept: str) -> Response | None:
@@ -286,6 +290,11 @@ class _Api:
 
     async def _create(self, request: Request, target: Target, user: User) -> Response:
         options = read_options(request)
+        if not await request.body():
+            text = (
+                f"the object provided is unrecognized (must be of type {target.kind.kind}): couldn't get version/kind"
+            )
+            raise problems.bad_request(f"{text}; json parse error: unexpected end of JSON input (<empty>)")
         obj = require_object(await read_body(request), target)
         self._check_grant(user, target, obj, None, request)
         warnings = self._check_fields(target.kind, obj, options.validation)
@@ -308,6 +317,8 @@ class _Api:
         kind = target.kind
         if form == _APPLY:
             config = require_object(body, target)
+            if config["metadata"].get("managedFields"):
+                raise problems.bad_request("metadata.managedFields must be nil")
             check_applied(kind.group, kind.kind, config)
             before = self._store.find(kind, target.namespace, target.name)
             if before is None:  # kubernetes handlers/patch.go: what an apply creates may be created, too
@@ -319,9 +330,11 @@ class _Api:
             return _answer(obj, 201 if created else 200)
         old = self._store.get(kind, target.namespace, target.name)
         new = patch_object(old, body, form, kind)
+        check_identity(new, old, target)
         self._check_grant(user, target, new, old, request)
-        warnings = self._check_fields(kind, new, options.validation)
-        stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
+        with decoding(body):
+            warnings = self._check_fields(kind, new, options.validation)
+            stored = self._store.update(kind, new, manager=options.manager, dry_run=options.dry_run)
         return _answer(stored, 200, warnings)
 
     async def _delete(self, request: Request, target: Target) -> Response:
@@ -366,6 +379,8 @@ def _verb(request: Request, target: Target) -> str:
         if request.query_params.get("watch") in {"true", "1"}:
             return "watch"
         return "get" if target.name else "list"
+    if request.method == "HEAD":
+        raise problems.not_allowed()
     if request.method == "DELETE" and not target.name:
         return "deletecollection"
     return {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[request.method]

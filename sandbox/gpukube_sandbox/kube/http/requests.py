@@ -6,7 +6,9 @@ In scope: paths, query options and bodies as values. Out of scope: acting on the
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -16,7 +18,7 @@ from gpukube_sandbox.kube.store import problems
 from gpukube_sandbox.kube.store.kinds import NOT_EMULATED, NOT_EMULATED_PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from starlette.requests import Request
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml", "text/yaml"})
+_ANSWERS = frozenset(
+    {"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
+)
+"""What a client may accept; protobuf is never sent, as JSON may be instead."""
 _NAME_AND_PART = 2
 
 
@@ -161,6 +167,58 @@ async def read_body(request: Request) -> Any:  # noqa: ANN401 -- any JSON value:
         return yaml.safe_load(body)
     except yaml.YAMLError as problem:
         raise problems.bad_request(f"error decoding YAML: {problem}") from None
+
+
+def check_accept(accept: str) -> None:
+    """Refuse to answer a client that takes none of the forms there are.
+
+    Raises:
+        ApiProblem: 406.
+
+    Source: k8s.io/apiserver pkg/endpoints/handlers/negotiation.
+    """
+    for part in accept.split(","):
+        form, *more = (word.strip() for word in part.split(";"))
+        if form in _ANSWERS and ("v=v1" in more or not any(word.startswith("as=") for word in more)):
+            return
+    known = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    raise problems.ApiProblem(406, "NotAcceptable", f"only the following media types are accepted: {known}")
+
+
+@contextmanager
+def decoding(patch: object) -> Iterator[None]:
+    """Blame the patch when what it makes of an object cannot be decoded.
+
+    Raises:
+        ApiProblem: 422 instead of 400.
+
+    Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go.
+    """
+    try:
+        yield
+    except problems.ApiProblem as problem:
+        if problem.code != HTTPStatus.BAD_REQUEST:
+            raise
+        text = f"patch: Invalid value: {json.dumps(json.dumps(patch))}: {problem.message}"
+        raise problems.invalid("", "", text) from None
+
+
+def check_identity(new: JsonObject, old: JsonObject, target: Target) -> None:
+    """Refuse a patch that makes another object of one.
+
+    Raises:
+        ApiProblem: 400 for another name or namespace, 422 for another uid.
+    """
+    meta, name = new.get("metadata") or {}, target.name
+    if meta.get("name") != name:
+        text = f"the name of the object ({meta.get('name')}) does not match the name on the URL ({name})"
+        raise problems.bad_request(text)
+    if meta.get("namespace") != old["metadata"].get("namespace"):
+        text = "the namespace of the provided object does not match the namespace sent on the request"
+        raise problems.bad_request(text)
+    if meta.get("uid") not in {None, old["metadata"]["uid"]}:
+        text = f'metadata.uid: Invalid value: "{meta["uid"]}": field is immutable'
+        raise problems.invalid(target.kind.kind, name, text, target.kind.group)
 
 
 def require_object(body: object, target: Target) -> JsonObject:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from gpukube_sandbox.kube.http import accounttokens, execution
-from gpukube_sandbox.kube.http.requests import Target, read_body, read_options, require_object
+from gpukube_sandbox.kube.http.requests import Target, decoding, read_body, read_options, require_object
 from gpukube_sandbox.kube.store import problems
 from gpukube_sandbox.kube.store.eviction import evict
 from gpukube_sandbox.kube.store.objects import spec, status
@@ -127,7 +127,8 @@ async def _status(cluster: KubeCluster, request: Request, target: Target) -> Jso
         )
         return applied
     new = patch_object(old, body, form, target.kind)
-    return store.update(target.kind, new, part="status", manager=options.manager, dry_run=options.dry_run)
+    with decoding(body):
+        return store.update(target.kind, new, part="status", manager=options.manager, dry_run=options.dry_run)
 
 
 async def _scale(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:

@@ -32,23 +32,11 @@ if TYPE_CHECKING:
 __all__ = ["pytestmark", "real"]
 
 HERE: Final = Path(__file__).parent
-_CODE = "refused by both: a patch that cannot be decoded is 422 there and 400 here"
-_ACCEPT = "an answer in JSON is given to whoever accepts none that there is"
 DIFFERENT: Final[Mapping[str, str]] = {
-    "patches of live pods: unknown field, strict": _CODE,
-    "patches of live pods: name": "refused by both: the object of the other name is not found here",
-    "patches of live pods: uid": "refused by both: another uid is another object here",
-    "patches of nodes: label a number": _CODE,
-    "patches of nodes: cordon by a word": _CODE,
-    "patches of nodes: annotation a number": _CODE,
-    "patches of nodes: config source": _CODE,
-    "patches of nodes: capacity of letters": _CODE,
     "autoscale deployment web --min=1 --max=3 --cpu-percent=80": "nothing scales by it here: refused, with the reason",
     "debug one --image=busybox": "no container joins a pod here: refused, with the reason",
     "get events.v1.events.k8s.io": "events are those of the core group alone",
     "delete deployment web --wait=false": "orphans are let go by a controller, which this real API server is without",
-    "queries and preconditions: accept something": _ACCEPT,
-    "queries and preconditions: accept a table of another version": _ACCEPT,
 }  # fmt: skip
 """Request or command whose status differs -> why it may."""
 MOST_DIFFERENT: Final = 0.05

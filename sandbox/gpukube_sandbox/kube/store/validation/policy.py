@@ -77,6 +77,7 @@ def check_quota(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 def _hard_limits(spec: JsonObject) -> Iterator[Cause]:
     for name, value in (spec.get("hard") or {}).items():
         field, amount = f"spec.hard[{name}]", parse_quantity(value)
+        yield from qualified_name(field, name)
         if "/" not in name and name not in _STANDARD and not name.startswith(("hugepages-", "requests.hugepages-")):
             yield invalid(field, name, "must be a standard resource type or fully qualified")
             yield invalid(field, name, "must be a standard resource for quota")

@@ -38,6 +38,7 @@ def check_claim(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     was = old.get("spec") or {}
     bound = (old.get("status") or {}).get("phase") == "Bound"
     free = {"volumeName", "volumeAttributesClassName", *(["resources"] if bound else ())}
+    free |= set() if was.get("storageClassName") else {"storageClassName"}
     if any(was.get(key) != spec.get(key) for key in (was.keys() | spec.keys()) - free):
         text = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"

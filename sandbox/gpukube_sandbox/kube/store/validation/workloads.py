@@ -169,6 +169,9 @@ def check_job(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     """Refuse a Job, and changes of what it runs."""
     spec = new.get("spec") or {}
     yield from _job_spec(spec, "spec")
+    marks = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if not matches_selector(marks or {}, spec.get("selector")):
+        yield invalid("spec.template.metadata.labels", marks, "`selector` does not match template `labels`")
     if old is None:
         return
     was = old.get("spec") or {}
