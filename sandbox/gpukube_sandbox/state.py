@@ -76,6 +76,11 @@ class SandboxInfo:
     version: str = ""
     secret: str = ""
 
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """Provider -> where its emulated cloud is, as GPUKUBE_*_ENDPOINT would say."""
+        return {"aks": self.arm_url, "eks": self.aws_url, "gke": self.gke_url}
+
     def __repr__(self) -> str:
         """Without what it keeps secret."""
         return f"SandboxInfo(pid={self.pid}, state_dir={self.state_dir!r}, arm_url={self.arm_url!r})"
